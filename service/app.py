@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -22,6 +22,7 @@ from service.api.routers import api, health_router
 from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
+from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, name_methods
@@ -37,11 +38,10 @@ _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
-_MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
-_SUSPENSIONS = "/api/v1/suspensions"
-"""These requests may include the state of a framework's run, in base64."""
+_MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
+_SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
+# Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
-"""Routes that the OpenAPI file omits: pages, and HEAD."""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -61,7 +61,8 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     )
     app.openapi = document(app)  # type: ignore[method-assign]
     app.state.weak_durability = weak_durability
-    for router in (api, health_router, webhook_router, pages):
+    providers = (kind.router for kind in KINDS.values() if kind.router is not None)
+    for router in (api, health_router, webhook_router, *providers, pages):
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
@@ -111,20 +112,19 @@ def _is_for_machines(request: Request) -> bool:
     return f"{request.url.path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
 
 
-def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
-    @asynccontextmanager
-    async def serve() -> AsyncIterator[None]:
-        async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
-            app.state.process = process
-            app.state.closing = asyncio.Event()
-            listening = asyncio.create_task(process.watch.listen())
-            checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
-            try:
-                yield
-            finally:
-                begin_closing(app)
-                listening.cancel()
-                checking.cancel()
-                await asyncio.gather(listening, checking, return_exceptions=True)
-
-    return serve()
+@asynccontextmanager
+async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+    async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
+        app.state.process = process
+        app.state.channels = open_channels(settings)
+        app.state.closing = asyncio.Event()
+        listening = asyncio.create_task(process.watch.listen())
+        checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
+        try:
+            yield
+        finally:
+            begin_closing(app)
+            listening.cancel()
+            checking.cancel()
+            await asyncio.gather(listening, checking, return_exceptions=True)
+            await app.state.channels.aclose()

@@ -22,6 +22,7 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
+from service.store.cards import CardQueue
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -33,6 +34,7 @@ from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
+from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.rules import RuleStore
 from service.store.runs.external_events import ExternalEvents
@@ -75,6 +77,8 @@ class Wiring:
     duty: Duty
     instances: Instances
     deliveries: Deliveries
+    cards: CardQueue
+    leases: NamedLeases
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -144,6 +148,8 @@ class Process:
             duty=Duty(DutyStore(store), people),
             instances=Instances(store),
             deliveries=Deliveries(store),
+            cards=CardQueue(store),
+            leases=NamedLeases(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

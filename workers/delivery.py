@@ -1,14 +1,10 @@
 """Delivery of signed messages about decisions, with retries until accepted or expired.
 
-It runs in the clock's process. Any number may run: a message is claimed before each attempt, so only one of them tries
-it. After a crash it is sent again with the same id and body.
+Any number of clocks may run it: each attempt claims its message. After a crash the same message is sent again.
 """
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from hashlib import sha256
 
 import structlog
 
@@ -18,6 +14,7 @@ from sayso.transitions.freezing import doubt_time
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
+from service.delivery.retries import LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
 from service.logs import Trouble
 from service.operations.instance_deletion import withdraw_all
 from service.store.attempts import Allowance
@@ -28,39 +25,14 @@ from service.wiring import Wiring
 from workers.repeating import repeat
 
 TICK_S = 0.1
-FIRST_RETRY_MS = 2_000
-LONGEST_RETRY_MS = 3_600_000
 _BUSY_MS = 1_000
 _AT_ONCE = 128
 _GRACE_S = 12
-_RETRY_LATER = (429, 503)
 
 BY_INSTANCE = Allowance("aap-messages-by", 600, 60)
 TO_PLACE = Allowance("aap-messages-to", 600, 60)
 
 log = structlog.get_logger()
-
-
-def retry_after_ms(event_id: str, tries: int) -> int:
-    """Return the wait after so many tries: it doubles each time up to an hour, and is reduced by up to a half.
-
-    The reduction differs by message and try, so that retries do not arrive together.
-    """
-    longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** min(tries - 1, 30))
-    dice = int.from_bytes(sha256(f"{event_id} {tries}".encode()).digest()[:4]) / 2**32
-    return int(longest * (1 - dice / 2))
-
-
-def read_retry_after_ms(answer: Answer, now_ms: int) -> int:
-    """Return the wait that the receiver requests by Retry-After, or 0."""
-    header = (answer.retry_after or "").strip()
-    if answer.status not in _RETRY_LATER or not header:
-        return 0
-    if header.isascii() and header.isdigit():
-        return int(header[:9]) * 1000
-    with suppress(ValueError, TypeError, OverflowError):
-        return max(0, int(parsedate_to_datetime(header).timestamp() * 1000) - now_ms)
-    return 0
 
 
 @dataclass
@@ -79,12 +51,10 @@ class Courier:
         free = max(0, _AT_ONCE - len(self.under_way))
         begun = [name for name in due if name not in self.under_way][:free]
         for name in begun:
-            task = asyncio.create_task(self._attend(name))
-            self.under_way[name] = task
+            self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
 
     async def finish(self) -> None:
-        """Wait for the attempts under way, up to `_GRACE_S`."""
         if self.under_way:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 

@@ -1,7 +1,6 @@
 """The events of a run, and their hash chain.
 
-The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run has the
-next sequence number and is chained to the previous one by hash.
+The first six kinds and their data fields are those of the tool-call lifecycle (seed 003).
 """
 
 from enum import StrEnum
@@ -30,6 +29,8 @@ class EventType(StrEnum):
     TIMED_OUT = "timed_out"
     REVIEWER_REMINDED = "reviewer_reminded"
     ESCALATED = "escalated"
+    CARD_SENT = "card_sent"
+    CARD_FAILED = "card_failed"
     ITEM_SEEN = "item_seen"
     DEADLINE_EXTENDED = "deadline_extended"
     DEADLINES_MOVED = "deadlines_moved"

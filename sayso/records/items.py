@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, Decision, Outcome, Permit, Verdict
+from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -113,15 +114,13 @@ class Item(_ItemFields):
     escalated: int = 0
     held_ms: int = Field(default=0, description="Frozen time that was added to the deadlines.")
     held_to_ms: int = Field(default=0, description="The moment up to which frozen time was added.")
-    seen_by: Actor | None = Field(
-        default=None, description="The first reviewer who saw it; recorded where its fallback approves."
-    )
+    seen_by: Actor | None = Field(default=None, description="The first reviewer who saw it, if its fallback approves.")
     seen_at_ms: int | None = None
+    deliveries: tuple[CardDelivery, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
 
     @property
     def open(self) -> bool:
-        """Whether the item has no outcome yet."""
         return self.outcome is None
 
     @property
@@ -140,11 +139,13 @@ class Binding(NamedTuple):
 
 
 def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
-    """Return the item for a draft: resolve its terms from `now_ms`, and compute its digest."""
+    """Return the item for a draft: resolve its terms from `now_ms`, compute its digest, and queue its deliveries."""
     terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
     fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
     digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
-    return Item(**fields, item_id=item_id, terms=terms, digest=digest)
+    asks = draft.preset is None and terms.deadline_at_ms > now_ms
+    deliveries = queue_deliveries(terms.channels, terms.reviewers) if asks else ()
+    return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
 
 
 def digest_item(

@@ -1,9 +1,7 @@
 """Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
 
-A reviewer is a person's name or `group:<name>`. Membership is read when somebody decides.
-
-A rule has `RuleTerms`, in seconds. A new item gets `Terms` with absolute times, so a later change of the rule does not
-affect it.
+A reviewer is a person's name or `group:<name>`. Membership is read when somebody decides. A new item gets `Terms` with
+absolute times, so a later change of the rule does not affect it.
 """
 
 from collections.abc import Collection
@@ -13,13 +11,13 @@ from typing import Annotated
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.records.base import Immutable
+from sayso.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300
 """The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""
 
 LONGEST_WAIT_S = 30 * 86_400
 """The limit of every term: nothing waits forever."""
-
 
 REPORT_WITHIN_S = 86_400
 """The default time for a client to report the result of a call it redeemed."""
@@ -75,6 +73,18 @@ class RuleTerms(Immutable):
     unattended_approval: bool = False
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
+
+    @field_validator("secrets")
+    @classmethod
+    def _check_secrets(cls, secrets: tuple[str, ...]) -> tuple[str, ...]:
+        for path in secrets:
+            if not PATH_PATTERN.fullmatch(path):
+                raise ValueError(
+                    f"{path!r} is not a path of arguments; write it as token, login.password or items[].key"
+                )
+        return secrets
 
     @field_validator("fallback")
     @classmethod
@@ -107,6 +117,11 @@ class Terms(Immutable):
     escalate: tuple[EscalationStep, ...] = ()
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
+
+
+_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
 
 
 def group_of(reviewer: str) -> str | None:
@@ -122,16 +137,10 @@ def may_reach(reviewers: Collection[str], count: int) -> bool:
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
     return Terms(
+        **{name: getattr(terms, name) for name in _KEPT},
         rule_id=rule_id,
         rule_version=rule_version,
-        reviewers=terms.reviewers,
-        quorum=terms.quorum,
-        no_self_approval=terms.no_self_approval,
         deadline_at_ms=now_ms + terms.timeout_s * 1000,
         extend_until_ms=now_ms + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
-        start_by_s=terms.start_by_s,
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
-        escalate=terms.escalate,
-        fallback=terms.fallback,
-        channels=terms.channels,
     )

@@ -1,9 +1,7 @@
-"""Transitions for sightings: a reviewer has seen an item, so its fallback may approve it.
-
-An item is seen when a reviewer who may decide it opens it or decides on it.
-"""
+"""Transitions for sightings: a reviewer opened an item or decided on it, so its fallback may approve it."""
 
 from sayso.records.decisions import Actor, ActorKind
+from sayso.records.deliveries import DeliveryState
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -14,14 +12,15 @@ from sayso.transitions.table import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the fallback would approve this open item, and no reviewer has seen it.
+    """Return whether the fallback would approve this open item, although nobody saw it or received its card.
 
-    Items of headless runs, which have no time to decide, need no reviewer.
+    Headless runs need no reviewer.
     """
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
-    return timed and item.seen_by is None and not any(one.by.kind is ActorKind.HUMAN for one in item.decisions)
+    known = item.seen_by is not None or any(one.proven for one in item.deliveries)
+    return timed and not known and not any(one.by.kind is ActorKind.HUMAN for one in item.decisions)
 
 
 def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
@@ -32,14 +31,31 @@ def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
-    """Record that a reviewer has seen an item. Later sightings, and those after the deadline, change nothing."""
+    """Record that a reviewer has seen an item: on their deliveries, and where its fallback depends on it.
+
+    Later sightings, and those after the deadline, change nothing.
+    """
     check_step(record, "see")
     item = next((one for one in record.items if one.item_id == item_id), None)
     if item is None or now_ms >= item.terms.deadline_at_ms:
         return Change(record)
-    if not needs_sight(record, item) or not may_decide(record, item, by):
+    if not may_decide(record, item, by):
         return Change(record)
+    marked = mark_seen(item, by, now_ms)
+    if not needs_sight(record, item):
+        return Change(record) if marked is item else put_item(record, marked, (), now_ms)
     by = keep_groups(item.terms, by)
-    seen = item.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
+    seen = marked.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
     data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
-    return put_item(record, seen, (Event(type=EventType.ITEM_SEEN, data=data),), now_ms)
+    return put_item(record, seen, (Event(EventType.ITEM_SEEN, data),), now_ms)
+
+
+def mark_seen(item: Item, by: Actor, now_ms: int) -> Item:
+    """Return the item with this person's deliveries marked as seen, or the same item."""
+    seen = tuple(
+        one.model_copy(update={"state": DeliveryState.SEEN, "seen_at_ms": now_ms})
+        if one.person == by.id and one.state is DeliveryState.SENT
+        else one
+        for one in item.deliveries
+    )
+    return item if seen == item.deliveries else item.model_copy(update={"deliveries": seen})

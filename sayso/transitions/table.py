@@ -1,7 +1,4 @@
-"""The table of legal transitions, as data.
-
-Every transition checks itself against `LEGAL`; property tests use it as their oracle.
-"""
+"""The table of legal transitions, as data. Every transition checks itself against `LEGAL`."""
 
 from typing import NamedTuple
 
@@ -26,6 +23,7 @@ def _step(sources: str, targets: str, *events: EventType) -> Step:
     )
 
 
+_ANY = "pending decided resuming resumed cancelled failed"
 _ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
 
 LEGAL: dict[str, Step] = {
@@ -34,6 +32,7 @@ LEGAL: dict[str, Step] = {
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
     "escalate": _step("pending", "pending", EventType.ESCALATED),
     "see": _step("pending", "pending", EventType.ITEM_SEEN),
+    "record_deliveries": _step(_ANY, _ANY, EventType.CARD_SENT, EventType.CARD_FAILED, EventType.ESCALATED),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
     "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),

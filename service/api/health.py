@@ -5,8 +5,8 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME
-from sayso.transitions.clock_jumps import JUMP_MS
 from service.api.routing.dependencies import OpenParts
 from service.api.routing.routes import OpenRoute
 from service.http.openapi import problems

@@ -4,7 +4,7 @@ import structlog
 
 from sayso.errors import Conflict, NotFound, Unavailable
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.sightings import may_decide, needs_sight
+from sayso.transitions.sightings import mark_seen, may_decide, needs_sight
 from service.auth.credentials import Principal
 from service.wiring import Wiring
 
@@ -16,11 +16,14 @@ async def note_seen(
 ) -> SuspensionRecord:
     """Record that the caller saw one item, or all of them; return the current record.
 
-    Writes only where the fallback depends on it, at most once an item. An item that cannot be recorded is logged.
+    Writes only where the fallback or a delivery depends on it, at most once an item and person. An item that
+    cannot be recorded is logged.
     """
     by = caller.reviewer(channel)
     for item in record.items if record.status is Status.PENDING else ():
-        if item_id not in (None, item.item_id) or not needs_sight(record, item) or not may_decide(record, item, by):
+        if item_id not in (None, item.item_id) or not may_decide(record, item, by):
+            continue
+        if not needs_sight(record, item) and mark_seen(item, by, 0) is item:
             continue
         try:
             record = (await parts.desk.see(record.id, item.item_id, by)).record

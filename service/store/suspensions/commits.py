@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
+from sayso.transitions.deliveries import next_delivery_ms
 from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.outbox import draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000
-"""How long an Idempotency-Key is kept."""
+IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,9 @@ class Commit:
         self.rooms[len(self.guards) // 2] = full
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        """Add a write."""
         self.writes += [len(args), command, self._place(key), *args]
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        """Return the KEYS and ARGV of the script."""
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
     def _place(self, key: str) -> int:
@@ -78,10 +76,7 @@ def build_commit(
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit of `change`, the record after it, and the new head of the trail.
-
-    `small` saves bytes at the price of time. With `room` the commit requires room for the items that it opens.
-    """
+    """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
     commit = Commit()
@@ -127,6 +122,7 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
     elif before is not None and before.due_at_ms is not None:
         commit.write("ZREM", keys.schedule, after.id)
     _move_open(commit, keys, before, after)
+    _move_cards(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
@@ -151,6 +147,14 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
             commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
         if left:
             commit.write("ZREM", key, *left)
+
+
+def _move_cards(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    at_ms = next_delivery_ms(after)
+    if at_ms is not None:
+        commit.write("ZADD", keys.cards, at_ms, after.id)
+    elif before is not None and next_delivery_ms(before) is not None:
+        commit.write("ZREM", keys.cards, after.id)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
+from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME, Freeze
-from sayso.transitions.clock_jumps import JUMP_MS
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.decision_checks import check_open
 from sayso.transitions.due import tick, wake

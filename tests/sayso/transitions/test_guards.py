@@ -13,6 +13,7 @@ from sayso.records.suspensions import Change, Lease, RunStatus, Status, Suspensi
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, report, suspend
 from sayso.transitions.decision_checks import describe_outcome
+from sayso.transitions.deliveries import record_deliveries
 from sayso.transitions.execution import (
     MAX_TRIES,
     Fence,
@@ -36,8 +37,8 @@ from sayso.transitions.permits import approved_args
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from sayso.transitions.timing import escalate, expire, remind
-from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
-from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, intent, leased
+from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
+from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
@@ -45,6 +46,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
     "see": lambda record: see(record, "i1", person("ada"), T0),
+    "record_deliveries": lambda record: record_deliveries(record, (), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
     "escalate": lambda record: escalate(record, T0),
@@ -118,8 +120,8 @@ def test_an_item_that_waits_says_so() -> None:
 
 
 def test_describe_outcome_ends_in_one_full_stop() -> None:
-    told = describe_outcome(decided(message="Too old.").items[0])
-    assert told.endswith(", saying: Too old.")
+    described = describe_outcome(decided(message="Too old.").items[0])
+    assert described.endswith(", saying: Too old.")
 
 
 # Words

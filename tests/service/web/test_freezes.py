@@ -2,8 +2,8 @@
 
 import re
 
+from sayso.records.clock_readings import ClockReading
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.clock_jumps import ClockReading
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person

@@ -3,11 +3,11 @@
 import pytest
 
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
+from sayso.records.clock_readings import ClockReading
 from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
-from sayso.transitions.clock_jumps import ClockReading
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import JumpDetector

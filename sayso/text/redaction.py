@@ -1,0 +1,160 @@
+"""Masking of secret arguments, for every text that leaves the service.
+
+A value is secret if its schema says so (`writeOnly`, `format: password`, or `x-secret`), or if a rule lists its path in
+`secrets`. Paths are written as `token`, `login.password` or `items[].key`; `*` stands for every name.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.text.summaries import list_values
+
+MASK = "[secret]"
+
+PATH_PATTERN = re.compile(r"(\*|[A-Za-z0-9_$-]+)(\[\])*(\.(\*|[A-Za-z0-9_$-]+)(\[\])*)*")
+"""The form of a path in a rule's `secrets`."""
+
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+
+
+_SHORTEST_SCRUBBED = 4
+"""Shorter secrets are not searched for in other texts: they would match by chance."""
+
+
+class Redacted(NamedTuple):
+    """Arguments without their secrets, and the texts of the secrets that were replaced."""
+
+    args: JsonObject
+    secrets: frozenset[str]
+
+    @property
+    def masked(self) -> bool:
+        """Whether any value was replaced."""
+        return bool(self.secrets)
+
+    def scrub(self, text: str) -> str:
+        """Return another text with the secrets masked that are quoted in it."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SCRUBBED:
+                text = text.replace(secret, MASK)
+        return text
+
+
+def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = ()) -> Redacted:
+    """Return the arguments with every secret value replaced by `MASK`, also where another value quotes it."""
+    root = schema or {}
+    patterns = [tuple(_split(path)) for path in paths]
+    found = _mask_object(args, [root], root, patterns)
+    redacted = Redacted(found, frozenset(_list_masked(args, found)))
+    return Redacted(_scrub_object(found, redacted), redacted.secrets) if redacted.masked else redacted
+
+
+def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:
+    return {name: _scrub(value, redacted) for name, value in args.items()}
+
+
+def _scrub(value: JsonValue, redacted: Redacted) -> JsonValue:
+    if isinstance(value, str):
+        return redacted.scrub(value)
+    if isinstance(value, list):
+        return [_scrub(one, redacted) for one in value]
+    return _scrub_object(value, redacted) if isinstance(value, dict) else value
+
+
+def _list_masked(value: JsonValue, found: JsonValue) -> Iterator[str]:
+    """Yield the texts of the leaves that were masked, and an empty text for a value without any."""
+    if found == MASK and value != MASK:
+        yield from (leaf.text for leaf in list_values(value)) if isinstance(value, dict | list) else [str(value)]
+        yield ""
+    elif isinstance(value, dict) and isinstance(found, dict):
+        for name, one in value.items():
+            yield from _list_masked(one, found[name])
+    elif isinstance(value, list) and isinstance(found, list):
+        for one, other in zip(value, found, strict=True):
+            yield from _list_masked(one, other)
+
+
+def _split(path: str) -> Iterator[str]:
+    for name in path.removeprefix("args.").split("."):
+        bare = name.rstrip("[]")
+        yield bare
+        yield from ["[]"] * ((len(name) - len(bare)) // 2)
+
+
+def _step(patterns: Sequence[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
+    return [one[1:] for one in patterns if one and (one[0] == name or (one[0] == "*" and name != "[]"))]
+
+
+def _mask(
+    value: JsonValue, schemas: Sequence[JsonObject], root: JsonObject, patterns: Sequence[tuple[str, ...]]
+) -> JsonValue:
+    if () in patterns or any(map(_is_secret, schemas)):
+        return MASK
+    if isinstance(value, dict):
+        return _mask_object(value, schemas, root, patterns)
+    if isinstance(value, list):
+        inner = [(_items(root, schemas, place), _step(patterns, "[]")) for place in range(len(value))]
+        return [_mask(one, below, root, rest) for one, (below, rest) in zip(value, inner, strict=True)]
+    return value
+
+
+def _mask_object(
+    value: JsonObject, schemas: Sequence[JsonObject], root: JsonObject, patterns: Sequence[tuple[str, ...]]
+) -> JsonObject:
+    return {name: _mask(one, _below(root, schemas, name), root, _step(patterns, name)) for name, one in value.items()}
+
+
+def _is_secret(schema: JsonObject) -> bool:
+    return schema.get("writeOnly") is True or schema.get("format") == "password" or schema.get("x-secret") is True
+
+
+def _below(root: JsonObject, schemas: Sequence[JsonObject], name: str) -> list[JsonObject]:
+    """Return every schema that may describe the property of that name.
+
+    Patterns of names are not evaluated, because they come from the agent: all of them count as matching.
+    """
+    found: list[JsonObject] = []
+    for schema in _expand(root, schemas):
+        properties, patterns = schema.get("properties"), schema.get("patternProperties")
+        named = properties.get(name) if isinstance(properties, dict) else None
+        matching = patterns.values() if isinstance(patterns, dict) else ()
+        found += [one for one in (named, *matching, schema.get("additionalProperties")) if isinstance(one, dict)]
+    return _expand(root, found)
+
+
+def _items(root: JsonObject, schemas: Sequence[JsonObject], place: int) -> list[JsonObject]:
+    found: list[JsonObject] = []
+    for schema in _expand(root, schemas):
+        prefix = schema.get("prefixItems")
+        first = prefix[place] if isinstance(prefix, list) and place < len(prefix) else schema.get("items")
+        found += [first] if isinstance(first, dict) else []
+    return _expand(root, found)
+
+
+def _expand(root: JsonObject, schemas: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the schemas with all those that they refer to or combine, each once."""
+    found: dict[int, JsonObject] = {}
+    left = [*schemas]
+    while left:
+        schema = left.pop()
+        if id(schema) in found:
+            continue
+        found[id(schema)] = schema
+        reference = schema.get("$ref")
+        inner = [_look_up(root, reference)] if isinstance(reference, str) else []
+        for branch in _BRANCHES:
+            options = schema.get(branch)
+            inner += options if isinstance(options, list) else []
+        left += [one for one in inner if isinstance(one, dict)]
+    return [*found.values()]
+
+
+def _look_up(root: JsonObject, reference: str) -> JsonValue:
+    node: JsonValue = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
+    return node

@@ -1,0 +1,104 @@
+"""Transitions for the deliveries of an item's cards, and the next time that one of them needs an attempt."""
+
+from collections.abc import Iterator, Sequence
+
+from sayso.canonical_json import digest_json
+from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.records.events import Event, EventType
+from sayso.records.items import Item
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.table import check_step
+from sayso.transitions.timing import add_reviewers
+
+_VERSION_CHARS = 16
+_LIVE = (Status.PENDING,)
+
+
+def is_live(record: SuspensionRecord, item: Item) -> bool:
+    """Return whether the item can still be decided."""
+    return item.open and record.status in _LIVE
+
+
+def card_version(record: SuspensionRecord, item: Item) -> str:
+    """Return the version of an item's card; it changes with everything that a card shows of the item's progress."""
+    outcome = item.outcome
+    closed = [outcome.verdict, outcome.by.id, outcome.at_ms] if outcome is not None else []
+    decisions = [[one.by.id, one.action] for one in item.decisions]
+    return digest_json([item.digest, is_live(record, item), closed, decisions, [*item.terms.reviewers]])[
+        :_VERSION_CHARS
+    ]
+
+
+def next_delivery_ms(record: SuspensionRecord) -> int | None:
+    """Return when the next attempt at a delivery is due, or None. Past moments mean at once."""
+    moments = [moment for item in record.items if item.deliveries for moment in _moments(record, item)]
+    return min(moments, default=None)
+
+
+def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) -> bool:
+    """Return whether a delivery has something to send: the card, its current version, or a reminder."""
+    live = is_live(record, item)
+    if not delivery.proven:
+        return live and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
+    return delivery.shown != card_version(record, item) or (live and delivery.reminded < item.reminded)
+
+
+def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport], now_ms: int) -> Change:
+    """Save the results of attempts at deliveries.
+
+    If no card of an escalation step could be sent, the next step is asked at once. A delivery that was removed or
+    replaced meanwhile is ignored.
+    """
+    check_step(record, "record_deliveries")
+    items = {item.item_id: item for item in record.items}
+    events: list[Event] = []
+    for report in reports:
+        item = items.get(report.item_id)
+        before = next((one for one in item.deliveries if one.key == report.key), None) if item else None
+        if item is None or before is None:
+            continue
+        items[item.item_id] = item.model_copy(update={"deliveries": _replace(item, report)})
+        events += _describe(record, item, before, report.became)
+    if items == {item.item_id: item for item in record.items}:
+        return Change(record)
+    change = Change(record.model_copy(update={"items": tuple(items.values())}))
+    if record.status is not Status.PENDING:
+        return change
+    change = Change(change.record.model_copy(update={"updated_at_ms": now_ms}), tuple(events))
+    for item in change.record.items:
+        if needs_next_step(item):
+            escalated = add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms)
+            change = Change(escalated.record, change.events + escalated.events)
+    return change
+
+
+def needs_next_step(item: Item) -> bool:
+    """Return whether every delivery of the item's current step failed, and another step follows."""
+    current = [one for one in item.deliveries if one.step == item.escalated]
+    failed = bool(current) and all(one.state is DeliveryState.FAILED for one in current)
+    return item.open and failed and item.escalated < len(item.terms.escalate)
+
+
+def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
+    for one in item.deliveries:
+        if needs_attempt(record, item, one):
+            yield one.next_try_at_ms or record.updated_at_ms
+
+
+def _replace(item: Item, report: DeliveryReport) -> tuple[CardDelivery, ...]:
+    """Return the deliveries with one replaced; a person who has a delivery on the channel gets no second one."""
+    kept = [one for one in item.deliveries if one.key != report.key]
+    taken = {one.key for one in kept}
+    return (*kept, *(one for one in report.became if one.key not in taken))
+
+
+def _describe(
+    record: SuspensionRecord, item: Item, before: CardDelivery, became: Sequence[CardDelivery]
+) -> Iterator[Event]:
+    """Yield the events of first successes and first failures."""
+    for after in became:
+        about = {"suspension_id": record.id, "item_id": item.item_id, "channel": after.channel, "person": after.person}
+        if after.proven and not before.proven:
+            yield Event(EventType.CARD_SENT, about)
+        elif after.state is DeliveryState.FAILED and before.state is not DeliveryState.FAILED:
+            yield Event(EventType.CARD_FAILED, {**about, "reason": after.reason})

@@ -1,0 +1,154 @@
+"""The card of an item: what every channel shows of it, with secrets masked. A pure function of the record."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import iso_utc
+from sayso.records.items import Answer, Item
+from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.sentences.items import describe_fallback, describe_quorum, describe_resemblance, describe_reviewers
+from sayso.sentences.outcomes import describe_decision, describe_outcome
+from sayso.text.invisible import count_hidden, write_signs
+from sayso.text.redaction import redact
+from sayso.text.summaries import summarize, write_pretty
+from sayso.transitions.deliveries import card_version, is_live
+
+_HEADLINE_CHARS = 120
+
+
+class Line(NamedTuple):
+    """A labelled text of a card."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """An item for people on a channel.
+
+    `facts` were computed by Sayso; `claims` come from the agent and are not checked. `args` are the arguments that will
+    run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
+    """
+
+    suspension_id: str
+    item_id: str
+    digest: str
+    version: str
+    headline: str
+    tool: str
+    agent: str
+    facts: tuple[Line, ...]
+    claims: tuple[Line, ...]
+    warnings: tuple[str, ...]
+    args: JsonObject
+    masked: bool
+    answers: tuple[Answer, ...]
+    choices: tuple[JsonValue, ...] | None
+    response_schema: JsonObject | None
+    target_arg: str | None
+    decisions: tuple[str, ...]
+    live: bool
+    closing: str
+    link: str
+    urgent: bool
+
+    @property
+    def args_text(self) -> str:
+        """The arguments as indented JSON, with signs for invisible characters."""
+        return write_signs(write_pretty(self.args))
+
+
+def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, public_url: str) -> Card:
+    """Return the card of an item."""
+    schema = definition.parameters if definition is not None else None
+    outcome = item.outcome
+    shown = outcome.args if outcome is not None and outcome.args is not None else item.tool.args
+    redacted = redact(shown, schema, item.terms.secrets)
+    args = redacted.args
+
+    def write(label: str, text: str) -> Line:
+        return Line(label, write_signs(redacted.scrub(text)))
+
+    live = is_live(record, item)
+    return Card(
+        suspension_id=record.id,
+        item_id=item.item_id,
+        digest=item.digest,
+        version=card_version(record, item),
+        headline=_write_headline(item, args),
+        tool=write_signs(item.tool.name),
+        agent=write_signs(record.run.agent),
+        facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),
+        claims=tuple(write(label, text) for label, text in _list_claims(record) if text),
+        warnings=tuple(_list_warnings(item, args)),
+        args=args,
+        masked=redacted.masked,
+        answers=item.allowed,
+        choices=item.choices,
+        response_schema=item.response_schema,
+        target_arg=item.target_arg,
+        decisions=tuple(write_signs(describe_decision(one)) for one in item.decisions),
+        live=live,
+        closing="" if live else redacted.scrub(describe_closing(record, item)),
+        link=item_link(public_url, record.id, item.item_id),
+        urgent=item.terms.urgent,
+    )
+
+
+def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
+    """Return the address of the item's page, which requires a sign-in."""
+    return f"{public_url}/items/{suspension_id}/{item_id}"
+
+
+def describe_closing(record: SuspensionRecord, item: Item) -> str:
+    """Return how the item ended: who decided, over which channel, and when."""
+    outcome = item.outcome
+    if outcome is not None:
+        reason = f" Reason: {write_signs(outcome.message)}" if outcome.message else ""
+        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}.{reason}"
+    if record.status is Status.CANCELLED:
+        return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
+    return "This item is closed."
+
+
+def _write_headline(item: Item, args: JsonObject) -> str:
+    leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
+    headline = write_signs(f"{item.tool.name}({leaves})")
+    return headline if len(headline) <= _HEADLINE_CHARS else f"{headline[: _HEADLINE_CHARS - 1]}…"
+
+
+def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
+    return [
+        Line("Question", item.prompt.title or ""),
+        Line("Details", item.prompt.body or ""),
+        Line("Reason", item.prompt.reason or ""),
+        Line("Agent", record.run.agent + (f", sub-agent {item.subagent}" if item.subagent else "")),
+        Line("Requested by", record.run.owner),
+        Line("Rule", item.terms.rule_id or "no rule"),
+        Line("Reviewers", describe_reviewers(record, item)),
+        Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
+        Line("If nobody decides", describe_fallback(record, item)),
+        Line("Quorum", describe_quorum(item)),
+    ]
+
+
+def _list_claims(record: SuspensionRecord) -> list[Line]:
+    return [
+        Line("Task", record.run.title),
+        Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
+    ]
+
+
+def _list_warnings(item: Item, args: JsonObject) -> list[str]:
+    hidden = count_hidden(write_pretty(args)) + count_hidden(item.tool.name)
+    found = [describe_resemblance(item.resembles)]
+    if hidden:
+        found.append(f"{hidden} invisible characters, each shown by a sign.")
+    if item.doubt is not None:
+        found.append("This call may already have run.")
+    return [one for one in found if one]

@@ -1,0 +1,107 @@
+"""The channels file: the configured channels, with their secrets.
+
+    channels:
+      ops-slack:
+        kind: slack
+        bot_token: env:SLACK_BOT_TOKEN
+
+A secret is written into the file, or as `env:NAME` for a variable of the environment. Every fault is reported with its
+line; a program with a faulty file does not start.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo
+
+from sayso.errors import InvalidInput
+from sayso.policy.yaml_documents import Document, read_document
+
+CHANNEL_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+RESERVED_NAMES = frozenset({"aap", "api", "cli", "clock", "desk", "web", "webhook", "worker"})
+"""Channels of the service itself, which the audit trail must not confuse with configured ones."""
+
+
+class InvalidChannels(InvalidInput):
+    """The channels file is invalid; correct it and start again."""
+
+
+def _resolve_secret(value: object, info: ValidationInfo) -> object:
+    """Return the secret behind `env:NAME`."""
+    if not isinstance(value, str) or not value.startswith("env:"):
+        return value
+    name = value.removeprefix("env:")
+    environ: Mapping[str, str] = (info.context or {}).get("environ", os.environ)
+    if not environ.get(name):
+        raise ValueError(f"the environment has no variable {name}; set it, or write the secret into the file")
+    return environ[name]
+
+
+Secret = Annotated[SecretStr, BeforeValidator(_resolve_secret)]
+"""A secret of a channel: its text, or `env:NAME`."""
+
+
+class ChannelConfig(BaseModel):
+    """Base class for the fields of one channel in the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=f"^{CHANNEL_NAME.pattern}$")
+    kind: str
+    decide: bool = Field(default=True, description="Whether cards have buttons to decide, or only a link.")
+    per_minute: int = Field(default=60, ge=1, le=6000, description="The most messages a minute to the provider.")
+
+
+def read_channels(
+    path: Path | None, kinds: Mapping[str, type[ChannelConfig]], environ: Mapping[str, str] = os.environ
+) -> tuple[ChannelConfig, ...]:
+    """Return the channels of a file, none without a file; raises `InvalidChannels` with all faults."""
+    if path is None:
+        return ()
+    try:
+        document = read_document(path.read_bytes(), path.name)
+    except OSError as error:
+        raise InvalidChannels(f"{path} cannot be read: {error.strerror}. Correct SAYSO_CHANNELS.") from error
+    found = _list_rows(document)
+    parsed = [_parse(document, name, row, kinds, environ) for name, row in found.items()]
+    if document.problems:
+        raise InvalidChannels("\n".join(map(str, sorted(document.problems))))
+    return tuple(one for one in parsed if one is not None)
+
+
+def _list_rows(document: Document) -> dict[str, Any]:
+    content = document.content
+    if document.problems or content is None:
+        return {}
+    rows = content.get("channels") if isinstance(content, dict) else None
+    if not isinstance(rows, dict):
+        document.report((), "the file must have one key, `channels`, with a mapping of names to channels")
+        return {}
+    for key in content:
+        if key != "channels":
+            document.report((key,), f"`{key}` is unknown; the file has only `channels`", at_key=True)
+    return rows
+
+
+def _parse(
+    document: Document, name: str, row: Any, kinds: Mapping[str, type[ChannelConfig]], environ: Mapping[str, str]
+) -> ChannelConfig | None:
+    loc = ("channels", name)
+    if not CHANNEL_NAME.fullmatch(name) or name in RESERVED_NAMES:
+        document.report(loc, f"`{name}` cannot name a channel; use up to 40 of a-z, 0-9 and -", at_key=True)
+        return None
+    if not isinstance(row, dict) or row.get("kind") not in kinds:
+        document.report(loc, f"channel {name} needs a kind: {', '.join(sorted(kinds))}", at_key=True)
+        return None
+    try:
+        return kinds[row["kind"]].model_validate({**row, "name": name}, context={"environ": environ})
+    except ValidationError as error:
+        for fault in error.errors(include_url=False, include_input=False):
+            words = fault["msg"].removeprefix("Value error, ")
+            field = ".".join(map(str, fault["loc"]))
+            document.report((*loc, *fault["loc"]), f"channel {name}: {field}: {words}" if field else words)
+        return None

@@ -1,0 +1,66 @@
+"""Decisions that people make on cards: one way for every channel, through the desk."""
+
+from typing import NamedTuple
+
+from sayso.errors import NotAllowed
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.items import describe_quorum
+from sayso.transitions.deciding import find_item
+from service.channels.base import CardAction, Channel
+from service.channels.cards import build_card, describe_closing
+from service.wiring import Wiring
+
+
+class CardRef(NamedTuple):
+    """What a control of a card names: the item, and the digest that the card showed."""
+
+    suspension_id: str
+    item_id: str
+
+
+class Decided(NamedTuple):
+    """The item after a decision, and the sentence for the person who made it."""
+
+    record: SuspensionRecord
+    item: Item
+    sentence: str
+
+
+async def decide_on_card(
+    parts: Wiring, channel: Channel, card: CardRef, request: DecisionRequest, by: Actor, key: str
+) -> Decided:
+    """Record a decision made on a channel. `key` is the provider's id of the message, so a repetition changes nothing.
+
+    Raises `NotAllowed` for an action that the item's card does not offer here, and what `Desk.decide` raises.
+    """
+    record = (await parts.desk.suspensions.read(card.suspension_id)).record
+    item = find_item(record, card.item_id)
+    if item.open:
+        await _check_offered(parts, channel, record, item, request)
+    saved = await parts.desk.decide(
+        card.suspension_id, card.item_id, request, by, key=f"{channel.name}:{key}", asker=channel.name
+    )
+    item = find_item(saved.record, card.item_id)
+    return Decided(saved.record, item, describe_result(saved.record, item))
+
+
+def describe_result(record: SuspensionRecord, item: Item) -> str:
+    """Return what a decision has led to: the outcome, or what the quorum still needs."""
+    if not item.open:
+        return describe_closing(record, item)
+    return f"Your decision is recorded. The item waits for more: {describe_quorum(item)}."
+
+
+async def _check_offered(
+    parts: Wiring, channel: Channel, record: SuspensionRecord, item: Item, request: DecisionRequest
+) -> None:
+    definition = await parts.runs.definition(item.tool.definition)
+    rendered = channel.render(build_card(record, item, definition, parts.settings.public_url))
+    action = CardAction.EDIT if request.args is not None else CardAction(request.action)
+    if action not in rendered.actions:
+        raise NotAllowed(
+            f"{channel.name} does not offer '{action}' for this item, because its card does not show everything that "
+            "would run or the item does not allow it. Open the item's page to decide."
+        )

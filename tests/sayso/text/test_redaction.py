@@ -1,0 +1,66 @@
+"""Secret arguments are masked wherever a schema or a rule marks them."""
+
+import pytest
+
+from sayso.canonical_json import JsonObject
+from sayso.text.redaction import MASK, redact
+
+SECRET: JsonObject = {"type": "string", "x-secret": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "expected"),
+    [
+        ({"properties": {"token": SECRET}}, {"token": "s", "to": "a"}, {"token": MASK, "to": "a"}),
+        ({"properties": {"token": {"format": "password"}}}, {"token": "s"}, {"token": MASK}),
+        ({"properties": {"token": {"writeOnly": True}}}, {"token": {"a": 1}}, {"token": MASK}),
+        ({"properties": {"login": {"properties": {"key": SECRET}}}}, {"login": {"key": "s"}}, {"login": {"key": MASK}}),
+        ({"properties": {"keys": {"items": SECRET}}}, {"keys": ["s", "t"]}, {"keys": [MASK, MASK]}),
+        ({"properties": {"keys": {"prefixItems": [{}, SECRET]}}}, {"keys": ["a", "s"]}, {"keys": ["a", MASK]}),
+        (
+            {"$defs": {"k": SECRET}, "properties": {"token": {"$ref": "#/$defs/k"}}},
+            {"token": "s"},
+            {"token": MASK},
+        ),
+        ({"properties": {"token": {"anyOf": [{"type": "null"}, SECRET]}}}, {"token": "s"}, {"token": MASK}),
+        ({"allOf": [{"properties": {"token": SECRET}}]}, {"token": "s"}, {"token": MASK}),
+        ({"additionalProperties": SECRET}, {"any": "s"}, {"any": MASK}),
+        ({"patternProperties": {"(a+)+$": SECRET}}, {"any": "s"}, {"any": MASK}),
+        (None, {"token": "s"}, {"token": "s"}),
+    ],
+)
+def test_redact_masks_what_the_schema_marks(schema: JsonObject | None, args: JsonObject, expected: JsonObject) -> None:
+    found = redact(args, schema)
+    assert found.args == expected
+    assert found.masked == (expected != args)
+
+
+@pytest.mark.parametrize(
+    ("path", "args", "expected"),
+    [
+        ("token", {"token": "s", "other": {"token": "t"}}, {"token": MASK, "other": {"token": "t"}}),
+        ("args.token", {"token": "s"}, {"token": MASK}),
+        ("login.password", {"login": {"password": "s", "user": "u"}}, {"login": {"password": MASK, "user": "u"}}),
+        (
+            "*.password",
+            {"a": {"password": "s"}, "b": {"password": "t"}},
+            {"a": {"password": MASK}, "b": {"password": MASK}},
+        ),
+        ("items[].key", {"items": [{"key": "s"}, {"key": "t"}]}, {"items": [{"key": MASK}, {"key": MASK}]}),
+        ("rows[][]", {"rows": [["s"], ["t"]]}, {"rows": [[MASK], [MASK]]}),
+        ("missing", {"token": "s"}, {"token": "s"}),
+    ],
+)
+def test_redact_masks_the_paths_of_rules(path: str, args: JsonObject, expected: JsonObject) -> None:
+    assert redact(args, None, (path,)).args == expected
+
+
+def test_redact_masks_quotations_of_a_secret() -> None:
+    found = redact({"token": "s3cret", "url": "https://a/?t=s3cret", "id": "ab"}, None, ("token", "id"))
+    assert found.args == {"token": MASK, "url": f"https://a/?t={MASK}", "id": MASK}
+    assert found.scrub("s3cret and ab") == f"{MASK} and ab", "short secrets would match by chance"
+
+
+def test_redact_ends_with_schemas_that_refer_to_themselves() -> None:
+    schema: JsonObject = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "properties": {"a": {"$ref": "#"}, "key": SECRET}}
+    assert redact({"a": {"a": {"key": "s"}}}, schema).args == {"a": {"a": {"key": MASK}}}

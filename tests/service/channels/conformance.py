@@ -1,0 +1,187 @@
+"""Tests that every channel passes. A test module of a channel subclasses `ChannelConformance`."""
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import pytest
+import structlog
+
+from sayso.canonical_json import JsonObject
+from sayso.records.items import ItemTool, Prompt
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.invisible import UNCHECKED, write_signs
+from sayso.text.summaries import list_values
+from sayso.transitions.deciding import decide
+from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient
+from service.channels.cards import Card, build_card
+from tests.sayso.samples import T0, ask, pending, word
+
+URL = "https://sayso.example"
+CANARY = "s3cret-canary-7c1f"
+APPROVING = {CardAction.APPROVE, CardAction.EDIT, CardAction.VALUE}
+
+ARGS: dict[str, JsonObject] = {
+    "small": {"order": "A-1", "amount": 250.5},
+    "empty": {},
+    "nested": {"to": {"name": "Ann", "tags": ["a", {"b": None}]}, "ok": True},
+    "long": {"body": "lorem ipsum " * 900},
+    "many": {f"field_{number}": f"value {number}" for number in range(200)},
+    "right_to_left": {"to": "\u05e9\u05dc\u05d5\u05dd \u202eevil\u202c", "note": "\u0645\u0631\u062d\u0628\u0627"},
+    "emoji": {"text": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea ok"},
+    "markup": {"text": "*bold* <b>x</b> <@U1> [a](http://x) `code` ```fence``` & \\ | _i_ ~s~ @here {{x}}"},
+    "breaks": {"text": "a\r\nb\tc\u2028d\u0000e"},
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A card as the provider holds it: its readable text, and whether it has a control that decides."""
+
+    text: str
+    decides: bool
+
+
+class Provider(Protocol):
+    """The other side of a channel, as a program under test control."""
+
+    def cards(self, address: str) -> list[Shown]:
+        """Return the cards at an address, the newest last, each in its current form."""
+
+    def refuse(self, status: int, retry_after_s: int = 0) -> None:
+        """Refuse every request with this HTTP status, or its counterpart; 0 accepts again."""
+
+    def remove(self, address: str) -> None:
+        """Forget an address: deliveries to it fail for good."""
+
+
+def record_of(args: JsonObject, **fields: Any) -> SuspensionRecord:
+    tool = ItemTool(name="refund", args=args, definition="d" * 64)
+    return pending(ask(secrets=("token",)).model_copy(update={"tool": tool, **fields}))
+
+
+def card_of(record: SuspensionRecord) -> Card:
+    return build_card(record, record.items[0], None, URL)
+
+
+class ChannelConformance(ABC):
+    """The contract of a channel. A subclass has the fixtures `channel`, `provider` and `recipient`.
+
+    `decides` says whether its cards have controls that decide. `check_limits` raises if a body breaks the provider's
+    own limits, judged by the provider's own library where there is one.
+    """
+
+    decides = True
+
+    @abstractmethod
+    def check_limits(self, body: Any) -> None:
+        """Raise if the provider would refuse the body."""
+
+    @pytest.mark.parametrize("name", ARGS)
+    def test_complete_card_shows_every_value(self, channel: Channel, name: str) -> None:
+        card = card_of(record_of(ARGS[name]))
+        rendered = channel.render(card)
+        assert CardAction.OPEN in rendered.actions
+        if rendered.complete:
+            for leaf in list_values(ARGS[name]):
+                assert write_signs(leaf.text).replace("\n", "") in rendered.text.replace("\n", ""), leaf.path
+        else:
+            assert not rendered.actions & APPROVING
+
+    @pytest.mark.parametrize("name", ARGS)
+    def test_body_keeps_the_providers_limits(self, channel: Channel, name: str) -> None:
+        for one in (
+            card_of(record_of(ARGS[name])),
+            replace(card_of(record_of(ARGS[name])), live=False, closing="Over."),
+        ):
+            self.check_limits(channel.render(one).body)
+
+    def test_render_is_pure(self, channel: Channel) -> None:
+        card = card_of(record_of(ARGS["small"]))
+        assert channel.render(card) == channel.render(card)
+
+    def test_small_card_offers_what_the_channel_decides(self, channel: Channel) -> None:
+        rendered = channel.render(card_of(record_of(ARGS["small"])))
+        assert (CardAction.APPROVE in rendered.actions) == self.decides
+        assert rendered.complete or not self.decides
+
+    def test_masked_value_has_no_approve(self, channel: Channel) -> None:
+        record = record_of({"token": CANARY, "to": f"x {CANARY}"}, prompt=Prompt(title=CANARY, body=CANARY))
+        rendered = channel.render(card_of(record))
+        assert not rendered.complete
+        assert not rendered.actions & APPROVING
+        assert CANARY not in json.dumps(rendered.body, default=repr) + rendered.text
+
+    def test_claims_are_marked_as_unchecked(self, channel: Channel) -> None:
+        record = record_of(ARGS["small"])
+        record = record.model_copy(update={"run": record.run.model_copy(update={"title": "claimed words"})})
+        text = channel.render(card_of(record)).text
+        if "claimed words" in text:
+            assert 0 <= text.index(UNCHECKED) < text.index("claimed words")
+        assert text.index("refund") < text.find("claimed words") or "claimed words" not in text
+
+    def test_closed_card_has_only_the_link(self, channel: Channel) -> None:
+        record = record_of(ARGS["small"])
+        closed = decide(record, word(record), T0 + 5).record
+        rendered = channel.render(card_of(closed))
+        assert rendered.actions == {CardAction.OPEN}
+        assert "ada approved this over api" in rendered.text
+
+    async def test_sent_card_loses_its_buttons_when_it_closes(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        record = record_of(ARGS["small"])
+        reference = await channel.send(recipient, card_of(record), "e1")
+        assert [one.decides for one in provider.cards(recipient.address)] == [self.decides]
+        closed = decide(record, word(record), T0 + 5).record
+        await channel.update(recipient, reference, card_of(closed))
+        cards = provider.cards(recipient.address)
+        assert "ada approved this" in cards[-1].text
+        assert not cards[-1].decides
+
+    async def test_reminder_reaches_the_recipient(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        card = card_of(record_of(ARGS["small"]))
+        reference = await channel.send(recipient, card, "e1")
+        before = len(provider.cards(recipient.address))
+        await channel.remind(recipient, reference, card, "e2")
+        assert len(provider.cards(recipient.address)) > before
+
+    async def test_refusal_is_a_failure_to_repeat(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        provider.refuse(503)
+        with pytest.raises(DeliveryFailed) as failed:
+            await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
+        assert not failed.value.permanent
+        provider.refuse(0)
+        await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
+
+    async def test_rate_limit_says_when_to_repeat(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        provider.refuse(429, retry_after_s=7)
+        with pytest.raises(DeliveryFailed) as failed:
+            await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
+        assert (failed.value.permanent, failed.value.retry_after_s) == (False, 7)
+
+    async def test_unknown_address_is_a_final_failure(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        provider.remove(recipient.address)
+        with pytest.raises(DeliveryFailed) as failed:
+            await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
+        assert failed.value.permanent
+
+    async def test_secret_reaches_neither_provider_nor_log(
+        self, channel: Channel, provider: Provider, recipient: Recipient
+    ) -> None:
+        with structlog.testing.capture_logs() as logs:
+            await channel.send(recipient, card_of(record_of({"token": CANARY})), "e1")
+            provider.refuse(503)
+            with pytest.raises(DeliveryFailed) as failed:
+                await channel.send(recipient, card_of(record_of({"token": CANARY})), "e2")
+        shown = " ".join(one.text for one in provider.cards(recipient.address))
+        assert CANARY not in shown + repr(logs) + failed.value.reason

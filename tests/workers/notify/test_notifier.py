@@ -1,0 +1,207 @@
+"""Cards reach people over a channel, follow their item, and failures are known on the item."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import EscalationStep, RuleTerms
+from service.channels.base import DeliveryFailed
+from service.channels.table import Channels
+from service.delivery.breakers import FAILURES_TO_OPEN
+from service.store.keys import TenantKeys
+from service.wiring import Wiring
+from tests.builders import approve, ask, make_pending
+from tests.channels import Book, MemoryChannel
+from workers.notify.attempts import Gate
+from workers.notify.notifier import Notifier
+
+KEYS = TenantKeys("default")
+PEOPLE = Book({"anna": ("A1",), "ben": ("B1", "B2"), "demo": ("D1",)}, {"group:ops": ("anna", "ben")})
+
+
+@pytest.fixture
+async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(clean_store_url) as client:
+        yield client
+
+
+@pytest.fixture
+def channel() -> MemoryChannel:
+    return MemoryChannel()
+
+
+@pytest.fixture
+def notifier(wiring: Wiring, channel: MemoryChannel) -> Notifier:
+    return Notifier(wiring, Channels({"memory": channel}), PEOPLE, Gate(wiring.attempts))
+
+
+async def waiting(wiring: Wiring, *reviewers: str, **terms: Any) -> SuspensionRecord:
+    """Return a suspension whose reviewers are notified over the channel."""
+    return await make_pending(wiring, ask(terms=RuleTerms(channels=("memory",), reviewers=reviewers, **terms)))
+
+
+async def deliver(notifier: Notifier) -> int:
+    """Attempt once whatever is due; return the number of suspensions."""
+    begun = await notifier.deliver_due()
+    await notifier.finish()
+    return begun
+
+
+async def read(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
+    return (await wiring.desk.suspensions.read(record.id)).record
+
+
+async def deliveries(wiring: Wiring, record: SuspensionRecord) -> list[CardDelivery]:
+    return [*(await read(wiring, record)).items[0].deliveries]
+
+
+async def make_due(wiring: Wiring, record: SuspensionRecord) -> None:
+    """Make the failed delivery due now."""
+    (one,) = await deliveries(wiring, record)
+    now = one.model_copy(update={"next_try_at_ms": 1})
+    await wiring.desk.record_deliveries(record.id, [DeliveryReport("i1", one.key, (now,))])
+
+
+async def test_card_is_sent_once(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    record = await waiting(wiring, "anna")
+    assert await deliver(notifier) == 1
+    assert await deliver(notifier) == 0
+    assert channel.calls == [("send", "A1")]
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.person, one.references) == (DeliveryState.SENT, "anna", {"A1": "m1"})
+
+
+async def test_group_and_every_address_of_a_person_get_the_card(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "group:ops")
+    await deliver(notifier)
+    assert sorted(channel.calls) == [("send", "A1"), ("send", "B1"), ("send", "B2")]
+    found = await deliveries(wiring, record)
+    assert [(one.person, sorted(one.references)) for one in found] == [("anna", ["A1"]), ("ben", ["B1", "B2"])]
+
+
+async def test_requester_is_not_asked_about_their_own_call(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    await waiting(wiring)
+    await deliver(notifier)
+    assert sorted(channel.cards) == ["A1", "B1", "B2"]
+
+
+async def test_shared_destination_gets_one_card(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    channel.shared_address = "#ops"
+    await waiting(wiring)
+    await deliver(notifier)
+    assert channel.calls == [("send", "#ops")]
+
+
+async def test_closed_item_updates_the_card(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    record = await waiting(wiring, "anna", "ben")
+    await deliver(notifier)
+    await approve(wiring, record)
+    await deliver(notifier)
+    assert not any(card.live for card in channel.cards.values())
+    assert channel.cards["B1"].closing.startswith("anna approved this over api")
+    assert await deliver(notifier) == 0
+
+
+async def test_person_without_address_is_a_final_failure(wiring: Wiring, notifier: Notifier) -> None:
+    record = await waiting(wiring, "cleo")
+    await deliver(notifier)
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.reason, one.next_try_at_ms) == (
+        DeliveryState.FAILED,
+        "cleo has no address on memory.",
+        None,
+    )
+
+
+async def test_unknown_channel_is_a_final_failure(wiring: Wiring, notifier: Notifier) -> None:
+    record = await waiting(wiring, "anna")
+    notifier.channels = Channels({})
+    await deliver(notifier)
+    (one,) = await deliveries(wiring, record)
+    assert one.reason == "There is no channel named memory."
+
+
+async def test_failed_send_is_repeated_with_the_same_event_id(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna")
+    channel.failure = DeliveryFailed("503", retry_after_s=60)
+    await deliver(notifier)
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.reason, one.tries) == (DeliveryState.FAILED, "503", 1)
+    assert one.next_try_at_ms is not None
+    assert one.next_try_at_ms >= record.created_at_ms + 60_000
+    channel.failure = None
+    await make_due(wiring, record)
+    await deliver(notifier)
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.reason, one.tries) == (DeliveryState.SENT, None, 0)
+
+
+async def test_failed_delivery_asks_the_next_step(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    step = EscalationStep(after_s=200, reviewers=("ben",))
+    record = await waiting(wiring, "cleo", escalate=(step,))
+    await deliver(notifier)
+    await deliver(notifier)
+    assert channel.calls == [("send", "B1"), ("send", "B2")]
+    assert [one.state for one in await deliveries(wiring, record)] == [DeliveryState.FAILED, DeliveryState.SENT]
+
+
+async def test_open_circuit_fails_new_deliveries_without_an_attempt(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    channel.failure = DeliveryFailed("refused")
+    records = [await waiting(wiring, "anna") for _ in range(FAILURES_TO_OPEN + 3)]
+    for record in records:
+        await notifier._deliver(record.id)
+    assert len(channel.calls) == FAILURES_TO_OPEN
+    (one,) = await deliveries(wiring, records[-1])
+    assert (one.state, one.reason) == (DeliveryState.FAILED, "memory.example keeps failing.")
+
+
+async def test_card_loses_its_buttons_after_the_provider_is_back(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna")
+    await deliver(notifier)
+    channel.failure = DeliveryFailed("503")
+    await approve(wiring, record)
+    await deliver(notifier)
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.reason) == (DeliveryState.SENT, "503"), "what was sent stays sent"
+    assert channel.cards["A1"].live
+    channel.failure = None
+    await make_due(wiring, record)
+    await deliver(notifier)
+    assert not channel.cards["A1"].live
+
+
+async def test_claimed_suspension_is_left_to_its_process(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna")
+    assert await wiring.cards.claim(record.id, "other")
+    await deliver(notifier)
+    assert channel.calls == []
+    await wiring.cards.release(record.id)
+    await deliver(notifier)
+    assert channel.calls == [("send", "A1")]
+
+
+async def test_clock_that_went_back_delays_no_card(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel, redis: Redis
+) -> None:
+    record = await waiting(wiring, "anna")
+    await redis.zadd(KEYS.cards, {record.id: 2**45})
+    assert await deliver(notifier) == 0
+    await wiring.cards.bring_forward(await wiring.schedule.now_ms())
+    await deliver(notifier)
+    assert channel.calls == [("send", "A1")]

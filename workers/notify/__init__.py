@@ -1,0 +1,1 @@
+"""Delivery of cards over channels."""

@@ -1,0 +1,187 @@
+"""Attempts at one delivery of one card: sending it to people, updating it and reminding them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+from sayso.errors import TooManyRequests
+from sayso.records.deliveries import CardDelivery, DeliveryState
+from sayso.records.items import Item
+from service.channels.base import Channel, DeliveryFailed, Recipient
+from service.channels.cards import Card
+from service.concurrency import Slots
+from service.delivery.breakers import PROBE_EVERY_MS, Breakers
+from service.delivery.retries import retry_after_ms
+from service.store.attempts import Allowance, Attempts
+
+ATTEMPT_S = 15.0
+_PER_DESTINATION = 16
+_BUSY_MS = 500
+_CLEARED = {"tries": 0, "reason": None, "next_try_at_ms": None}
+
+Result = TypeVar("Result")
+
+
+class AddressBook(Protocol):
+    """The addresses of people on channels."""
+
+    async def find(self, channel: str, person: str) -> tuple[Recipient, ...]:
+        """Return the addresses of a person or of a group's members; of everybody linked for an empty name."""
+
+
+class Deferred(Exception):
+    """No attempt was made: the destination is busy, or its circuit is open."""
+
+    def __init__(self, wait_ms: int) -> None:
+        super().__init__(f"again in {wait_ms} ms")
+        self.wait_ms = wait_ms
+
+
+@dataclass
+class Gate:
+    """The limits of each destination: attempts at once and a minute, and its circuit breaker."""
+
+    attempts: Attempts
+    slots: Slots = field(default_factory=lambda: Slots(_PER_DESTINATION))
+    breakers: Breakers = field(default_factory=Breakers)
+
+    async def run(self, channel: Channel, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool) -> Result:
+        """Make one call to the provider within the limits; raises `DeliveryFailed` or `Deferred`.
+
+        While the circuit is open a `first` attempt fails at once, so that the next escalation step is asked.
+        """
+        destination = channel.destination
+        wait_ms = self.breakers.wait_ms(destination, now_ms)
+        if wait_ms and first:
+            raise DeliveryFailed(f"{destination} keeps failing.")
+        if wait_ms:
+            raise Deferred(wait_ms)
+        with self.slots.take((destination,)) as free:
+            if not free:
+                raise Deferred(_BUSY_MS)
+            try:
+                await self.attempts.count(Allowance("channel", channel.per_minute, 60), destination)
+            except TooManyRequests as error:
+                raise Deferred(int(str(error.facts.get("retry_after_s", 1))) * 1000) from error
+            return await self._call(destination, now_ms, call)
+
+    async def _call(self, destination: str, now_ms: int, call: Callable[[], Awaitable[Result]]) -> Result:
+        try:
+            async with asyncio.timeout(ATTEMPT_S):
+                result = await call()
+        except TimeoutError:
+            self.breakers.note(destination, accepted=False, now_ms=now_ms)
+            raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
+        except DeliveryFailed as failure:
+            if not failure.permanent:
+                self.breakers.note(destination, accepted=False, now_ms=now_ms)
+            raise
+        self.breakers.note(destination, accepted=True, now_ms=now_ms)
+        return result
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One delivery of an item's card over its channel, as of `now_ms`. `owner` is not asked about their own call."""
+
+    gate: Gate
+    addresses: AddressBook
+    channel: Channel
+    card: Card
+    item: Item
+    delivery: CardDelivery
+    owner: str
+    now_ms: int
+
+    async def send(self) -> tuple[CardDelivery, ...]:
+        """Send the card to everybody behind the delivery; return one delivery for each person. Raises `Deferred`."""
+        found = await self._find_recipients()
+        people = tuple(dict.fromkeys(one.person for one in found))
+        if not people:
+            who = self.delivery.person or "Nobody"
+            return (fail(self.delivery, f"{who} has no address on {self.channel.name}.", None),)
+        if people == (self.delivery.person,):
+            return (await self._send_to(found),)
+        return tuple(
+            await asyncio.gather(*(self._try_send([one for one in found if one.person == name]) for name in people))
+        )
+
+    async def follow(self) -> CardDelivery:
+        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`."""
+        try:
+            for address, reference in self.delivery.references.items():
+                to = Recipient(self.delivery.person, address)
+                if self.delivery.shown != self.card.version:
+                    await self._run(partial(self.channel.update, to, reference, self.card))
+                if self.card.live and self.delivery.reminded < self.item.reminded:
+                    event_id = self._event_id(to, "remind")
+                    await self._run(partial(self.channel.remind, to, reference, self.card, event_id))
+        except DeliveryFailed as failure:
+            if not failure.permanent:
+                # A closed item must lose its buttons soon after its provider is back, so the wait does not grow.
+                again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
+                update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
+                return self.delivery.model_copy(update=update)
+            return self._follow_done().model_copy(update={"reason": failure.reason})
+        return self._follow_done()
+
+    async def _find_recipients(self) -> tuple[Recipient, ...]:
+        if not self.delivery.person and self.channel.shared_address:
+            return (Recipient("", self.channel.shared_address),)
+        found = await self.addresses.find(self.channel.name, self.delivery.person)
+        return tuple(one for one in found if one.person != self.owner or not self.item.terms.no_self_approval)
+
+    async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
+        """Send to one person of many; a deferred person stays queued without holding up the others."""
+        try:
+            return await self._send_to(places)
+        except Deferred as deferred:
+            update = {"person": places[0].person, "next_try_at_ms": self.now_ms + deferred.wait_ms}
+            return self.delivery.model_copy(update=update)
+
+    async def _send_to(self, places: Sequence[Recipient]) -> CardDelivery:
+        """Send the card to every address of one person; one success is enough."""
+        base = self.delivery.model_copy(update={"person": places[0].person})
+        references: dict[str, str] = {}
+        failure: DeliveryFailed | None = None
+        for to in places:
+            try:
+                event_id = self._event_id(to, "send")
+                references[to.address] = await self._run(partial(self.channel.send, to, self.card, event_id))
+            except DeliveryFailed as error:
+                failure = error
+        if not references and failure is not None:
+            return fail(base, failure.reason, self._next_try_ms(base, failure))
+        update = {
+            "state": DeliveryState.SENT,
+            "sent_at_ms": self.now_ms,
+            "references": references,
+            "shown": self.card.version,
+            "reminded": self.item.reminded,
+        }
+        return base.model_copy(update={**update, **_CLEARED})
+
+    async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        first = self.delivery.state is DeliveryState.QUEUED
+        return await self.gate.run(self.channel, self.now_ms, call, first=first)
+
+    def _event_id(self, to: Recipient, what: str) -> str:
+        return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminded}:{to.address}"
+
+    def _follow_done(self) -> CardDelivery:
+        update = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
+        return self.delivery.model_copy(update=update)
+
+    def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
+        if failure.permanent:
+            return None
+        name = f"{self.card.suspension_id} {self.card.item_id} {delivery.channel} {delivery.person}"
+        return self.now_ms + max(retry_after_ms(name, delivery.tries + 1), int(failure.retry_after_s * 1000))
+
+
+def fail(delivery: CardDelivery, reason: str, next_try_at_ms: int | None) -> CardDelivery:
+    """Return the delivery after a failed attempt; without a next try the failure is final."""
+    update = {"state": DeliveryState.FAILED, "tries": delivery.tries + 1, "reason": reason}
+    return delivery.model_copy(update={**update, "next_try_at_ms": next_try_at_ms})

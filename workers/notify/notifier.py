@@ -1,0 +1,108 @@
+"""Delivery of the cards of due suspensions, each until its provider accepts it.
+
+The commit of a suspension lists it if one of its deliveries needs an attempt. A process claims it, compares each
+delivery with the item, and saves the results in one commit. After a crash the same attempts are made again.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from sayso.clock import new_id
+from sayso.errors import NotFound
+from sayso.records.deliveries import CardDelivery, DeliveryReport
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.transitions.deliveries import needs_attempt
+from service.channels.cards import build_card
+from service.channels.table import Channels
+from service.logs import Trouble
+from service.wiring import Wiring
+from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
+from workers.repeating import repeat
+
+TICK_S = 0.1
+_AT_ONCE = 128
+_AGAIN_MS = 500
+_GRACE_S = 20
+
+
+@dataclass
+class Notifier:
+    """Delivers the cards of due suspensions."""
+
+    wiring: Wiring
+    channels: Channels
+    addresses: AddressBook
+    gate: Gate
+    under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    trouble: Trouble = field(default_factory=lambda: Trouble("card_not_delivered"))
+    holder: str = field(default_factory=lambda: new_id("notifier"))
+
+    async def deliver_due(self) -> int:
+        """Start the attempts of each due suspension that is not under way here; return their number."""
+        due = await self.wiring.cards.due(await self.wiring.schedule.now_ms())
+        begun = [one for one in due if one not in self.under_way][: max(0, _AT_ONCE - len(self.under_way))]
+        for suspension_id in begun:
+            self.under_way[suspension_id] = asyncio.create_task(self._attend(suspension_id))
+        return len(begun)
+
+    async def finish(self) -> None:
+        """Wait for the attempts under way, up to `_GRACE_S`."""
+        if self.under_way:
+            await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
+
+    async def _attend(self, suspension_id: str) -> None:
+        try:
+            if await self.wiring.cards.claim(suspension_id, self.holder):
+                try:
+                    await self._deliver(suspension_id)
+                finally:
+                    await self.wiring.cards.release(suspension_id)
+        except NotFound:
+            await self.wiring.cards.forget(suspension_id)
+        except Exception as error:  # noqa: BLE001  the next tick tries again
+            self.trouble.note(error, suspension=suspension_id)
+            await asyncio.sleep(TICK_S)
+        finally:
+            del self.under_way[suspension_id]
+
+    async def _deliver(self, suspension_id: str) -> None:
+        record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        now_ms = await self.wiring.schedule.now_ms()
+        due = [
+            (item, one)
+            for item in record.items
+            for one in item.deliveries
+            if needs_attempt(record, item, one) and (one.next_try_at_ms or 0) <= now_ms
+        ]
+        found = await asyncio.gather(*(self._attempt(record, item, one, now_ms) for item, one in due))
+        reports = [one for one in found if isinstance(one, DeliveryReport)]
+        waits_ms = [one for one in found if isinstance(one, int)]
+        if reports:
+            await self.wiring.desk.record_deliveries(suspension_id, reports)
+        if waits_ms or not due:
+            await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
+
+    async def _attempt(
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
+    ) -> DeliveryReport | int:
+        """Return the report of a delivery's attempts, or the wait in ms if none could be made."""
+        channel = self.channels.find(delivery.channel)
+        if channel is None:
+            failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
+            return DeliveryReport(item.item_id, delivery.key, (failed,))
+        definition = await self.wiring.runs.definition(item.tool.definition)
+        card = build_card(record, item, definition, self.wiring.settings.public_url)
+        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, record.run.owner, now_ms)
+        try:
+            became = (await attempt.follow(),) if delivery.proven else await attempt.send()
+        except Deferred as deferred:
+            return deferred.wait_ms
+        return DeliveryReport(item.item_id, delivery.key, became)
+
+
+async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:
+    """Deliver cards until stopped; then finish the attempts under way."""
+    notifier = Notifier(wiring, channels, addresses, Gate(wiring.attempts))
+    await repeat(notifier.deliver_due, TICK_S, stopping, "notifying_failed")
+    await notifier.finish()
