@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sayso.records.events import EventType, TrailEntry
-from sayso.sentences.items import join_words, name_reviewers
+from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
