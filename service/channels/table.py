@@ -9,6 +9,8 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.outbound import SlackChannel
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -30,7 +32,9 @@ class ChannelKind:
     listen: Listen | None = None
 
 
-KINDS: Mapping[str, ChannelKind] = {}
+KINDS: Mapping[str, ChannelKind] = {
+    "slack": ChannelKind(SlackConfig, SlackChannel),
+}
 """All kinds of channel by name."""
 
 
