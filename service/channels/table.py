@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.slack.config import SlackConfig
+from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
 from service.settings import Settings
 from service.wiring import Wiring
@@ -33,7 +34,7 @@ class ChannelKind:
 
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router),
 }
 """All kinds of channel by name."""
 

@@ -9,10 +9,9 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.errors import InvalidInput, SaysoError, UnknownName
 from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
-from service.forms.answers import Post
 from service.operations.known_names import freeze_known
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form, read_post, read_reason
+from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 from service.web.sign_ins import find_sender

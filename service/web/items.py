@@ -18,7 +18,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
-from service.forms.answers import Forms, Post, make_forms, mark_problems, read_answer, refill
+from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
 from service.web.content.details import (
@@ -33,7 +33,7 @@ from service.web.content.external_events import describe_both, read_external_eve
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
-from service.web.form_posts import SEND_AGAIN, EarlierSignIn, check_session, read_form
+from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender

@@ -9,9 +9,8 @@ from sayso.errors import NotAuthenticated, SaysoError
 from sayso.problems import Problem
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
-from service.forms.answers import Post
 from service.web.errors import show_again
-from service.web.form_posts import read_form, read_post
+from service.web.form_posts import Post, read_form, read_post
 from service.web.pages import render
 from service.web.sessions import (
     SignedIn,

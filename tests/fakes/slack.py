@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -377,7 +377,7 @@ def form_of(payload: dict[str, Any]) -> bytes:
 def running_slack() -> Iterator[FakeSlack]:
     """Serve a workspace on a free port."""
     slack = FakeSlack()
-    stopping: list[Callable[[], None]] = []
+    stopping: list[Callable[[], object]] = []
 
     async def run() -> None:
         app = web.Application()
@@ -387,9 +387,9 @@ def running_slack() -> Iterator[FakeSlack]:
         runner = web.AppRunner(app, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        slack.loop = asyncio.get_running_loop()
+        slack.loop = loop = asyncio.get_running_loop()
         stop = asyncio.Event()
-        stopping.append(lambda: slack.loop.call_soon_threadsafe(stop.set) and None if slack.loop else None)
+        stopping.append(lambda: loop.call_soon_threadsafe(stop.set))
         slack.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         await stop.wait()
         await runner.cleanup()
@@ -402,6 +402,3 @@ def running_slack() -> Iterator[FakeSlack]:
     finally:
         stopping[0]()
         thread.join()
-
-
-Deliver = Callable[[dict[str, Any]], Awaitable[Any]]

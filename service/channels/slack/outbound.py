@@ -9,8 +9,10 @@ from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack import blocks as kit
 from service.channels.slack.api import SlackApi
+from service.channels.slack.background import Background
 from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
+from service.channels.slack.members import Members
 
 _PEOPLE = ("U", "W")
 _MOST_PLACES = 2_000
@@ -42,6 +44,8 @@ class SlackChannel:
         self.name = config.name
         self.per_minute = config.per_minute
         self.api = SlackApi(config, self._find_token)
+        self.members = Members(self.api, config.team_id)
+        self.background = Background(config.name)
         self._places: OrderedDict[str, str] = OrderedDict()
 
     @property
@@ -98,7 +102,8 @@ class SlackChannel:
         await self._reply(Posted.read(reference), text, event_id)
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Finish the work under way and close the connections."""
+        await self.background.finish()
         await self.api.aclose()
 
     async def _reply(self, posted: Posted, text: str, event_id: str) -> None:
