@@ -12,6 +12,7 @@ from service.channels.config import ChannelConfig, read_channels
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.socket_mode import listen as listen_to_slack
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -34,7 +35,7 @@ class ChannelKind:
 
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
 }
 """All kinds of channel by name."""
 
