@@ -9,6 +9,10 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.inbound import router as slack_router
+from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.socket_mode import listen as listen_to_slack
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -30,7 +34,9 @@ class ChannelKind:
     listen: Listen | None = None
 
 
-KINDS: Mapping[str, ChannelKind] = {}
+KINDS: Mapping[str, ChannelKind] = {
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
+}
 """All kinds of channel by name."""
 
 

@@ -19,8 +19,8 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
+from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.sightings import note_seen
-from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
