@@ -9,6 +9,8 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.telegram.inbound import listen as listen_to_telegram
+from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -30,7 +32,9 @@ class ChannelKind:
     listen: Listen | None = None
 
 
-KINDS: Mapping[str, ChannelKind] = {}
+KINDS: Mapping[str, ChannelKind] = {
+    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
+}
 """All kinds of channel by name."""
 
 
