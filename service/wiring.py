@@ -23,6 +23,7 @@ from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
+from service.store.channel_notes import ChannelNotes
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -78,6 +79,7 @@ class Wiring:
     instances: Instances
     deliveries: Deliveries
     cards: CardQueue
+    channel_notes: ChannelNotes
     leases: NamedLeases
     waiters: Waiters
     intake: Intake
@@ -149,6 +151,7 @@ class Process:
             instances=Instances(store),
             deliveries=Deliveries(store),
             cards=CardQueue(store),
+            channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,

@@ -98,6 +98,10 @@ class TenantKeys:
         """The claim of the process that delivers a suspension's cards."""
         return f"{self.prefix}card-claim:{suspension_id}"
 
+    def channel_note(self, channel: str, name: str) -> str:
+        """What a channel remembers under a name."""
+        return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
+
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
 
