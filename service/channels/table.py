@@ -6,6 +6,7 @@ from typing import Any
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.mail.outbound import MailChannel, MailConfig
 from service.settings import Settings
 
 
@@ -17,7 +18,9 @@ class ChannelKind:
     open: Callable[[Any], Channel]
 
 
-KINDS: Mapping[str, ChannelKind] = {}
+KINDS: Mapping[str, ChannelKind] = {
+    "mail": ChannelKind(MailConfig, MailChannel),
+}
 """All kinds of channel by name."""
 
 
