@@ -1,7 +1,4 @@
-"""The SDK of Sayso: `gate` for functions, and `Client` and `AsyncClient` for everything else.
-
-Names are imported on first use, so `import sayso` is cheap.
-"""
+"""The SDK of Sayso: `gate`, `Client` and `AsyncClient`. Names are imported on first use, so `import sayso` is cheap."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,6 @@
 """Strict reading and canonical writing of JSON: what is approved is byte for byte what runs.
 
-Reading refuses what parsers disagree about: duplicate keys, NaN, lone surrogates, integers beyond 2^53. Zero has no
-sign. Writing follows RFC 8785, the JSON Canonicalization Scheme.
+Reading refuses duplicate keys, NaN, lone surrogates and integers beyond 2^53. Writing follows RFC 8785 (JCS).
 """
 
 import hashlib
@@ -32,10 +31,7 @@ TOP: Place = None
 
 
 def parse_json(raw: bytes | str) -> JsonValue:
-    """Return the one JSON value in `raw`.
-
-    Raises `InvalidJson` when it is not strict JSON, and `TooLarge` beyond the limits of depth and number of values.
-    """
+    """Return the one JSON value in `raw`; raises `InvalidJson`, or `TooLarge` beyond the limits of depth and values."""
     try:
         text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
     except UnicodeDecodeError as error:
@@ -43,7 +39,10 @@ def parse_json(raw: bytes | str) -> JsonValue:
     _check_size(text)
     try:
         value: JsonValue = json.loads(
-            text, object_pairs_hook=unique_pairs, parse_float=_read_fraction, parse_constant=_refuse_constant
+            text,
+            object_pairs_hook=unique_pairs,
+            parse_float=lambda fraction: float(fraction) or 0.0,  # RFC 8785 has one zero: reviewers see 0 for -0.0
+            parse_constant=_refuse_constant,
         )
     except json.JSONDecodeError as error:
         raise InvalidJson(
@@ -60,8 +59,7 @@ def parse_json(raw: bytes | str) -> JsonValue:
 def check_json(value: Any, *, limited: bool = True) -> bool:
     """Raise `InvalidJson` with the path of the first value that is not plain JSON, and `TooLarge` beyond the limits.
 
-    Return whether the standard encoder writes the canonical form: no key is beyond the BMP, no number is special. With
-    `limited` False the number of values is unlimited, for values that Sayso itself combined from checked parts.
+    Return whether the standard encoder writes the canonical form. `limited` False allows any number of values.
     """
     plain = _check_quickly(value, limited=limited)
     return _check_thoroughly(value, limited=limited) if plain is None else plain
@@ -149,13 +147,11 @@ def _check_thoroughly(value: Any, *, limited: bool) -> bool:
 
 def write_path(place: Place) -> str:
     """Return the place as text, such as `$.args.amount`. Only errors need it: a key may be as long as the body."""
-    steps: list[str | int] = []
+    path = ""
     while place is not None:
         place, step = place
-        steps.append(step)
-    return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step[:_LONGEST_STEP]}" for step in reversed(steps)
-    )
+        path = (f"[{step}]" if isinstance(step, int) else f".{step[:_LONGEST_STEP]}") + path
+    return f"${path}"
 
 
 def count_values(value: JsonValue, most: int) -> int:
@@ -163,12 +159,8 @@ def count_values(value: JsonValue, most: int) -> int:
     count, level = 0, [value]
     while level and count <= most:
         count += len(level)
-        level = [
-            child
-            for node in level
-            if isinstance(node, dict | list)
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
+        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
+        level = [child for children in inside for child in children]
     return count
 
 
@@ -177,10 +169,7 @@ def _too_many() -> TooLarge:
 
 
 def _check_size(text: str) -> None:
-    """Raise `TooLarge` before parsing a text that certainly holds more than `MAX_NODES` values.
-
-    Every array and object is a value, and so is everything after a comma, except inside strings.
-    """
+    """Refuse a text with too many values for sure: arrays, objects, and what follows a comma outside of strings."""
     if text.count(",") <= MAX_NODES and text.count("[") + text.count("{") <= MAX_NODES:
         return
     plain = text.replace("\\\\", "").replace('\\"', "")
@@ -208,7 +197,6 @@ def digest_json(value: Any) -> str:
 
 
 def _differs_from_rfc(value: float) -> bool:
-    """Whether RFC 8785 writes the number in another form than the standard encoder."""
     front, _, tens = repr(value).partition("e")
     return -10 < int(tens) < 21 if tens else front.endswith(".0")
 
@@ -223,11 +211,6 @@ def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise InvalidJson(f"The key {key[:80]!r} appears twice in one object. Send it once.", key=key)
             seen.add(key)
     return found
-
-
-def _read_fraction(text: str) -> float:
-    """Read a fraction. RFC 8785 has one zero, so `-0.0` becomes 0, which reviewers see."""
-    return float(text) or 0.0
 
 
 def _refuse_constant(name: str) -> Any:
@@ -273,27 +256,11 @@ def _render(value: Any) -> str:
 
 def _number(value: float) -> str:
     """Write a double as ECMAScript does (RFC 8785 section 3.2.2.3): shortest digits, exponents from 1e21 and 1e-7."""
-    shortest = repr(value)
-    front, _, tens = shortest.partition("e")
+    front, _, tens = repr(value).partition("e")
     if not tens:
-        return shortest.removesuffix(".0") if value else "0"
-    if not -7 < int(tens) < 21:
-        return f"{front}e{int(tens):+d}"
-    mantissa, _, exponent = f"{value!r}e0".partition("e")
-    exponent = exponent.partition("e")[0]
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.lstrip("-").partition(".")
-    point = len(whole) + int(exponent)
-    digits = whole + ("" if fraction == "0" else fraction)
-    stripped = digits.lstrip("0")
-    point -= len(digits) - len(stripped)
-    digits = stripped.rstrip("0")
-    if len(digits) <= point <= 21:
-        return sign + digits + "0" * (point - len(digits))
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    power = point - 1
-    tail = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{tail}e{'+' if power > 0 else '-'}{abs(power)}"
+        return front.removesuffix(".0") if value else "0"
+    exponent = int(tens)
+    if not -7 < exponent < 21:
+        return f"{front}e{exponent:+d}"
+    sign, digits = "-" if value < 0 else "", front.lstrip("-").replace(".", "")
+    return sign + (digits.ljust(exponent + 1, "0") if exponent > 0 else f"0.{'0' * (-exponent - 1)}{digits}")

@@ -1,7 +1,4 @@
-"""The only access to the machine's clock and random numbers.
-
-All other code takes both as arguments. The desk uses the store server's TIME, not this clock.
-"""
+"""The only access to the machine's clock and random numbers. The desk uses the store server's TIME instead."""
 
 import os
 import time

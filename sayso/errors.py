@@ -1,44 +1,4 @@
-"""The errors of Sayso, in one tree.
-
-The first line of a class's docstring is its default message. Facts are attributes. `sayso/problems.py` maps classes
-to HTTP statuses.
-
-    SaysoError
-    ├── InvalidInput            the request is invalid
-    │   ├── InvalidJson         not strict JSON
-    │   ├── InvalidHeader       a header is malformed or sent twice
-    │   ├── TooLarge            over a limit of bytes, depth or values
-    │   ├── UnknownName         no tool or agent of that name was seen
-    │   ├── UnknownHost         a host that this service does not serve
-    │   └── UnsupportedMediaType  a body that is not JSON
-    ├── NotAuthenticated        no valid credential
-    │   └── InvalidSignature    a signed message that does not verify
-    ├── NotAllowed              the credential lacks the right
-    │   ├── SelfApproval        the owner of the run cannot decide
-    │   └── PolicyForbids       the rules deny the final arguments
-    ├── NotFound                missing, or not visible to this credential
-    ├── Conflict                the record has changed
-    │   ├── AlreadyDecided      somebody else was first
-    │   ├── DeadlinePassed      too late; the fallback decides
-    │   ├── StaleDigest         not what the reviewer saw
-    │   ├── IdempotencyConflict one key for two different requests
-    │   ├── IllegalTransition   no such step from this status
-    │   ├── AlreadyRedeemed     the permit was redeemed before
-    │   ├── Withdrawn           the basis of the approval is gone
-    │   ├── LeaseHeld           another worker has leased the run
-    │   ├── Frozen              an admin has frozen this
-    │   │   └── ClockInDoubt    a deadline may or may not have passed
-    │   └── StaleAttempt        the worker's lease is over
-    ├── TooManyRequests         over a rate limit
-    ├── Unreadable              a stored record that is damaged, altered or of a later version
-    ├── ModelError              the model gave no usable answer
-    ├── Suspended               the call waits for a reviewer
-    ├── Denied                  the call must not run
-    ├── CallFailed              the call ran before and failed
-    ├── InDoubt                 the call was started before and may have run
-    └── Unavailable             the store cannot be reached; nothing was changed
-        └── Unreachable         no desk answers at this address
-"""
+"""The errors of Sayso. The first line of a class's docstring is its default message; facts are attributes."""
 
 
 class SaysoError(Exception):
@@ -50,7 +10,6 @@ class SaysoError(Exception):
 
     @property
     def message(self) -> str:
-        """The message to show."""
         return str(self.args[0])
 
 

@@ -81,7 +81,6 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """Return the members of the response body."""
         return {
             "type": f"/problems/{self.slug}",
             "title": self.title,

@@ -1,7 +1,4 @@
-"""Signing and verification by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`.
-
-Several secrets are valid while one is being replaced, and a message may carry several signatures.
-"""
+"""Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, with several secrets while one is being replaced."""
 
 import base64
 import binascii
@@ -40,10 +37,7 @@ def sign_message(secret: str, message_id: str, at_s: int, body: bytes) -> str:
 
 
 def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) -> str:
-    """Return the message's id when a secret made one of its signatures and its time is close to now.
-
-    Raises `InvalidSignature` otherwise.
-    """
+    """Return the message's id; raises `InvalidSignature` unless a secret signed it and its time is close to now."""
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
     offered = _split_signatures(message.signatures)
@@ -65,7 +59,6 @@ def _sign(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
 
 
 def _read_secret(secret: str) -> bytes:
-    """Return the key in `whsec_…`; raises `ValueError` without one."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:

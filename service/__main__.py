@@ -13,6 +13,8 @@ from fastapi import FastAPI
 from sayso.errors import Unavailable
 from sayso.policy.files import RulebookError
 from service.app import begin_closing, create_app
+from service.channels.config import InvalidChannels
+from service.channels.table import open_channels
 from service.http.connections import ServerConfig
 from service.logs import configure_logs
 from service.policy.loading import rulebook_of
@@ -73,9 +75,10 @@ def main(settings: Settings) -> int:
     log = structlog.get_logger(__name__)
     try:
         rulebook_of(settings.policy)
+        open_channels(settings)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
         asyncio.run(check_format(settings.store_url))
-    except (RulebookError, WeakDurability, OtherFormat, Unavailable) as error:
+    except (InvalidChannels, RulebookError, WeakDurability, OtherFormat, Unavailable) as error:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:

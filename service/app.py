@@ -22,6 +22,7 @@ from service.api.routers import api, health_router
 from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
+from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, name_methods
@@ -37,7 +38,7 @@ _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
-_MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
+_MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
 _SUSPENSIONS = "/api/v1/suspensions"
 """These requests may include the state of a framework's run, in base64."""
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
@@ -61,7 +62,8 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     )
     app.openapi = document(app)  # type: ignore[method-assign]
     app.state.weak_durability = weak_durability
-    for router in (api, health_router, webhook_router, pages):
+    providers = (kind.router for kind in KINDS.values() if kind.router is not None)
+    for router in (api, health_router, webhook_router, *providers, pages):
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
@@ -116,6 +118,7 @@ def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None
     async def serve() -> AsyncIterator[None]:
         async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
             app.state.process = process
+            app.state.channels = open_channels(settings)
             app.state.closing = asyncio.Event()
             listening = asyncio.create_task(process.watch.listen())
             checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
@@ -126,5 +129,6 @@ def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None
                 listening.cancel()
                 checking.cancel()
                 await asyncio.gather(listening, checking, return_exceptions=True)
+                await app.state.channels.aclose()
 
     return serve()

@@ -28,6 +28,7 @@ from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
+from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.rules import RuleStore
 from service.store.runs.external_events import ExternalEvents
@@ -68,6 +69,7 @@ class Wiring:
     instances: Instances
     deliveries: Deliveries
     cards: CardQueue
+    leases: NamedLeases
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -135,6 +137,7 @@ class Process:
             instances=Instances(store),
             deliveries=Deliveries(store),
             cards=CardQueue(store),
+            leases=NamedLeases(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

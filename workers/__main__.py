@@ -1,7 +1,6 @@
 """Run one worker: `python -m workers`.
 
-RQ brings a separate process for each job, time limits and registries. The worker imports the registered agents before
-it forks, publishes their names and tools, and takes drain jobs from one queue.
+It imports the registered agents before RQ forks, publishes them, and takes drain jobs from one queue.
 """
 
 import asyncio
@@ -37,22 +36,16 @@ log = structlog.get_logger()
 
 
 class DrainWorker(Worker):
-    """An RQ worker that passes a warm stop on to its job, so that a standing job does not delay the stop.
-
-    It reads the rules' file itself: a job starts with the last good rules even if the file is broken. After the store
-    was restarted empty or from an older copy, it registers itself and its agents again.
-    """
+    """An RQ worker that passes a warm stop on to its job, refreshes the rules, and registers again if forgotten."""
 
     settings: Settings
     stop_requested = False
 
     def fork_work_horse(self, job: Job, queue: Queue) -> None:
-        """Refresh the rules, then fork."""
         rulebook_of(self.settings.policy).refresh()
         super().fork_work_horse(job, queue)
 
     def maintain_heartbeats(self, job: Job) -> None:
-        """Refresh the rules every few seconds as well."""
         rulebook_of(self.settings.policy).refresh()
         super().maintain_heartbeats(job)
         self._register_again()
@@ -78,7 +71,6 @@ class DrainWorker(Worker):
         )
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Pass the signal on to the running job, which ends its window, then stop."""
         self.stop_requested = True
         if self.horse_pid:
             with suppress(ProcessLookupError):
@@ -96,10 +88,7 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
 
 
 def main(settings: Settings) -> int:
-    """Work until stopped, through any outage of the store.
-
-    Return 1 if an agent cannot be imported or the store has a later format.
-    """
+    """Work until stopped, through outages; return 1 if an agent cannot be imported or the store is too new."""
     configure_logs(settings.log_level)
     try:
         asyncio.run(await_store(settings.store_url))

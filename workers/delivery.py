@@ -1,7 +1,6 @@
 """Delivery of signed messages about decisions, with retries until accepted or expired.
 
-It runs in the clock's process. Any number may run: a message is claimed before each attempt, so only one of them tries
-it. After a crash it is sent again with the same id and body.
+Any number of clocks may run it: each attempt claims its message. After a crash the same message is sent again.
 """
 
 import asyncio
@@ -52,12 +51,10 @@ class Courier:
         free = max(0, _AT_ONCE - len(self.under_way))
         begun = [name for name in due if name not in self.under_way][:free]
         for name in begun:
-            task = asyncio.create_task(self._attend(name))
-            self.under_way[name] = task
+            self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
 
     async def finish(self) -> None:
-        """Wait for the attempts under way, up to `_GRACE_S`."""
         if self.under_way:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 

@@ -1,8 +1,4 @@
-"""Withdrawal of runs that revoked keys requested, in the clock's process.
-
-The request that revokes a key withdraws at once. This repeats it, in case the service died on the way or another
-request with that key was under way.
-"""
+"""Withdrawal of runs of revoked keys in the clock's process, in case the service died or raced a request."""
 
 import asyncio
 
@@ -30,7 +26,6 @@ class Withdrawals:
         self._first_ms: dict[str, float] = {}
 
     async def sweep(self) -> None:
-        """Make the next pass for every revoked key."""
         for key in await self._wiring.api_keys.list_all():
             if key.revoked_at_ms is not None and not key.withdrawn:
                 await self._withdraw(key)

@@ -1,8 +1,4 @@
-"""Base of the framework adapters.
-
-An adapter puts the agent of one framework behind `sayso.runner.protocol.Framework`. It stops the framework at every
-turn that calls tools, saves the framework's state as JSON, and runs tools only through the `CallExecutor`.
-"""
+"""Base of the framework adapters, which put another framework's agent behind `sayso.runner.protocol.Framework`."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -33,7 +29,6 @@ class Adapter:
 
     @property
     def origin(self) -> Origin:
-        """Return the framework, its version and the format of its state."""
         return Origin(
             framework=self.framework,
             framework_version=_find_version(self.package),

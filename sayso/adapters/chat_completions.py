@@ -1,7 +1,4 @@
-"""Client for models behind a chat-completions endpoint, without streaming.
-
-Responses are untrusted: only known fields are read, and each is validated.
-"""
+"""Client for chat-completions endpoints, without streaming. Responses are untrusted: each known field is validated."""
 
 import asyncio
 import json
@@ -63,8 +60,6 @@ class _Completion(_Inbound):
 
 @dataclass(frozen=True)
 class _Reply:
-    """The result of one attempt: a status with its body, or an error."""
-
     status: int | None
     body: bytes = b""
     retry_after: str | None = None
@@ -78,8 +73,7 @@ class _Reply:
 class ChatCompletionsModel:
     """A model at `{base_url}/chat/completions`. `options` are sent with every request, such as a temperature.
 
-    Network errors and 408, 429 and 5xx responses are retried with a growing delay. Each event loop has its own client,
-    because connections cannot move between loops.
+    Network errors, 408, 429 and 5xx are retried with a growing delay. Each event loop has its own connections.
     """
 
     def __init__(
@@ -118,7 +112,6 @@ class ChatCompletionsModel:
         return self._read(await self._send(request), self._max_attempts)
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()

@@ -3,8 +3,7 @@
     from sayso.adapters.pydantic_ai import gate
     bot = gate(agent, name="bot")
 
-All calls of a turn are deferred together (`DeferredToolRequests`) and answered together. The message history is the
-state.
+All calls of a turn are deferred together (`DeferredToolRequests`). The message history is the state.
 """
 
 from collections.abc import Callable, Collection
@@ -31,19 +30,11 @@ from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import (
-    Done,
-    FrameworkAgent,
-    FrameworkTurn,
-    ToolFailed,
-    build_agent,
-    describe_edit,
-    describe_refusal,
-    describe_result,
-)
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, ToolFailed
 from sayso.runner.tools import plain_json
 
 _DEFERS = (
@@ -67,8 +58,7 @@ def gate(
     """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `deps` creates the run's dependencies in each process. Calls of the tools in `idempotent` may run again after a
-    crash. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput` for tools that cannot be
-    gated, and for tools that call an agent with tools of its own.
+    crash; `options` are those of `Agent`. Raises `InvalidInput` for tools that cannot be gated or call other agents.
     """
     if agent.root_capability.get_toolset() is not None:
         raise InvalidInput(
@@ -82,7 +72,7 @@ def gate(
     definitions = {
         tool.name: define_tool(tool.name, tool.description, tool.parameters_json_schema, idempotent) for tool in tools
     }
-    return build_agent(framework, name, definitions, **options)
+    return protocol.build_agent(framework, name, definitions, **options)
 
 
 @dataclass
@@ -92,10 +82,7 @@ class _Gated(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Run an approved call with its approved arguments, which hooks cannot change, or defer it.
-
-        A call in a later turn is deferred even if the model reuses the id of an earlier one.
-        """
+        """Run an approved call with its approved arguments. Defer others, even under the id of an earlier call."""
         executor = current_executor()
         call = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
         if executor is None or call is None:
@@ -112,9 +99,9 @@ class _Gated(WrapperToolset[Any]):
             return native[0]
 
         result = await executor.run(call, execute)
-        if native and result.success and describe_edit(call) is None:
+        if native and result.success and protocol.describe_edit(call) is None:
             return native[0]  # an image must stay an image for the model
-        return describe_result(call, result)
+        return protocol.describe_result(call, result)
 
 
 @dataclass(frozen=True)
@@ -129,7 +116,6 @@ class PydanticAi(Adapter):
     deps: Callable[[], Any]
 
     async def list_tools(self) -> list[Any]:
-        """Return the framework's definitions of all tools."""
         context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
         return [tool.tool_def for tool in (await self._tools().get_tools(context)).values()]
 
@@ -141,7 +127,7 @@ class PydanticAi(Adapter):
         native_ids = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for entry in executor.calls:
-            refusal = describe_refusal(entry)
+            refusal = protocol.describe_refusal(entry)
             answers.approvals[native_ids[entry.call.call_id]] = (
                 ToolApproved(override_args=entry.call.args) if refusal is None else ToolDenied(refusal)
             )
@@ -161,7 +147,8 @@ class PydanticAi(Adapter):
                 deps=self.deps(),
             )
         if isinstance(result.output, DeferredToolRequests):
-            return FrameworkTurn(_write(result), _read_calls(result))
+            messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
+            return FrameworkTurn({"messages": messages}, _read_calls(result))
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 
@@ -189,10 +176,6 @@ def _list_toolsets(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]
     return toolsets
 
 
-def _write(result: AgentRunResult[Any]) -> JsonObject:
-    return {"messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")}
-
-
 def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
     """Return the deferred calls in the order of the model, which `approvals` does not keep."""
     output: DeferredToolRequests = result.output
@@ -205,6 +188,5 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
 
 
 def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:
-    """Return the calls in the last response of the model."""
     last = next(message for message in reversed(history) if isinstance(message, ModelResponse))
     return [part for part in last.parts if isinstance(part, ToolCallPart)]

@@ -1,7 +1,6 @@
 """Search for the objects that a tool's function can reach, so that agents inside tools are found before they run.
 
-The search follows closures, globals, defaults and the attributes that code names. It misses names that are computed at
-run time.
+It follows closures, globals, defaults and attributes that code names, but misses names computed at run time.
 """
 
 import sys
@@ -48,7 +47,6 @@ def reach(function: Any) -> Iterator[Any]:
 
 
 def _is_readable(target: Any) -> bool:
-    """Return whether the object could hold something callable."""
     try:
         return not isinstance(target, _PLAIN)
     except Exception:  # noqa: BLE001 - an unbound proxy may raise anything
@@ -74,7 +72,6 @@ def _list_neighbours(target: Any, names: _Names) -> Iterator[tuple[Any, _Names]]
 
 
 def _list_names(function: Any) -> _Names:
-    """Return the names used by a function's code and the functions nested in it."""
     found: set[str] = set()
     codes = [getattr(function, "__code__", None)]
     while codes:

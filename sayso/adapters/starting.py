@@ -25,11 +25,9 @@ _NOT_RUN = "Not run: another call of the same turn is invalid. Make this call ag
 
 
 async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: str = "") -> Suspension | JsonValue:
-    """Run the agent until its first calls and suspend it, or return its result if it calls no tools.
+    """Run the agent until its first calls and suspend it for workers, or return its result if it calls no tools.
 
-    The process may end after this: a worker resumes the run. Calls that are not JSON or name no tool are returned to
-    the model first. Raises `InvalidJson`, which names the key, for a state that is not JSON. Nothing is suspended then.
-    Raises the errors of the client.
+    Raises `InvalidJson` with the key for a state that is not JSON, and the errors of the client.
     """
     with use_executor(None):
         reached = await agent.framework.begin(text)

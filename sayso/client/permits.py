@@ -20,13 +20,10 @@ from sayso.records.tool_calls import ToolDefinition
 OnDoubt = Literal["raise", "ask"]
 
 
-@dataclass(frozen=True)
-class GatedCall:
-    """A call that requires a permit, and how to wait for it."""
+@dataclass(frozen=True, kw_only=True)
+class CallOptions:
+    """What reviewers read about a call, and how to wait for it."""
 
-    definition: ToolDefinition
-    args: JsonObject
-    label: str
     title: str = ""
     context: JsonObject = field(default_factory=dict)
     wait_s: float | None = None
@@ -34,6 +31,15 @@ class GatedCall:
     report_within_s: int = REPORT_WITHIN_S
     thread_id: str | None = None
     step: int | None = None
+
+
+@dataclass(frozen=True)
+class GatedCall(CallOptions):
+    """A call that requires a permit, and how to wait for it."""
+
+    definition: ToolDefinition
+    args: JsonObject
+    label: str
     notify: Callable[[str], None] | None = None
     """Called once, with one line, when the wait for a reviewer begins."""
 

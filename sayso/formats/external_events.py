@@ -1,7 +1,7 @@
 """Models for events of other systems, and lenient readers for the JSON they come as."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -48,10 +48,9 @@ class StoredEvent(Immutable):
 
 @dataclass(frozen=True)
 class Part:
-    """What one event shows on the timeline.
+    """What one event shows on the timeline: whole, or a fragment of message `key` or of a call's output.
 
-    If `whole` is false, it is a fragment of message `key` or of a call's output. Parts with the same `once` are shown
-    once, such as a message that is streamed and then repeated in a response.
+    Parts with the same `once` are shown once, such as a message that is streamed and then repeated in a response.
     """
 
     kind: Kind
@@ -88,7 +87,6 @@ class Fields:
         return self.raw.get(name) is True
 
     def count(self, name: str) -> int:
-        """Return an integer, or 0."""
         value = self.raw.get(name)
         return value if isinstance(value, int) else 0
 
@@ -99,12 +97,10 @@ class Fields:
         return Fields(self.raw.get(name))
 
     def rows(self, name: str) -> list["Fields"]:
-        """Return the objects in a list."""
         value = self.raw.get(name)
         return [Fields(row) for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts in a list."""
         value = self.raw.get(name)
         return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
@@ -128,6 +124,12 @@ def read_json(value: JsonValue) -> JsonValue:
         return parse_json(value)
     except InvalidInput:
         return value
+
+
+def read_parts(readers: Mapping[str, Callable[..., Part | list[Part]]], kind: str, *given: Fields) -> list[Part]:
+    """Return the parts of an event by the reader of its kind; without one, a part that shows the whole event."""
+    parts = readers[kind](*given) if kind in readers else describe_unknown(given[0], kind)
+    return [parts] if isinstance(parts, Part) else parts
 
 
 def describe_unknown(fields: Fields, kind: str) -> Part:

@@ -1,20 +1,19 @@
 """The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
 
-Suspended calls and decisions become cards. A denial reaches the model as an envelope. `docs/frameworks.md` shows how to
-use it with OpenAI Agents.
+Suspended calls and decisions become cards, a denial an envelope for the model; see `docs/frameworks.md`.
 """
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from sayso.canonical_json import JsonObject, parse_json
-from sayso.errors import InvalidInput
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import read_json
 
 REQUEST, DECISION, ERROR = "approval_request", "approval_decision", "error"
-_FRIENDLY = "Approval"
 
 
 class ToolResponse(BaseModel):
@@ -83,7 +82,7 @@ def describe_refused(agent_name: str) -> Callable[[str, str], str]:
     """Return a function that writes a denial as an envelope, for `openai_agents.gate(describe_refused=…)`."""
 
     def write(tool: str, reason: str) -> str:
-        label = f"{_FRIENDLY} of {tool}"
+        label = f"Approval of {tool}"
         return ToolResponse(
             response_type=ERROR, agent_name=agent_name, friendly_name=label, response={"tool": tool, "message": reason}
         ).to_json()
@@ -92,10 +91,7 @@ def describe_refused(agent_name: str) -> Callable[[str, str], str]:
 
 
 def note_edit(output: JsonValue, note: str) -> JsonValue:
-    """Add the note to the label of an envelope, or return None if `output` is not an envelope.
-
-    The payload keeps the shape that its renderer expects.
-    """
+    """Add the note to the label of an envelope, not to its payload; return None if `output` is not an envelope."""
     try:
         envelope = ToolResponse.model_validate(output)
     except ValidationError:
@@ -105,15 +101,17 @@ def note_edit(output: JsonValue, note: str) -> JsonValue:
 
 def read_output(output: Any, agent_name: str = "") -> ToolResponse:
     """Wrap any output of a tool in an envelope. Incomplete envelopes, text, null and lists are accepted."""
-    value = _parse(output) if isinstance(output, str) else output
+    value: Any = read_json(output)
+    kind, displayed = "other", True
     if isinstance(value, dict):
-        try:
+        with suppress(ValidationError):
             return ToolResponse.model_validate({"agent_name": agent_name, "friendly_name": "", **value})
-        except ValidationError:
-            displayed = value.get("display_response", True) is not False
-            kind = ERROR if "error" in value or value.get("status") == "error" else "other"
-            return _wrap(kind, agent_name, value, displayed)
-    return _wrap("other", agent_name, value, True)
+        displayed = value.get("display_response", True) is not False
+        kind = ERROR if "error" in value or value.get("status") == "error" else kind
+    plain: JsonValue = value if isinstance(value, dict | list | str | int | float | bool | None) else str(value)
+    return ToolResponse(
+        response_type=kind, agent_name=agent_name, friendly_name="", response=plain, display_response=displayed
+    )
 
 
 def read_event(message: Any) -> ToolResponse | None:
@@ -154,46 +152,21 @@ def _draw_account(envelope: ToolResponse) -> Drawn:
 
 
 def _draw_any(envelope: ToolResponse) -> Drawn:
-    if isinstance(envelope.response, dict):
-        return Drawn(envelope.friendly_name, tuple((name, _show(value)) for name, value in envelope.response.items()))
-    if isinstance(envelope.response, list):
-        return Drawn(
-            envelope.friendly_name,
-            tuple((str(place), _show(value)) for place, value in enumerate(envelope.response, start=1)),
-        )
-    return Drawn(envelope.friendly_name, (), _show(envelope.response))
+    response = envelope.response
+    if not isinstance(response, dict | list):
+        return Drawn(envelope.friendly_name, (), _show(response))
+    pairs = response.items() if isinstance(response, dict) else enumerate(response, start=1)
+    return Drawn(envelope.friendly_name, tuple((str(name), _show(value)) for name, value in pairs))
 
 
 RENDERERS: Mapping[str, Renderer] = {
     REQUEST: _draw_request,
     DECISION: _draw_decision,
     ERROR: _draw_error,
-    **dict.fromkeys(
-        (
-            "account_needed",
-            "google_account_needed",
-            "connect_google_account",
-            "request_google_access",
-            "connect_plaid_account",
-        ),
-        _draw_account,
-    ),
+    **dict.fromkeys(("account_needed", "google_account_needed", "connect_google_account"), _draw_account),
+    **dict.fromkeys(("request_google_access", "connect_plaid_account"), _draw_account),
 }
 """The renderer of each `response_type`. Other types are drawn by the shape of their payload."""
-
-
-def _wrap(kind: str, agent_name: str, value: Any, displayed: bool) -> ToolResponse:
-    plain: JsonValue = value if isinstance(value, dict | list | str | int | float | bool | None) else str(value)
-    return ToolResponse(
-        response_type=kind, agent_name=agent_name, friendly_name="", response=plain, display_response=displayed
-    )
-
-
-def _parse(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except InvalidInput:
-        return text
 
 
 def _object(value: JsonValue) -> JsonObject:

@@ -1,7 +1,6 @@
 """Read events of trpc-agent-go, find where a run waits, and write the requests that resume it.
 
-The functions call no server. They accept the response of `POST …/runs`, a list of events or a single event, in any
-order.
+No server is called. Events come as the response of `POST …/runs`, a list or one event, in any order.
 """
 
 import base64
@@ -176,10 +175,8 @@ def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
         for call in event.calls:
             mechanism = _find_mechanism(event, call, answered, ended)
             if mechanism is not None:
-                suspension = GoSuspension(
-                    mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args
-                )
-                found.setdefault((mechanism, call.id), suspension)
+                where = (event.request_id, event.invocation_id)
+                found.setdefault((mechanism, call.id), GoSuspension(mechanism, *where, call.id, call.name, call.args))
     return list(found.values())
 
 
@@ -192,10 +189,7 @@ def _find_mechanism(event: GoEvent, call: GoCall, answered: set[str], ended: set
 
 
 def write_tool_results(suspensions: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
-    """Return the `role: tool` messages that end the next request. Raises `InvalidInput` unless all have results.
-
-    The result of a denied call is the text that tells the model so.
-    """
+    """Return the `role: tool` messages that end the next request. Raises `InvalidInput` unless all have results."""
     waiting = {entry.key: entry for entry in suspensions if entry.mechanism == "external_tool"}
     _check_complete(set(waiting), set(results))
     return [

@@ -1,8 +1,4 @@
-"""`@gate` for functions, and `with gate("name", args) as call:` for blocks.
-
-A gated call waits for a permit, runs at most once, and reports its result. The first gate imports pydantic and httpx,
-so `from sayso import gate` stays fast.
-"""
+"""`@gate` for functions, and `with gate("name", args) as call:` for blocks. The first imports pydantic and httpx."""
 
 from __future__ import annotations
 
@@ -81,12 +77,9 @@ def gate(
     Without a key each call is new. `wait_s` limits the wait before `Suspended` is raised: by default it lasts until the
     deadline, 0 does not wait. `on_doubt` applies to a call that an earlier process started and never reported: `raise`
     raises `InDoubt`, `ask` asks a person. `report_within_s` limits how long the call may run. `schema` is the JSON
-    Schema of a block's arguments: reviewers edit them in a form, and other arguments are refused.
-
-    The desk counts the calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know the number
-    of the model's turn.
-
-    A call that waits for a reviewer prints one line with the item's link to standard error, unless `quiet` is set.
+    Schema of a block's arguments: reviewers edit them in a form, and other arguments are refused. The desk counts the
+    calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know the number of the model's turn.
+    A call that waits prints one line with the item's link to standard error, unless `quiet` is set.
     """
     from sayso.errors import InvalidInput
     from sayso.gating.execution import Gate, Gated

@@ -1,15 +1,9 @@
 """Gated functions and blocks: obtain a permit, run the call at most once, report its result."""
 
+import contextlib
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
@@ -32,13 +26,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierResult]:
-    """Obtain the permit of a call, and report how the block ends.
-
-    An interrupted block (`KeyboardInterrupt`, `SystemExit`) is not reported: its effect is unknown.
-    """
-    with nullcontext(given) if isinstance(given, sayso.Client) else sayso.Client() as client:
+    """Obtain a permit and report how the block ends, unless interrupted (`KeyboardInterrupt`): effect unknown."""
+    with contextlib.nullcontext(given) if isinstance(given, sayso.Client) else sayso.Client() as client:
         permit = client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
             yield permit
@@ -52,10 +43,9 @@ def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierRes
         client.run(report(client.retry_policy, call, None))
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def _open_call_async(gated: GatedCall, given: AnyClient) -> AsyncIterator[Call | EarlierResult]:
-    """Do the same as `_open_call`, with asyncio."""
-    async with nullcontext(given) if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient() as client:
+    async with contextlib.nullcontext(given) if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient() as client:
         permit = await client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
             yield permit
@@ -123,7 +113,6 @@ class Gated(Generic[P, R]):
         )
 
     def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
-        """Return the arguments by name, as plain JSON. Raises `InvalidInput` if they do not fit the signature."""
         bound = self._signature().bind(*args, **kwargs)
         bound.apply_defaults()
         try:
@@ -135,7 +124,6 @@ class Gated(Generic[P, R]):
         return plain
 
     def _signature(self) -> inspect.Signature:
-        """Return the signature without the parameter of the call's context."""
         signature = inspect.signature(self._function)
         if not self.tool.takes_call:
             return signature
@@ -156,17 +144,14 @@ class Gated(Generic[P, R]):
 
 
 class Gate:
-    """A block that runs only with a permit, for `with` and `async with`.
-
-    A block cannot be skipped: entering one that ran before raises `AlreadyRedeemed` with its output.
-    """
+    """A block that runs only with a permit. Entering one that ran before raises `AlreadyRedeemed` with its output."""
 
     def __init__(self, definition: ToolDefinition, args: JsonObject, options: GateOptions) -> None:
         check_key(options.key, definition.name, args)
         self._gated = options.build_call(definition, args)
         self._client = options.client
-        self._session: AbstractContextManager[Call]
-        self._async_session: AbstractAsyncContextManager[Call]
+        self._session: contextlib.AbstractContextManager[Call]
+        self._async_session: contextlib.AbstractAsyncContextManager[Call]
 
     def __enter__(self) -> Call:
         check_client(self._client, False, self._gated.definition.name)
@@ -188,12 +173,12 @@ class Gate:
     ) -> None:
         await self._async_session.__aexit__(kind, error, trace)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _open(self) -> Iterator[Call]:
         with _open_call(self._gated, self._client) as call:
             yield self._refuse_earlier(call)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _open_async(self) -> AsyncIterator[Call]:
         async with _open_call_async(self._gated, self._client) as call:
             yield self._refuse_earlier(call)

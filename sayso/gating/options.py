@@ -2,15 +2,15 @@
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import sayso
 from sayso.canonical_json import JsonObject
-from sayso.client.permits import GatedCall, OnDoubt
+from sayso.client.permits import CallOptions, GatedCall, OnDoubt
 from sayso.errors import InvalidInput
 from sayso.gating.call_keys import KeyOf, fill_key
-from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
+from sayso.records.terms import LONGEST_WAIT_S
 from sayso.records.tool_calls import ToolDefinition
 
 if TYPE_CHECKING:
@@ -22,18 +22,11 @@ _MAX_STEP = 1_000_000
 
 
 @dataclass(frozen=True)
-class GateOptions:
+class GateOptions(CallOptions):
     """The options of a gated function or block."""
 
     client: AnyClient = None
     key: KeyOf = None
-    title: str = ""
-    context: JsonObject = field(default_factory=dict)
-    wait_s: float | None = None
-    on_doubt: OnDoubt = "raise"
-    report_within_s: int = REPORT_WITHIN_S
-    thread_id: str | None = None
-    step: int | None = None
     quiet: bool = False
 
     def __post_init__(self) -> None:
@@ -50,20 +43,10 @@ class GateOptions:
             raise InvalidInput(f"step={self.step!r} is not the number of a turn. Give 1 to {_MAX_STEP}, or None.")
 
     def build_call(self, definition: ToolDefinition, args: JsonObject) -> GatedCall:
-        """Return the call, with its key filled in."""
-        return GatedCall(
-            definition,
-            args,
-            fill_key(self.key, definition.name, args),
-            self.title or definition.name,
-            self.context,
-            self.wait_s,
-            self.on_doubt,
-            self.report_within_s,
-            self.thread_id,
-            self.step,
-            None if self.quiet else print_notice,
-        )
+        label, notify = fill_key(self.key, definition.name, args), None if self.quiet else print_notice
+        shared = {one.name: getattr(self, one.name) for one in fields(CallOptions)}
+        call = GatedCall(definition, args, label, notify, **shared)
+        return call if self.title else replace(call, title=definition.name)
 
 
 def print_notice(text: str) -> None:

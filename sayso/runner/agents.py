@@ -42,10 +42,7 @@ class Budgets:
 
 
 class AgentManifest(Immutable):
-    """Description of an agent for the service: plain JSON, no code. Its name and its tools determine the digest.
-
-    Its `context` is trusted: a worker registered it.
-    """
+    """Description of an agent for the service, without code: name and tools make the digest, `context` is trusted."""
 
     name: str
     description: str
@@ -60,9 +57,8 @@ class AgentManifest(Immutable):
 class Agent:
     """An agent as its developer declares it; raises `InvalidInput` for a faulty declaration.
 
-    `approval_timeout_s` applies to items whose rule has no `timeout_s`. A headless agent asks nobody: its fallbacks
-    decide at once, and `approve` needs a rule with `unattended_approval`. Rules read `context`, and the facts that a
-    run itself claims separately as `claimed`.
+    `approval_timeout_s` applies to items whose rule has no `timeout_s`. A headless agent's fallbacks decide at once;
+    `approve` needs a rule with `unattended_approval`. Rules read `context`, and what a run itself claims as `claimed`.
     """
 
     name: str
@@ -87,7 +83,6 @@ class Agent:
         return {tool.name: tool for tool in self.tools}
 
     def manifest(self) -> AgentManifest:
-        """Return the description for the service."""
         definitions = tuple(tool.definition for tool in self.tools)
         first_line = self.instructions.strip().partition("\n")[0]
         return AgentManifest(

@@ -1,7 +1,4 @@
-"""Batches: all calls of one model turn, from judgement to result, as plain functions on immutable models.
-
-A call waits for a decision, or may run, until it has a result. Nothing changes a call that has one.
-"""
+"""Batches: all calls of one model turn, from judgement to result. Nothing changes a call that has its result."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -76,7 +73,6 @@ class Batch(Immutable):
 
     @property
     def drafts(self) -> tuple[ItemDraft, ...]:
-        """The drafts that people still have to decide on."""
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
 
@@ -89,10 +85,7 @@ class Resumption(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """A call about to start. With an item it redeems the item's permit; with a key it was started before.
-
-    `read` holds its parsed arguments if its tool has parsed them already.
-    """
+    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments."""
 
     item_id: str | None
     call: ToolCall
@@ -133,10 +126,7 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
 
 
 def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
-    """Mark every call in doubt that an earlier attempt started and that is not idempotent.
-
-    A person is asked about it. A headless agent has nobody to ask, so its call ends.
-    """
+    """Mark calls in doubt that an earlier attempt started, unless idempotent. A headless agent's call ends."""
     tools = agent.tools_by_name
 
     def doubt(one: BatchCall) -> BatchCall:
@@ -152,10 +142,7 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
 
 
 def fit_calls(batch: Batch, agent: Agent) -> Fitted:
-    """End every call that can no longer run: it may have waited for days, or its arguments were edited.
-
-    Return the parsed arguments of the others as well.
-    """
+    """End each call that can no longer run, since it waited for days or was edited. Parse arguments of the others."""
     calls, found = [], {}
     for one in batch.calls:
         tool = agent.tools_by_name.get(one.call.name)
@@ -201,13 +188,8 @@ def plan_calls(
 
 def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
     """Add the results of calls that ran."""
-    return _replace(
-        batch,
-        [
-            one.model_copy(update={"result": results[one.call.index]}) if one.call.index in results else one
-            for one in batch.calls
-        ],
-    )
+    ran = [one.model_copy(update={"result": results.get(one.call.index, one.result)}) for one in batch.calls]
+    return _replace(batch, ran)
 
 
 def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
@@ -289,7 +271,6 @@ def _answer(one: BatchCall, decided: Resumption | None) -> BatchCall:
 
 
 def _settle_doubt(one: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:
-    """Apply a person's choice on a call in doubt."""
     answer = read_choice(decided.outcome.value)
     by = decided.outcome.by.id
     if answer.choice is Choice.RUN_AGAIN:
@@ -340,7 +321,6 @@ def _cut_output(output: JsonValue, limit: int) -> str | None:
 
 
 def _is_within_limits(output: JsonValue) -> bool:
-    """Whether the output stays within the limits of JSON together with the state around it."""
     try:
         check_json([[[output]], *_STATE_VALUES])
     except TooLarge:

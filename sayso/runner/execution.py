@@ -1,7 +1,6 @@
 """Execution of the calls of one batch: journaled first, each run once, its result kept.
 
-The loop runs the calls of our own agents itself (`run_calls`). Another framework runs its own tools through a
-`CallExecutor`.
+Our own agents use `run_calls`; another framework runs its own tools through a `CallExecutor`.
 """
 
 import asyncio
@@ -41,47 +40,34 @@ class Journal(Protocol[State_contra]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State_contra | None
     ) -> Mapping[int, str]:
-        """Save which calls are about to start, with the state they start from unless it is saved already.
-
-        Return the idempotency key of each call by its index; the same call gets the same key every time.
-        """
-        ...
+        """Save which calls start, with `state` unless it is saved. Return their keys by index, the same each time."""
 
     async def confirm(self) -> None:
         """Check right before a call starts that this worker still holds the run; raises otherwise."""
-        ...
 
     def note_start(self, key: str) -> None:
         """Note on this machine that the call with this key starts. Called in the thread that runs it."""
-        ...
 
     def note_end(self, key: str, result: ToolResult) -> None:
         """Note on this machine how a call ended. Called in the thread that ran it."""
-        ...
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save results, by index, while other calls of the batch still run; raises nothing that ends those."""
-        ...
 
     async def return_permits(self, unused: Collection[int]) -> None:
         """Return the permits of journaled calls that never started, by index."""
-        ...
 
     async def checkpoint(self, state: State_contra, events: Sequence[Event]) -> None:
         """Save the state; no call is under way."""
-        ...
 
     def started_before(self) -> bool:
         """Whether an earlier attempt started calls of the saved batch."""
-        ...
 
     def finished(self) -> Mapping[int, ToolResult]:
         """Return the results, by index, that an earlier attempt left for calls of the saved batch."""
-        ...
 
     def unfinished(self) -> Mapping[int, Doubt]:
         """Return the calls of the saved batch, by index, that were started before and have no saved result."""
-        ...
 
 
 def plan_intent(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:
@@ -135,10 +121,7 @@ async def run_calls(
 
 
 async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResult], journal: Journal[Any]) -> None:
-    """Save results while the rest still runs, so that a slow call does not keep quick ones in doubt.
-
-    Calls that end together cost no extra commit: their batch is saved at once.
-    """
+    """Save results while others still run, so that a slow call does not keep quick ones in doubt."""
     noted: set[int] = set()
     try:
         while True:
@@ -154,10 +137,7 @@ async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResu
 
 
 class CallExecutor:
-    """The only way for a framework to run a tool: once per approved call, with the arguments decided on.
-
-    With the last call of its batch it reports the results, before the framework sees them.
-    """
+    """The only way for a framework to run tools: each approved call once. Results are reported before it sees them."""
 
     def __init__(
         self,
@@ -182,10 +162,7 @@ class CallExecutor:
         return self._batch.calls
 
     def find(self, call_id: str, name: str) -> BatchCall | None:
-        """Return the call that the framework is about to run, or None for one that was not requested.
-
-        Each call is found until it runs. A model may give two calls one id, or use an id again in a later turn.
-        """
+        """Return the waiting call that the framework is about to run, or None. Two calls of a model may have one id."""
         wanted = (known_id(call_id), name)
         waiting = [one for one in self.calls if one.call.index not in self._started]
         found = [one for one in waiting if (one.call.call_id, one.call.name) == wanted]
@@ -193,10 +170,7 @@ class CallExecutor:
         return next(iter(ready or found), None)
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
-        """Run a call and return its result; a call that has one already is not run again.
-
-        An error of the tool is a failed result. Raises what `confirm` and `on_complete` raise; nothing runs after that.
-        """
+        """Run a call once; an error of the tool is a failed result. Raises what `confirm` and `on_complete` raise."""
         index = one.call.index
         if one.result is not None:
             self._started.add(index)
@@ -237,10 +211,7 @@ class CallExecutor:
         await self._complete()
 
     def abandon(self, fault: Exception) -> tuple[frozenset[int], Mapping[int, ToolResult]]:
-        """Let no further call start. Return the calls that never started, and the results so far.
-
-        A framework that runs its calls unseen may have started all of them.
-        """
+        """Let no further call start. Return the calls that certainly never started, and the results so far."""
         self.fault = self.fault or fault
         unused = frozenset() if self._unseen else frozenset(self._contexts) - self._started
         return unused, self._results

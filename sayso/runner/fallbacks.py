@@ -72,11 +72,8 @@ def _fall_back(draft: ItemDraft, fallback: Fallback, at_ms: int, fits: Fits) -> 
     if fallback.action is FallbackAction.FAIL:
         message = fallback.message or "Nobody can be asked, and the agent's fallback fails the run."
         return decide(DecisionAction.FAIL, message=message)
-    if (
-        fallback.action is FallbackAction.APPROVE
-        and draft.kind is ItemKind.APPROVAL
-        and draft.terms.unattended_approval
-    ):
+    approvable = draft.kind is ItemKind.APPROVAL and draft.terms.unattended_approval
+    if fallback.action is FallbackAction.APPROVE and approvable:
         return decide(DecisionAction.APPROVE, message=fallback.message)
     if fallback.action is FallbackAction.VALUE and draft.kind is ItemKind.INPUT and fits(draft, fallback.value):
         return decide(DecisionAction.VALUE, value=fallback.value, message=fallback.message)

@@ -1,7 +1,6 @@
 """Judgement of model turns: every call against the rules and its tool, before any of them runs.
 
-A call that cannot run (unknown tool, arguments that are not JSON or do not fit) is refused before anybody is asked
-about it. This is the model's mistake, not a denial.
+A call that cannot run is refused before anybody is asked about it: the model's mistake, not a denial.
 """
 
 import json
@@ -11,14 +10,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json, parse_json
 from sayso.errors import SaysoError
-from sayso.policy.asking import (
-    MAX_REASON_CHARS,
-    build_item,
-    describe_action,
-    describe_judged,
-    find_misplaced,
-    target_of,
-)
+from sayso.policy import asking
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
@@ -50,20 +42,13 @@ def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
-    """Deny every call whose edited arguments the rules deny.
-
-    Unedited calls are not judged again: changing a rule never changes a call that already waits.
-    """
+    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait."""
     about = _with_context(agent, about)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
-    """Return how a denied model call ends the run, and its event; None for an allowed one.
-
-    `about` describes the run after its last turn. The run ends as failed if the agent's approval_denial_policy is
-    fail, else as degraded.
-    """
+    """Return how a denied model call ends the run, and its event; None if allowed. `about` is of the last turn."""
     if not policy.judges_models:
         return None
     update = {
@@ -91,10 +76,7 @@ def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[
 
 
 def write_turn(turn: ModelTurn) -> ChatMessage:
-    """Return the turn as a message of the transcript, without arguments that are not JSON.
-
-    Some endpoints refuse a whole transcript because of such arguments.
-    """
+    """Return the turn as a transcript message, without arguments that are not JSON, which some endpoints refuse."""
     if not turn.calls:
         return {"role": "assistant", "content": turn.text}
     calls: list[JsonValue] = [
@@ -109,10 +91,7 @@ def write_turn(turn: ModelTurn) -> ChatMessage:
 
 
 def known_id(call_id: str) -> str:
-    """Return the id under which a call is saved: the model's own, or its hash when that is too long to keep.
-
-    Some model endpoints put kilobytes into an id and expect them back, so adapters answer with the model's own.
-    """
+    """Return the id to save a call under: the model's own, or the hash of one that is too long to keep."""
     return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
 
 
@@ -133,7 +112,7 @@ def _judge(
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
-    return _follow(agent, policy, tool, call, decision), describe_judged(call, decision)
+    return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
@@ -157,13 +136,15 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
         return one
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
-    return one.model_copy(update={"ask": build_item(tool.definition, call, decision, agent.approval_timeout_s)})
+    return one.model_copy(update={"ask": asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)})
 
 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
-    fault = fault[:MAX_REASON_CHARS]
+    fault = fault[: asking.MAX_REASON_CHARS]
     one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), describe_action(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
+    return end_call(one, fault), asking.describe_action(
+        call, Action.DENY, fault, {"policy_id": None, "matched_rules": []}
+    )
 
 
 def _warn(decided: JsonObject) -> Event:
@@ -172,7 +153,6 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
-    """Return the denial for the model, with the rule's reason if it has one."""
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
 
@@ -182,7 +162,6 @@ def _name(asked: RequestedCall) -> str:
 
 
 def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
-    """Return the arguments and the fault in them, if any; an empty text means no arguments."""
     text = asked.args_json.strip() or "{}"
     try:
         value = parse_json(text)
@@ -197,13 +176,12 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
 
 def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
     """Return why the call cannot run, if so; the argument that a person gives may still be missing or wrong."""
-    if misplaced := find_misplaced(tool.definition, decision):
+    if misplaced := asking.find_misplaced(tool.definition, decision):
         return misplaced
-    fault = tool.find_fault(args, ignore=target_of(decision))
+    fault = tool.find_fault(args, ignore=asking.target_of(decision))
     return f"The arguments do not fit {tool.name}: {fault}" if fault else None
 
 
 def _describe_model(agent: Agent) -> JsonObject:
-    """Return the name and the provider of the agent's model, if the model has them."""
     describe = getattr(agent.model, "describe", None)
     return dict(describe()) if callable(describe) else {}

@@ -25,7 +25,6 @@ class InteractionProvider(Protocol):
 
     async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
         """Return outcomes by call index; `sayso.runner.fallbacks.resolve` makes one. A missing one denies the call."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,6 @@ class HeadlessProvider:
     input_fallback: Fallback = DENY
 
     async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
-        """Return the outcomes of the fallbacks."""
         return fall_back(drafts, self.approval_fallback, self.input_fallback, now_ms())
 
 
@@ -98,12 +96,7 @@ class MemoryJournal(Generic[State]):
 
 
 async def run_agent(
-    agent: Agent,
-    input_text: str,
-    *,
-    policy: Policy,
-    provider: InteractionProvider,
-    context: JsonObject | None = None,
+    agent: Agent, input_text: str, *, policy: Policy, provider: InteractionProvider, context: JsonObject | None = None
 ) -> RunEnded[RunState]:
     """Run the agent to its end; `events` of the result are all events of the run, in order."""
     state = start_state(new_id("run"), agent.name, input_text, context)
@@ -121,9 +114,7 @@ async def run_agent(
 
 def _report_suspended(suspended: RunSuspended[RunState]) -> Event:
     first = suspended.drafts[0]
-    items = [
-        {"call_id": draft.call_id, "index": draft.index, "tool_name": draft.tool.name} for draft in suspended.drafts
-    ]
+    items = [{"call_id": one.call_id, "index": one.index, "tool_name": one.tool.name} for one in suspended.drafts]
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
     return Event(type=EventType.RUN_PAUSED, data=data)
 

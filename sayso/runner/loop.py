@@ -1,7 +1,6 @@
 """The run loop: ask the model, judge its calls, suspend for people, execute, repeat.
 
-The state of a run is plain JSON, so a run suspends in one process and resumes in another. The `Journal` gets every
-call before it starts, and its result before the model does.
+State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
 """
 
 from collections.abc import Mapping
@@ -13,21 +12,8 @@ from sayso.clock import monotonic_ms, now_ms
 from sayso.policy.engine import Policy
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
-from sayso.runner.batches import (
-    Batch,
-    Ending,
-    Resumption,
-    answer_batch,
-    complete_batch,
-    find_ending,
-    fit_calls,
-    fit_outputs,
-    mark_unfinished,
-    plan_calls,
-    report_batch,
-    skip_rest,
-    warn_of_timeouts,
-)
+from sayso.runner import batches
+from sayso.runner.batches import Batch, Ending, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
 from sayso.runner.judging import deny_changed, judge_model_call, judge_turn
@@ -51,9 +37,8 @@ async def drive(
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
-    A headless agent's fallback gives a value only if it `fits`.
-
-    Raises what the journal and a framework raise; the run can then be driven again from its saved state.
+    `fits` checks the fallback value of a headless agent. Raises what journal and framework raise; the run can then
+    be driven again from its saved state.
     """
     return await _Drive(run, policy, journal, fits).run(outcomes)
 
@@ -86,14 +71,15 @@ class _Drive(Generic[State]):
         unfinished, finished = self._journal.unfinished(), self._journal.finished()
         reported = all(one.result is not None for one in batch.calls)
         if not reported and not self._journal.started_before():  # else an earlier attempt has warned already
-            self._events += warn_of_timeouts(batch, outcomes)
+            self._events += batches.warn_of_timeouts(batch, outcomes)
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
-        batch = mark_unfinished(self._answer(complete_batch(batch, finished), outcomes), unfinished, self._agent)
+        batch = self._answer(batches.complete_batch(batch, finished), outcomes)
+        batch = batches.mark_unfinished(batch, unfinished, self._agent)
         if not batch.drafts:
             return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
         if not self._run.asks_with_calls:  # idempotent calls need not wait for the decision on a call in doubt
             executed = await self._execute(batch, saved, repeated)
-            batch, warnings = fit_outputs(complete_batch(batch, executed.results))
+            batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
             self._events += warnings
         return self._suspend(batch)
 
@@ -106,7 +92,6 @@ class _Drive(Generic[State]):
         return self._exceed(reached) if isinstance(reached, Exceeded) else reached
 
     async def _judge(self, turn: ModelTurn) -> _Reached:
-        """Judge all calls of a turn; then the run suspends or executes them."""
         self._events += report_turn(turn)
         end = self._run.accept(turn)
         if end is not None:
@@ -114,7 +99,7 @@ class _Drive(Generic[State]):
         agent = self._agent
         batch, events = judge_turn(agent, turn, self._policy, self._run.describe())
         self._events += events
-        if batch.drafts and find_ending(batch, agent.approval_denial_policy) is None:
+        if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
             if agent.interaction == "desk":
                 return self._suspend(batch)
             answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
@@ -122,31 +107,30 @@ class _Drive(Generic[State]):
         return await self._finish(batch)
 
     def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
-        batch = fit_calls(answer_batch(batch, outcomes), self._agent).batch
+        batch = batches.fit_calls(batches.answer_batch(batch, outcomes), self._agent).batch
         return deny_changed(self._agent, batch, self._policy, self._run.describe())
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()
     ) -> ModelTurn | RunEnd | None:
         """Execute the calls that may run and save all results, unless the batch ends the run."""
-        ending = find_ending(batch, self._agent.approval_denial_policy)
+        ending = batches.find_ending(batch, self._agent.approval_denial_policy)
         if ending is None and self._run.asks_with_calls:
             ending = self._judge_model_call()
         if ending is not None:
             if not reported:
-                self._report(skip_rest(batch, ending.reason))
+                self._report(batches.skip_rest(batch, ending.reason))
             return self._stop(ending)
         planned = any(one.may_run for one in batch.calls)
         if not planned and not reported:
             await self._keep(batch)
         executed = await self._execute(batch, saved, repeated)
         if planned and executed.reached is None:
-            await self._keep(complete_batch(batch, executed.results))
+            await self._keep(batches.complete_batch(batch, executed.results))
         return executed.reached
 
     async def _execute(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> Executed:
-        """Journal the planned calls, then run them together."""
-        planned = plan_calls(batch, self._agent)
+        planned = batches.plan_calls(batch, self._agent)
         keys: Mapping[int, str] = {}
         if planned:
             await self._run.check_ready()
@@ -164,8 +148,8 @@ class _Drive(Generic[State]):
     def _report(self, batch: Batch) -> None:
         latency_ms = monotonic_ms() - self._started_ms if self._started_ms is not None else 0.0
         self._started_ms = None
-        batch, warnings = fit_outputs(batch)
-        self._events += (*warnings, *report_batch(batch, latency_ms))
+        batch, warnings = batches.fit_outputs(batch)
+        self._events += (*warnings, *batches.report_batch(batch, latency_ms))
         self._run.complete(batch)
 
     def _judge_model_call(self) -> Ending | None:

@@ -26,10 +26,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
 class RequestedCall(Immutable):
-    """A call as the model wrote it; its arguments may be any text.
-
-    `subagent` is the sub-agent whose model wrote it, "" for the agent itself, None if its adapter cannot tell.
-    """
+    """A call as the model wrote it, any text as arguments. `subagent` is "" for the agent itself, None if unknown."""
 
     call_id: Text = ""
     name: Text = ""
@@ -47,14 +44,10 @@ class ModelTurn(Immutable):
 
 
 class Model(Protocol):
-    """Answers a transcript. It keeps no state between turns: a run may resume in another process.
-
-    An optional method `describe` returns its `model` and `provider` for rules about model calls.
-    """
+    """Answers a transcript, stateless between turns. `describe`, if any, returns `model` and `provider` for rules."""
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
         """Return the next turn; raises `ModelError` if the model gives none."""
-        ...
 
 
 class ScriptedModel:
@@ -64,7 +57,6 @@ class ScriptedModel:
         self._turns = tuple(turns)
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Return the turn after those in the transcript."""
         place = sum(1 for message in messages if message["role"] == "assistant")
         if place >= len(self._turns):
             raise ModelError(f"All {len(self._turns)} turns of the script were replayed. Add another turn.")

@@ -1,8 +1,7 @@
-"""Protocol between the run loop and the agents that it drives.
+"""Protocol between the run loop and its agents.
 
-`AgentRun` is what the loop drives: `sayso.runner.runs` has one for our own agents and one for other frameworks.
-Adapters implement `Framework`: it stops before the tools of each turn, returns its state as JSON, and starts tools
-only through the `CallExecutor`.
+`AgentRun` is what the loop drives. Adapters implement `Framework`: it stops before the tools of each turn, returns its
+state as JSON, and starts tools only through the `CallExecutor`.
 """
 
 import json
@@ -63,10 +62,7 @@ class RunEnded(Generic[State]):
 
 
 class Execution(NamedTuple):
-    """A batch whose permits are redeemed: the calls to start, their keys, and `keep`, which saves the results.
-
-    The calls in `repeated` may have run under an earlier attempt.
-    """
+    """A batch with redeemed permits; `keep` saves results, calls in `repeated` may have run in an earlier attempt."""
 
     batch: Batch
     planned: tuple[PlannedCall, ...]
@@ -141,8 +137,7 @@ class ToolFailed(SaysoError):
 class FrameworkTurn:
     """The framework stopped before the calls of one turn; `native` is its whole state as plain JSON.
 
-    A call whose tool the framework runs out of sight is `unseen`: it counts as run once the framework has resumed.
-    `external_events` are the framework's own events since its last stop; see `sayso.timeline`.
+    A call whose tool runs out of sight is `unseen`: it counts as run once the framework has resumed.
     """
 
     native: JsonObject
@@ -168,19 +163,15 @@ class Framework(Protocol):
     @property
     def origin(self) -> Origin:
         """The framework, and the format of its state."""
-        ...
 
     async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first turn that calls tools, without starting any, or to the end."""
-        ...
 
     async def find_fault(self, native: JsonObject) -> str | None:
         """Return why the framework cannot resume from this state, or None; no call has started yet."""
-        ...
 
     async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Resume from this state: run approved calls through the executor, give the model the other results."""
-        ...
 
 
 class FrameworkState(Immutable):
@@ -202,10 +193,7 @@ class FrameworkTool(SchemaTool):
 
 
 class _NoModel:
-    """Model of a framework's agent: the framework asks its own."""
-
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Raise `ModelError`."""
         raise ModelError("This agent's framework asks its own model.")
 
 

@@ -21,6 +21,8 @@ from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.transitions.permits import approved_args
 
+_CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
+
 
 class Revalidation(NamedTuple):
     """Result of a revalidation, by call index: drafts to ask again with their reasons, and denials."""
@@ -58,18 +60,11 @@ def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocatio
 
 def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return drafts of all items, asked again or with their outcome as a preset, and the events to record."""
-    drafts = tuple(
-        checked.again.get(item.index) or _keep(item, checked.denied.get(item.index)) for item in record.items
-    )
-    events = tuple(
-        Event(
-            type=EventType.ASKED_AGAIN,
-            data={"suspension_id": record.id, "item_id": item.item_id, "reason": checked.reasons[item.index]},
-        )
-        for item in record.items
-        if item.index in checked.reasons
-    )
-    return drafts, events
+    again, denied = checked.again, checked.denied
+    drafts = tuple(again.get(item.index) or _keep(item, denied.get(item.index)) for item in record.items)
+    reasons = [(item.item_id, checked.reasons[item.index]) for item in record.items if item.index in checked.reasons]
+    data = ({"suspension_id": record.id, "item_id": item_id, "reason": reason} for item_id, reason in reasons)
+    return drafts, tuple(Event(type=EventType.ASKED_AGAIN, data=about) for about in data)
 
 
 def _may_start(record: SuspensionRecord, item: Item) -> bool:
@@ -86,7 +81,6 @@ def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> Poli
 def _find_reason(
     record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, revocations: Revocations
 ) -> str | None:
-    """Return why the approval no longer holds, or None."""
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None:
         return None
@@ -117,13 +111,11 @@ def _deciders(item: Item) -> list[str]:
 
 
 def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:
-    """Return a new draft with the approved arguments and the terms in force now."""
     args = approved_args(item)
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
-        decision = decision.model_copy(
-            update={"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
-        )
+        update = {"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
+        decision = decision.model_copy(update=update)
     definition = agent.tools_by_name[item.tool.name].definition
     draft = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
     before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
@@ -134,31 +126,15 @@ def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecisio
 def _keep(item: Item, denied: str | None) -> ItemDraft:
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are revalidated
-    verdict = Verdict.DENIED if denied else outcome.verdict
     preset = PresetOutcome(
-        verdict=verdict,
+        verdict=Verdict.DENIED if denied else outcome.verdict,
         by=outcome.by,
         args=None if denied else outcome.args,
         value=outcome.value,
         message=denied or outcome.message,
         start_by_ms=item.start_by_ms,
     )
-    terms = item.terms
-    return ItemDraft(
-        kind=item.kind,
-        call_id=item.call_id,
-        index=item.index,
-        tool=item.tool,
-        subagent=item.subagent,
-        prompt=item.prompt,
-        allowed=item.allowed,
-        choices=item.choices,
-        response_schema=item.response_schema,
-        target_arg=item.target_arg,
-        terms=RuleTerms(reviewers=terms.reviewers, quorum=terms.quorum, no_self_approval=terms.no_self_approval),
-        rule_id=terms.rule_id,
-        rule_version=terms.rule_version,
-        resembles=item.resembles,
-        preset=preset,
-        doubt=item.doubt,
-    )
+    carried = {name: getattr(item, name) for name in _CARRIED}
+    terms = RuleTerms(**{name: getattr(item.terms, name) for name in ("reviewers", "quorum", "no_self_approval")})
+    rule_id, rule_version = item.terms.rule_id, item.terms.rule_version
+    return ItemDraft(**carried, terms=terms, rule_id=rule_id, rule_version=rule_version, preset=preset)

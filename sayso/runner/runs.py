@@ -12,6 +12,7 @@ from sayso.policy.engine import PolicyEvent
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import RunEnd, RunRef, RunStatus
 from sayso.records.tool_calls import ToolResult
+from sayso.runner import transcripts
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, results_of
 from sayso.runner.execution import CallExecutor, make_context, run_calls, use_executor
@@ -26,15 +27,7 @@ from sayso.runner.protocol import (
     FrameworkTurn,
     read_turn,
 )
-from sayso.runner.transcripts import (
-    Exceeded,
-    RunState,
-    add_results,
-    add_turn,
-    describe_run,
-    find_exceeded,
-    summarise,
-)
+from sayso.runner.transcripts import Exceeded, RunState
 
 
 class ModelRun(AgentRun[RunState]):
@@ -51,13 +44,13 @@ class ModelRun(AgentRun[RunState]):
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        return describe_run(self._state)
+        return transcripts.describe_run(self._state)
 
     def snapshot(self, batch: Batch | None = None) -> RunState:
         return self._state.model_copy(update={"batch": batch, "spent_ms": self._elapsed_ms()})
 
     def find_exceeded(self) -> Exceeded | None:
-        return find_exceeded(self.agent.budgets, self._state, self._elapsed_ms())
+        return transcripts.find_exceeded(self.agent.budgets, self._state, self._elapsed_ms())
 
     async def ask(self) -> ModelTurn | RunEnd | Exceeded:
         """Ask the model within the wall time that is left; a model error fails the run."""
@@ -77,7 +70,7 @@ class ModelRun(AgentRun[RunState]):
 
     def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
         """Add the turn. A turn without calls completes the run."""
-        self._state = add_turn(self._state, turn)
+        self._state = transcripts.add_turn(self._state, turn)
         if not turn.calls:
             return RunEnd(status=RunStatus.COMPLETED, result={"text": turn.text})
         limit = self.agent.budgets.max_tool_calls
@@ -90,20 +83,17 @@ class ModelRun(AgentRun[RunState]):
         return Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
 
     def complete(self, batch: Batch) -> None:
-        self._state = add_results(self._state, results_of(batch))
+        self._state = transcripts.add_results(self._state, results_of(batch))
 
     def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
-        return summarise(self._state, reason, not_started)
+        return transcripts.summarise(self._state, reason, not_started)
 
     def _elapsed_ms(self) -> float:
         return self._earlier_ms + monotonic_ms() - self._began_ms
 
 
 class FrameworkRun(AgentRun[FrameworkState]):
-    """A run of another framework, which asks its model and runs its tools itself.
-
-    Results are saved before the framework sees them, so a run that is resumed again runs nothing twice.
-    """
+    """A run of another framework. Results are saved before it sees them, so resuming again runs nothing twice."""
 
     asks_with_calls = True
 
@@ -133,7 +123,6 @@ class FrameworkRun(AgentRun[FrameworkState]):
         return self._state if batch is None else self._state.model_copy(update={"batch": batch})
 
     async def ask(self) -> ModelTurn | RunEnd:
-        """Begin the run: let the framework run up to its first calls."""
         with use_executor(None):
             return self._read(await self._framework.begin(self._state.text))
 
@@ -177,10 +166,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
     async def _return_unused(
         self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]
     ) -> None:
-        """Return the permits of calls that never started, and save the results of those that ended.
-
-        A repeated call may have started under an earlier attempt.
-        """
+        """Return permits of calls that no attempt can have started, and save the results of those that ended."""
         unused = not_started.difference(execution.repeated)
         if not unused:
             return

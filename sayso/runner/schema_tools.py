@@ -1,7 +1,4 @@
-"""Tools from a function and a JSON Schema, for functions without a typed signature.
-
-The package jsonschema-rs checks the arguments; `sayso[server]` brings it.
-"""
+"""Tools from a function without types and a JSON Schema, which jsonschema-rs (`sayso[server]`) checks."""
 
 import inspect
 import typing
@@ -53,8 +50,7 @@ def tool_from_schema(
 ) -> Tool:
     """Return a tool that calls `function` with arguments that fit `schema`, a JSON Schema of an object.
 
-    A parameter `call: CallContext` gets the context. Raises `InvalidInput` for an unusable schema, and for a function
-    that cannot take the arguments by name.
+    A parameter `call: CallContext` gets the context. Raises `InvalidInput` if the two do not fit.
     """
     label: str = getattr(function, "__name__", "") if name is None else name
     check_label(label, timeout_s)

@@ -26,11 +26,7 @@ TIMEOUT_S = 300.0
 MAX_ERROR_CHARS = 2000
 _LISTED_FAULTS = 5
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
-_NOT_BY_NAME = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-)
+_NOT_BY_NAME = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 Function = Callable[..., Any]
 ReportOutput = Callable[[JsonValue], None]
@@ -40,8 +36,7 @@ ReportOutput = Callable[[JsonValue], None]
 class CallContext:
     """Context of the call that a tool serves: declare a parameter `call: CallContext` to receive it.
 
-    Pass the idempotency key on to the system that the tool changes. It is the same when the same call runs again.
-    With an attempt above 1, an earlier attempt may already have had its effect.
+    Pass the idempotency key on. With an attempt above 1, an earlier attempt may already have had its effect.
     """
 
     run_id: str
@@ -68,10 +63,6 @@ class Tool:
     @cached_property
     def digest(self) -> str:
         return self.definition.digest
-
-    @cached_property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
 
     @property
     def idempotent(self) -> bool:
@@ -103,10 +94,8 @@ class Tool:
     ) -> JsonValue:
         """Run the function with exactly these arguments and return its result as plain JSON.
 
-        A function that is not async runs in a thread. `starting` is called right before the function and `ending`
-        with its result right after it, in the same thread. `read` holds arguments that were parsed already.
-        Raises `InvalidInput` for arguments that do not fit, `InvalidJson` for a result that is not JSON, and any error
-        of the function.
+        `starting` and `ending` are called right before and after the function, in its thread. Raises `InvalidInput` for
+        arguments that do not fit, `InvalidJson` for a result that is not JSON, and any error of the function.
         """
         given = self.bind(args, context, read)
 
@@ -123,7 +112,7 @@ class Tool:
             returned = begin()
             return returned if inspect.isawaitable(returned) else end(returned)
 
-        if self.is_async:
+        if inspect.iscoroutinefunction(self.function):
             return end(await begin())
         import asyncio  # decorating a function does not need it
 
@@ -162,10 +151,7 @@ def tool(
     description: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool of a function: `@tool`, or `@tool(idempotent=True, name="bank.transfer")`.
-
-    Every parameter needs a type that JSON can carry; otherwise raises `InvalidInput`, naming the parameter.
-    """
+    """Make a tool, by `@tool` or `@tool(name="bank.send")`. Raises `InvalidInput` for a parameter without JSON type."""
 
     def decorate(function: Function) -> Tool:
         label: str = getattr(function, "__name__", "") if name is None else name
@@ -195,8 +181,7 @@ async def call_tool(
 ) -> ToolResult:
     """Run one call and return its result; an error of the tool is a failed result.
 
-    `read` holds its parsed arguments if the tool has parsed them already. `ending` gets the result the moment it is
-    known, in the thread that runs the call. It is called again for a call that returns after its time limit.
+    `ending` gets each result in the thread of the call, another one if the call returns after its time limit.
     """
 
     async def run(report: ReportOutput) -> None:
@@ -249,8 +234,6 @@ def describe_error(error: BaseException) -> str:
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON schemas without the titles that pydantic derives from names."""
-
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
@@ -267,7 +250,6 @@ def check_label(label: str, timeout_s: float) -> None:
 
 
 def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any, Any]], bool]:
-    """Return type and default of each parameter for the model, and whether the function takes the context."""
     if not inspect.isroutine(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInput(f"Tool {label} is not a plain function. Decorate a def or an async def that returns.")
     try:
@@ -309,7 +291,6 @@ def _place(index: int) -> str:
 
 
 def _model_arguments(label: str, parameters: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], JsonObject]:
-    """Return the pydantic model that checks the arguments, and the schema for the language model."""
     fields: dict[str, Any] = {
         _place(index): (Annotated[type_, Field(alias=name)], default)
         for index, (name, (type_, default)) in enumerate(parameters.items())

@@ -135,5 +135,4 @@ def _last_text(messages: Sequence[ChatMessage]) -> JsonValue:
 
 
 def _count_bytes(messages: Sequence[ChatMessage]) -> int:
-    """Count the bytes of the contents; the JSON around them is not counted."""
     return sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in messages)

@@ -1,8 +1,7 @@
 """Limits for JSON Schemas from outside, and the cost of evaluating one.
 
-Evaluation visits each pair of a schema part and a value part at most once, if references are expanded and none is
-recursive. `weigh` counts the parts without evaluating. A schema that it cannot count is `apart`: only a process that
-can be killed may evaluate it.
+Evaluation visits each pair of a schema part and a value part at most once. `weigh` counts the parts with references
+expanded. A schema that it cannot count is `apart`: only a process that can be killed may evaluate it.
 """
 
 from collections.abc import Iterator
@@ -139,8 +138,6 @@ def _list_enum(error: Any) -> str:
 
 @dataclass(slots=True)
 class _Counts:
-    """The counts of a schema as written, without expanding references."""
-
     values: int = 0
     alternatives: int = 0
     refs: int = 0
@@ -259,7 +256,6 @@ def _follow(node: Any, root: JsonObject) -> list[Any] | None:
 
 
 def _resolve(ref: str, root: JsonObject) -> Any:
-    """Return the object that a reference inside the schema points to, or None."""
     if ref != "#" and not ref.startswith("#/"):
         return None
     node: Any = root

@@ -14,10 +14,9 @@ _CLASS = re.compile(r"\[(\^?)((?:[^\]\[\\]|\\[^pPuUxkQE1-9])+)\]", re.DOTALL)
 
 
 def weigh_pattern(pattern: str) -> int | None:
-    """Return the steps of a pattern with its repetitions expanded, or None when they cannot be counted.
+    """Return the steps of a pattern, the most that a linear search takes for each byte of the text.
 
-    A linear search takes at most this many steps for each byte of the text. Lookarounds, backreferences, Unicode
-    properties and flags are not counted.
+    Return None for lookarounds, backreferences, Unicode properties and flags, which are not counted.
     """
     groups, last, place = [0], 0, 0
     while place < len(pattern):

@@ -1,7 +1,4 @@
-"""Validation by JSON Schema with jsonschema-rs: nothing is fetched, and patterns are searched in linear time.
-
-The package comes with `sayso[policies]` and `sayso[server]`.
-"""
+"""Validation by jsonschema-rs (`sayso[policies]`): nothing is fetched, and patterns are searched in linear time."""
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
@@ -27,10 +24,7 @@ def check_schema(schema: JsonObject) -> None:
 
 
 def check_value(schema: JsonObject, value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput` with the place of each problem when `value` does not fit `schema` and its formats.
-
-    This evaluates the schema in this process, so it must be a trusted one.
-    """
+    """Raise `InvalidInput` with each problem of `value`. The schema must be trusted: it is evaluated here."""
     refuse(list_problems(schema, value, name, formats=True))
 
 
@@ -61,10 +55,7 @@ def find_misfits(schema: JsonObject, value: JsonValue, *, formats: bool = False)
 
 @lru_cache(maxsize=256)
 def compile_schema(schema: bytes, formats: bool = False) -> Any:
-    """Return the validator of a schema; raises `InvalidInput` when it is not usable.
-
-    Only a schema with lookarounds or backreferences gets an engine that is not linear.
-    """
+    """Return the validator, linear but for lookarounds and backreferences; raises `InvalidInput` if there is none."""
     engine = _engine()
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
     faults = (ValueError, engine.ReferencingError)

@@ -59,10 +59,7 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def describe_quorum(item: Item) -> str:
-    """Return the count of decisions against the quorum; empty where one decision is enough.
-
-    Only approvals of the same arguments count together, so the largest such group is counted.
-    """
+    """Return the decisions against the quorum, by the largest group of equal approvals; empty where one is enough."""
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
@@ -123,6 +120,5 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
-    """Return the approvals by their arguments, and the number of denials."""
     approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
     return approvals, len(item.decisions) - approvals.total()

@@ -39,10 +39,7 @@ _CHOICES = {
     "reported": "reported the result late",
 }
 
-_STATES: dict[str, str] = {
-    RunStatus.DEGRADED: "ended early",
-    ItemState.NOT_RUN: "never ran",
-}
+_STATES: dict[str, str] = {RunStatus.DEGRADED: "ended early", ItemState.NOT_RUN: "never ran"}
 
 _AFTERWARDS = {
     ItemState.CANCELLED: "The run was cancelled before this call ran",

@@ -1,8 +1,4 @@
-"""Folding of long blank runs, so that no text can be pushed out of view.
-
-A run of blank lines, spaces or invisible characters becomes one sign, such as ⟨40 blank lines⟩. `sayso.text.invisible`
-shows the rest.
-"""
+"""Folding of long blank runs into one sign, such as ⟨40 blank lines⟩, so that no text can be pushed out of view."""
 
 import re
 

@@ -26,10 +26,7 @@ class Piece:
 
 
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
-    """Return the text in pieces; every hidden character is its own piece. Joined, the pieces are the text.
-
-    With `breaks` False, line breaks and tabs are plain text: for prose, and for JSON, which escapes its own.
-    """
+    """Return the text in pieces, each hidden character its own; without `breaks`, breaks and tabs are plain text."""
     hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
         return [Piece(text)] if text else []

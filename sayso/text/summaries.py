@@ -18,10 +18,7 @@ SUMMARY_PATH_CHARS = 32
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value and its path; a literal is a number, a boolean, null, or an empty value.
-
-    Only a summary cuts a leaf short.
-    """
+    """One value and its path; a literal is a number, boolean, null or empty value. Only a summary cuts a leaf short."""
 
     path: str
     text: str
@@ -93,7 +90,6 @@ def write_key(key: str) -> str:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Return whether a text needs quotes, because it resembles another JSON value."""
     if text != text.strip() or not text or text[0] in "\"'{[":
         return True
     try:

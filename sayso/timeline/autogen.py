@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, describe_unknown, read_json, read_moment
+from sayso.formats.external_events import Fields, Kind, Part, read_json, read_moment, read_parts
 
-Read = Callable[[Fields], tuple[Part, ...]]
+Read = Callable[[Fields], Part | list[Part]]
 
 _DEEPEST = 4
 """The limit on responses nested in responses."""
@@ -14,42 +14,39 @@ _DEEPEST = 4
 
 def read(event: JsonObject) -> tuple[Part, ...]:
     """Return the parts of an event."""
-    return _read(Fields(event), 0)
+    return tuple(_read(Fields(event), 0))
 
 
-def _read(fields: Fields, depth: int) -> tuple[Part, ...]:
+def _read(fields: Fields, depth: int) -> list[Part]:
     if depth < _DEEPEST and ("chat_message" in fields.raw or isinstance(fields.value("messages"), list)):
         return _read_many(fields, depth)
-    reader = READERS.get(fields.text("type"))
-    parts = reader(fields) if reader is not None else (describe_unknown(fields, fields.text("type")),)
+    parts = read_parts(READERS, fields.text("type"), fields)
     at_ms, message_id, who = read_moment(fields.text("created_at")), fields.text("id"), fields.text("source")
-    return tuple(
-        replace(part, who=who, at_ms=at_ms, once=f"{message_id}:{place}" if message_id else "")
-        for place, part in enumerate(parts)
-    )
+    once = [f"{message_id}:{place}" if message_id else "" for place in range(len(parts))]
+    return [replace(part, who=who, at_ms=at_ms, once=key) for part, key in zip(parts, once, strict=True)]
 
 
-def _read_many(fields: Fields, depth: int) -> tuple[Part, ...]:
+def _read_many(fields: Fields, depth: int) -> list[Part]:
     inner = [*fields.rows("inner_messages"), *fields.rows("messages")]
     if "chat_message" in fields.raw:
         inner.append(fields.inner("chat_message"))
     parts = [part for message in inner for part in _read(message, depth + 1)]
     if fields.text("stop_reason"):
         parts.append(Part(Kind.END, "Done", fields.text("stop_reason")))
-    return tuple(parts)
+    return parts
 
 
-def _text(fields: Fields) -> tuple[Part, ...]:
+def _text(fields: Fields) -> Part:
     content = fields.value("content")
     if isinstance(content, str):
-        return (Part(Kind.TEXT, content),)
+        return Part(Kind.TEXT, content)
     blocks = content if isinstance(content, list) else []
     text = "\n".join(block for block in blocks if isinstance(block, str))
-    return (Part(Kind.TEXT, text or "(no text)", data=None if text else content),)
+    return Part(Kind.TEXT, text or "(no text)", data=None if text else content)
 
 
-def _calls(fields: Fields) -> tuple[Part, ...]:
-    return tuple(
+def _calls(fields: Fields) -> list[Part]:
+    return [
         Part(
             Kind.CALL,
             name=call.text("name"),
@@ -57,11 +54,11 @@ def _calls(fields: Fields) -> tuple[Part, ...]:
             data=read_json(call.value("arguments")),
         )
         for call in fields.rows("content")
-    )
+    ]
 
 
-def _results(fields: Fields) -> tuple[Part, ...]:
-    return tuple(
+def _results(fields: Fields) -> list[Part]:
+    return [
         Part(
             Kind.RESULT,
             result.text("content") if result.flag("is_error") else "",
@@ -71,15 +68,15 @@ def _results(fields: Fields) -> tuple[Part, ...]:
             data=read_json(result.value("content")),
         )
         for result in fields.rows("content")
-    )
+    ]
 
 
 def _note(kind: Kind, text: str) -> Read:
-    def read_part(fields: Fields) -> tuple[Part, ...]:
+    def read_part(fields: Fields) -> Part:
         content = fields.value("content")
         if isinstance(content, str):
-            return (Part(kind, text, content),)
-        return (Part(kind, text, data=content if content is not None else fields.value("result")),)
+            return Part(kind, text, content)
+        return Part(kind, text, data=content if content is not None else fields.value("result"))
 
     return read_part
 
@@ -90,12 +87,12 @@ READERS: Mapping[str, Read] = {
     "StopMessage": _text,
     "StructuredMessage": _note(Kind.STEP, "Answered"),
     "ToolCallSummaryMessage": _text,
-    "HandoffMessage": lambda fields: (
-        Part(Kind.STEP, f"Handed off to {fields.text('target') or 'an agent'}", fields.text("content")),
+    "HandoffMessage": lambda fields: Part(
+        Kind.STEP, f"Handed off to {fields.text('target') or 'an agent'}", fields.text("content")
     ),
-    "ThoughtEvent": lambda fields: (Part(Kind.REASONING, fields.text("content")),),
-    "ModelClientStreamingChunkEvent": lambda fields: (
-        Part(Kind.TEXT, fields.text("content"), key=fields.text("full_message_id"), whole=False),
+    "ThoughtEvent": lambda fields: Part(Kind.REASONING, fields.text("content")),
+    "ModelClientStreamingChunkEvent": lambda fields: Part(
+        Kind.TEXT, fields.text("content"), key=fields.text("full_message_id"), whole=False
     ),
     "ToolCallRequestEvent": _calls,
     "ToolCallExecutionEvent": _results,

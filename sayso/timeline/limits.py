@@ -23,7 +23,6 @@ def _fits(event: JsonObject) -> bool:
 
 
 def _truncate(event: JsonObject) -> JsonObject:
-    """Keep short values and the start of long texts."""
     kept: JsonObject = {}
     for name, value in event.items():
         if isinstance(value, str):

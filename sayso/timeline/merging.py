@@ -41,8 +41,6 @@ class Entry(Immutable):
 
 @dataclass
 class _Draft:
-    """An entry that may still change."""
-
     event: StoredEvent
     part: Part
     at_ms: int
@@ -163,11 +161,8 @@ class _Stream:
         """Return the call with that id. Without ids, return the oldest call of that tool without a result."""
         if part.call_id:
             return self._calls.get(part.call_id)
-        for draft in self._calls.values():
-            fits = not part.name or draft.part.name == part.name
-            if not draft.settled and not draft.part.call_id and fits:
-                return draft
-        return None
+        unnamed = (draft for draft in self._calls.values() if not draft.settled and not draft.part.call_id)
+        return next((draft for draft in unnamed if not part.name or draft.part.name == part.name), None)
 
     def _add_draft(self, event: StoredEvent, part: Part) -> _Draft:
         stated_ms = event.said_at_ms if event.said_at_ms is not None else part.at_ms
@@ -178,7 +173,6 @@ class _Stream:
         return draft
 
     def finish(self) -> Iterator[Entry]:
-        """Yield the entries in order."""
         for draft in self._drafts:
             part = draft.part
             yield Entry(

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Part, describe_unknown
+from sayso.formats.external_events import Fields, Kind, Part, read_parts
 from sayso.formats.tool_responses import ERROR, ToolResponse, draw, read_output
 
-Read = Callable[[Fields], tuple[Part, ...]]
+Read = Callable[[Fields], Part | list[Part]]
 
 
 def read(event: JsonObject) -> tuple[Part, ...]:
@@ -15,9 +15,7 @@ def read(event: JsonObject) -> tuple[Part, ...]:
     fields = Fields(event)
     if "response_type" in event and "type" not in event:
         return (_result(read_output(event)),)
-    kind = fields.text("type")
-    reader = READERS.get(kind)
-    parts = reader(fields) if reader is not None else (describe_unknown(fields, kind),)
+    parts = read_parts(READERS, fields.text("type"), fields)
     return tuple(replace(part, who=part.who or fields.text("current_agent")) for part in parts)
 
 
@@ -34,17 +32,15 @@ def _result(envelope: ToolResponse) -> Part:
 
 
 READERS: Mapping[str, Read] = {
-    "user_prompt": lambda fields: (Part(Kind.TEXT, fields.text("prompt", "text", "content"), who="user"),),
-    "raw_response_event": lambda fields: (Part(Kind.TEXT, fields.text("delta"), whole=False),),
-    "llm_response": lambda fields: (Part(Kind.TEXT, fields.text("response")),),
-    "tool_call": lambda fields: (Part(Kind.CALL, note=fields.text("description"), name=fields.text("name")),),
-    "tool_output": lambda fields: (_result(read_output(fields.value("output"), fields.text("current_agent"))),),
-    "agent_updated": lambda fields: (
-        Part(Kind.STEP, f"{fields.text('new_agent', 'name') or 'Another agent'} took over"),
+    "user_prompt": lambda fields: Part(Kind.TEXT, fields.text("prompt", "text", "content"), who="user"),
+    "raw_response_event": lambda fields: Part(Kind.TEXT, fields.text("delta"), whole=False),
+    "llm_response": lambda fields: Part(Kind.TEXT, fields.text("response")),
+    "tool_call": lambda fields: Part(Kind.CALL, note=fields.text("description"), name=fields.text("name")),
+    "tool_output": lambda fields: _result(read_output(fields.value("output"), fields.text("current_agent"))),
+    "agent_updated": lambda fields: Part(Kind.STEP, f"{fields.text('new_agent', 'name') or 'Another agent'} took over"),
+    "handoff": lambda fields: Part(Kind.STEP, f"Handed off to {fields.text('name') or 'another agent'}"),
+    "suggested_prompts": lambda fields: Part(
+        Kind.QUIET, "Suggested the next prompts", "\n".join(fields.texts("prompts"))
     ),
-    "handoff": lambda fields: (Part(Kind.STEP, f"Handed off to {fields.text('name') or 'another agent'}"),),
-    "suggested_prompts": lambda fields: (
-        Part(Kind.QUIET, "Suggested the next prompts", "\n".join(fields.texts("prompts"))),
-    ),
-    "end_of_stream": lambda fields: (Part(Kind.QUIET, "End of the answer"),),
+    "end_of_stream": lambda fields: Part(Kind.QUIET, "End of the answer"),
 }

@@ -30,7 +30,11 @@ def read(event: JsonObject) -> tuple[Part, ...]:
 
 def _read(raw: JsonObject) -> tuple[Part, ...]:
     event = decode(raw)
-    parts = [*_error(event), *_custom(event), *_messages(event), *_suspensions(event)]
+    parts = [Part(Kind.PROBLEM, "Failed", event.error)] if event.error else []
+    parts += _custom(event)
+    for choice in event.choices:
+        parts += _read_message(event, choice.inner("message"), choice.inner("delta"))
+    parts += _suspensions(event)
     if not parts:
         parts = [_other(event, Fields(raw))]
     common = {
@@ -43,17 +47,6 @@ def _read(raw: JsonObject) -> tuple[Part, ...]:
         replace(part, **common, once=f"{event.id}:{place}" if event.id else "")  # type: ignore[arg-type]
         for place, part in enumerate(parts)
     )
-
-
-def _error(event: GoEvent) -> list[Part]:
-    return [Part(Kind.PROBLEM, "Failed", event.error)] if event.error else []
-
-
-def _messages(event: GoEvent) -> list[Part]:
-    parts: list[Part] = []
-    for choice in event.choices:
-        parts += _read_message(event, choice.inner("message"), choice.inner("delta"))
-    return parts
 
 
 def _read_message(event: GoEvent, message: Fields, delta: Fields) -> list[Part]:
@@ -88,7 +81,6 @@ def _read_result(message: Fields, delta: Fields, tool_id: str) -> list[Part]:
 
 
 def _tag(event: GoEvent, part: Part) -> Part:
-    """Show code and handoffs as steps."""
     if CODE in event.tags:
         return Part(Kind.STEP, "Wrote code", part.text)
     if CODE_RESULT in event.tags:
@@ -99,7 +91,6 @@ def _tag(event: GoEvent, part: Part) -> Part:
 
 
 def _custom(event: GoEvent) -> list[Part]:
-    """Read a custom event of a graph node: a text, its progress, or data."""
     meta = Fields(event.state.get(NODE_CUSTOM)) if event.object == "graph.node.custom" else Fields(None)
     if not meta.raw:
         return []

@@ -1,21 +1,34 @@
 """The table of channels: one row for each kind, and the channels of a process."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.mail.outbound import MailChannel, MailConfig
 from service.settings import Settings
+from service.wiring import Wiring
+
+Listen = Callable[[Any, Wiring, asyncio.Event], Coroutine[Any, Any, None]]
+"""Receives what people send, until the event is set: for providers that are polled, or keep a socket open."""
 
 
 @dataclass(frozen=True)
 class ChannelKind:
-    """A kind of channel: its fields in the channels file, and how to open one."""
+    """A kind of channel: its fields in the channels file, how to open one, and how decisions come in.
+
+    `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
+    listener returns at once for a channel that needs none.
+    """
 
     config: type[ChannelConfig]
     open: Callable[[Any], Channel]
+    router: APIRouter | None = None
+    listen: Listen | None = None
 
 
 KINDS: Mapping[str, ChannelKind] = {

@@ -103,6 +103,10 @@ class TenantKeys:
         """Suspensions with a delivery of a card to attempt, by the next attempt."""
         return f"{self.prefix}cards"
 
+    def lease(self, name: str) -> str:
+        """A named lease of one process."""
+        return f"{self.prefix}lease:{name}"
+
     def card_claim(self, suspension_id: str) -> str:
         """The claim of the process that delivers a suspension's cards."""
         return f"{self.prefix}card-claim:{suspension_id}"

@@ -1,7 +1,6 @@
 """Detection of jumps of the store's clock, by comparing it with this machine's uptime.
 
-A jump of over five minutes freezes time: items that it would expire are held and every page shows it, until an admin
-confirms the clock or it goes back.
+A jump of over five minutes freezes time until an admin confirms the clock or it goes back.
 """
 
 import structlog
@@ -26,7 +25,6 @@ class JumpDetector:
         self._kept_at_ms = 0
 
     async def read_now_ms(self) -> int:
-        """Return the store's time after checking it for a jump."""
         uptime = uptime_ms()
         at_ms = await self._wiring.schedule.now_ms()
         await self.note(ClockReading(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))

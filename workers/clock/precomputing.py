@@ -1,7 +1,6 @@
 """Changes at the deadlines of the next seconds, computed in advance so that many can pass at one moment.
 
-A precomputed change is committed at its deadline, and only if the suspension and the freezes did not change. Otherwise
-an ordinary tick applies.
+Each is committed at its deadline if suspension and freezes did not change. Otherwise an ordinary tick applies.
 """
 
 import asyncio
@@ -80,7 +79,6 @@ class Precomputing:
         return max(_TICK_MS, changes[0].at_ms - now_ms) / 1000 if changes else inf
 
     def _keep(self, found: Precomputed) -> None:
-        """Keep it with the rest, unless that was computed under other freezes."""
         rest = self._coming.commits if self._coming.freezes == found.freezes else ()
         together = sorted((*rest, *found.commits), key=attrgetter("at_ms"))
         self._coming = Precomputed(found.freezes, tuple(together))

@@ -1,7 +1,6 @@
 """The clock: ticks over due suspensions, which apply fallbacks at deadlines and requeue lost runs.
 
-Safety does not depend on this process: every operation checks the record's own deadlines, so a late decision is
-refused even if no clock runs. Any number of clocks may run.
+Safety does not depend on it: operations check deadlines themselves. Any number of clocks may run.
 """
 
 import asyncio
@@ -46,10 +45,7 @@ async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
 
 
 async def wake_unfrozen(wiring: Wiring) -> int:
-    """Wake every suspension that an ended freeze held; return the number that was checked.
-
-    A crash restarts it; deadlines that were shifted already do not shift twice.
-    """
+    """Wake every suspension that an ended freeze held; return the number that was checked. A crash restarts it."""
     woken = 0
     for freeze in await wiring.freezes.known():
         if freeze.in_force or freeze.settled:
@@ -63,10 +59,7 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 
 
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
-    """Tick until stopped, through any outage of the store or of the queue.
-
-    Raises `OtherFormat` for a store that this version cannot read.
-    """
+    """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
     async with assemble(settings) as wiring:
         settle_memory()
         await _await_format(settings, stopping)
@@ -95,7 +88,6 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
 
 
 async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
-    """Wait until the store answers; raises `OtherFormat` if it cannot be read."""
     trouble = Trouble("clock_waits_for_store")
     while not stopping.is_set():
         try:
@@ -115,7 +107,6 @@ async def _queue_jobs(wiring: Wiring, queue: DrainQueue) -> None:
 
 
 async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitable[None]]) -> None:
-    """Apply a step to many suspensions, `_AT_ONCE` at a time."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(suspension_id: str) -> None:

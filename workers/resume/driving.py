@@ -1,7 +1,6 @@
 """The drain job: it drives ready runs, many at a time, for some seconds, then queues itself again.
 
-Taking an id off the ready list grants nothing. The lease does, in one commit, and every later step of the worker names
-it. The clock requeues a run that is lost on the way.
+Taking a ready id grants nothing. The lease does, and fences every later step. The clock requeues lost runs.
 """
 
 import asyncio
@@ -14,20 +13,9 @@ from functools import partial
 import structlog
 import uvloop
 
+from sayso import errors
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import (
-    Conflict,
-    Frozen,
-    IllegalTransition,
-    LeaseHeld,
-    NotFound,
-    SaysoError,
-    StaleAttempt,
-    StaleDigest,
-    Unavailable,
-    Unreadable,
-    Withdrawn,
-)
+from sayso.errors import Conflict, Frozen, NotFound, SaysoError, Unavailable, Unreadable, Withdrawn
 from sayso.runner.agents import Agent, load_agents
 from sayso.transitions.execution import Fence
 from service.jobs import DrainQueue, current_job_id
@@ -49,7 +37,8 @@ _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
 
-_FINAL = (IllegalTransition, StaleDigest)
+_LOST = (errors.LeaseHeld, errors.StaleAttempt, Unreadable, Unavailable)
+_FINAL = (errors.IllegalTransition, errors.StaleDigest)
 """Errors that every further attempt would meet: the run fails at once."""
 
 log = structlog.get_logger()
@@ -110,7 +99,8 @@ class Drain:
                 task = asyncio.create_task(self._drive(ready))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
-            await _yield_twice()
+            for _ in range(2):  # the runs just leased send their first commit before anything else is sent
+                await asyncio.sleep(0)
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
@@ -173,14 +163,15 @@ class Drain:
         except Frozen as frozen:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
             await self._release(record.id, fence, frozen.message, _frozen_tools(frozen))
-        except (LeaseHeld, StaleAttempt, Unreadable, Unavailable) as refusal:
+        except _LOST as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Conflict as refusal:  # the desk decides whether the lease is lost or the run cannot continue
             log.warning("run_refused", suspension=record.id, run=record.run.id, why=refusal.message)
             await self._postpone(record.id, fence, refusal.message, is_final=isinstance(refusal, _FINAL))
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
-            await self._postpone(record.id, fence, _describe(error))
+            reason = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
+            await self._postpone(record.id, fence, reason)
 
     async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""
@@ -203,16 +194,6 @@ class Drain:
                     return
 
 
-async def _yield_twice() -> None:
-    """Let the runs just leased send their first commit before anything else is sent."""
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-
-
 def _frozen_tools(frozen: Frozen) -> tuple[str, ...]:
     tools = frozen.facts.get("tools")
     return tuple(map(str, tools)) if isinstance(tools, list) else ()
-
-
-def _describe(error: Exception) -> str:
-    return error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"

@@ -65,28 +65,22 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Save which calls are about to start; raises `Withdrawn` if the key that requested the run is revoked."""
         step = state.step if state is not None else self._record.step
-        redeemed = self._redeemed_with_lease()
+        redeemed = {one.index: one for one in self._record.journal if one.attempt == self._fence.attempt}
         if not events and state is None and redeemed.keys() == {one.call.index for one in calls}:
             self._started = tuple(redeemed.values())
             return {index: intent.idempotency_key for index, intent in redeemed.items()}
         planned = (plan_intent(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
-        await self._check_revocations()
+        revocations = await through_outages(self._revocations.find)
+        if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
+            raise Withdrawn(withdrawn)
         await self._commit(self._desk.redeem, intents, tuple(events), sealed)
         self._started = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
-    async def _check_revocations(self) -> None:
-        revocations = await through_outages(self._revocations.find)
-        if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
-            raise Withdrawn(withdrawn)
-
     async def confirm(self) -> None:
-        """Renew the lease if it may have run out, as in a process that was stopped.
-
-        Raises `Conflict` if another attempt holds the run: it may have asked a person, who said not to run the call.
-        """
+        """Renew the lease if it may have run out; raises `Conflict` if another attempt holds the run."""
         if monotonic_ms() >= _end_of_lease_ms(self._saved):
             self._saved = await through_outages(lambda: self._desk.renew(self._record.id, self._fence))
 
@@ -99,10 +93,7 @@ class DeskJournal:
             self._notes.note_end(self._fence.attempt, key, result)
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
-        """Save small results while others of the batch still run, or report them if the lease is lost.
-
-        Large results, and any that cannot be saved now, are saved or reported with their batch.
-        """
+        """Save small results while others run, or report them if the lease is lost; the rest goes with the batch."""
         suspension_id = self._record.id
         small = {index: result for index, result in results.items() if is_small(result)}
         if small and not self._lost:
@@ -131,7 +122,6 @@ class DeskJournal:
         await self._commit_results(self._desk.settle, end, tuple(events))
 
     async def _commit(self, step: Callable[..., Awaitable[Saved]], *details: object) -> None:
-        """Commit one step of the desk, under a fence of its own."""
         fence = next_step(self._fence)
         self._saved = await through_outages(lambda: step(self._record.id, fence, *details, self._saved))
 
@@ -178,16 +168,9 @@ class DeskJournal:
             if intent.index not in finished and intent.index not in self._never_ran
         }
 
-    def _redeemed_with_lease(self) -> Mapping[int, Intent]:
-        """Return the calls that were journaled in the commit of the lease, by index."""
-        return {intent.index: intent for intent in self._record.journal if intent.attempt == self._fence.attempt}
-
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
-    """Return the journal of a leased run, after its earlier workers had time to note how its calls ended.
-
-    Frameworks start tools themselves, without notes.
-    """
+    """Return the journal of a leased run, after earlier workers of our own agents had time to note how calls ended."""
     own = leased.record.origin.framework == Origin().framework
     started = _started_earlier(leased.record, fence) if own else ()
     if not started:
@@ -239,10 +222,7 @@ def describe_outcomes(record: SuspensionRecord, checked: Revalidation, now_ms: i
 
 def ask_in(batch: Batch, checked: Revalidation) -> Batch:
     """Replace the drafts that are asked again."""
-    calls = [
-        one.model_copy(update={"ask": checked.again[one.call.index]}) if one.call.index in checked.again else one
-        for one in batch.calls
-    ]
+    calls = [one.model_copy(update={"ask": checked.again.get(one.call.index, one.ask)}) for one in batch.calls]
     return batch.model_copy(update={"calls": tuple(calls)})
 
 

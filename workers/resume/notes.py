@@ -1,8 +1,6 @@
 """Notes of a worker on its own machine: which calls it started and how they ended.
 
-A killed process loses its memory, but not what it has written to the operating system. Notes need no disk sync, and
-narrow the time in which a call is in doubt from a commit to the call itself.
-
+A killed process loses its memory, but not what it has written to the operating system, so fewer calls are in doubt.
 Notes count only on the machine that wrote them and until it restarts. A noted end always counts. That a call never
 started counts only if the writer is gone, because only then its notes are whole. Otherwise a person is asked.
 """
@@ -17,7 +15,7 @@ from pathlib import Path
 
 import structlog
 
-from sayso.clock import monotonic_ms, now_ms
+from sayso.clock import boot_id, monotonic_ms, now_ms
 from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import is_small
@@ -33,10 +31,7 @@ _kept: dict[str, "Notes"] = {}
 
 @dataclass(frozen=True)
 class Noted:
-    """The calls that a worker started, and the results of those that ended.
-
-    Unless the notes are `whole`, their writer may still live and have started others.
-    """
+    """The calls that a worker started, and their results. Unless `whole`, it may live and have started others."""
 
     whole: bool = True
     started: frozenset[str] = frozenset()
@@ -56,12 +51,10 @@ class Notes:
         self._write({"started": _name(attempt, key)})
 
     def note_end(self, attempt: int, key: str, result: ToolResult) -> None:
-        """Write how a call ended, unless its result is large."""
         if is_small(result):
             self._write({"ended": _name(attempt, key), "result": result.model_dump(mode="json")})
 
     def close(self) -> None:
-        """Remove the notes."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
@@ -78,10 +71,7 @@ class Notes:
 
 @contextmanager
 def keeping_notes(home: Path, holder: str) -> Iterator[None]:
-    """Keep notes for this worker while it drives runs, and remove them at an orderly end.
-
-    Without a writable folder the worker drives runs without notes; after a kill more calls are in doubt.
-    """
+    """Keep notes for this worker while it drives runs, if the folder is writable; remove them at an orderly end."""
     folder = home / FOLDER
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -109,9 +99,7 @@ def read_notes(home: Path, holder: str) -> Noted | None:
     try:
         with path.open(encoding="utf-8") as file:
             about = json.loads(file.readline())
-            gone = not _is_alive(
-                about["pid"]
-            )  # checked before the rest is read, so that the notes of a dead writer are whole
+            gone = not _is_alive(about["pid"])  # before the rest is read, so that notes of a dead writer are whole
             *lines, torn = file.read().split("\n")
         if about["machine"] != _describe_machine():
             return None
@@ -126,11 +114,7 @@ def read_notes(home: Path, holder: str) -> Noted | None:
 
 
 async def await_notes(home: Path, started: Sequence[Intent], patience_ms: int) -> Mapping[str, Noted | None]:
-    """Return the notes of each worker that started these calls.
-
-    A worker that still lives, but was stopped or cut off from the store, may be about to note how they ended. Wait
-    that long before a person is asked.
-    """
+    """Return the notes of the workers of these calls, after up to `patience_ms` for any that may still write."""
     give_up_at_ms = monotonic_ms() + patience_ms
     while True:
         notes = {holder: read_notes(home, holder) for holder in {one.holder for one in started}}
@@ -162,8 +146,7 @@ def _name(attempt: int, key: str) -> str:
 
 def _describe_machine() -> list[str]:
     """Return host name, boot and process namespace: within these, notes and process ids are comparable."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return [os.uname().nodename, boot, os.readlink("/proc/self/ns/pid")]
+    return [os.uname().nodename, boot_id(), os.readlink("/proc/self/ns/pid")]
 
 
 def _is_alive(pid: int) -> bool:

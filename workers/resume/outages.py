@@ -1,7 +1,4 @@
-"""Retries of a worker's steps while the store is away, so that results of calls are not lost.
-
-The fence names each step and the lease keeps the last name, so a step that is sent twice is applied once.
-"""
+"""Retries of a worker's steps while the store is away. Each step is named, so one sent twice is applied once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,10 +38,7 @@ async def through_outages(step: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, result: ToolResult) -> None:
-    """Report the result of a call although another attempt holds the run: it may be asking a person about the call.
-
-    Until that suspension is saved the desk refuses the report, so repeat it until then or until the run has moved on.
-    """
+    """Report the result of a call although another attempt holds the run, until that attempt has saved or moved on."""
     for _ in range(_REPORTS):
         try:
             await through_outages(lambda: desk.report(record.run.id, intent.idempotency_key, intent.holder, result))

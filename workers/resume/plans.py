@@ -1,7 +1,6 @@
 """Plans for the calls of a suspension: which start now, which have ended, which are asked again.
 
-A plan is made within the lease transition, so that its permits are redeemed in the same commit. If it needs more than
-the record, it is made afterwards.
+A plan is made within the lease transition, to redeem its permits in the same commit, or else afterwards.
 """
 
 from collections.abc import Mapping
@@ -13,20 +12,9 @@ from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.runner import batches
 from sayso.runner.agents import Agent
-from sayso.runner.batches import (
-    Batch,
-    BatchCall,
-    Ending,
-    PlannedCall,
-    answer_batch,
-    complete_batch,
-    find_ending,
-    fit_calls,
-    mark_unfinished,
-    plan_calls,
-    skip_rest,
-)
+from sayso.runner.batches import Batch, BatchCall, Ending, PlannedCall
 from sayso.runner.execution import plan_intent
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.transitions.execution import Fence
@@ -59,38 +47,31 @@ class LeasedRun(NamedTuple):
     plan: CallPlan | None = None
 
 
-class _Planned(NamedTuple):
-    version: int
-    at_ms: int
-    plan: CallPlan
-
-
 class FirstPlan:
     """The plan made within the lease transition, once per application of it."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         self._inputs = inputs
-        self._planned: _Planned | None = None
+        self._plan: CallPlan | None = None
+        self._lease: tuple[int, int] | None = None
+        """Version and time of the record that holds the lease of the plan."""
 
     def plan(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
         """Return journal entries of the calls that start at once, if the record alone determines them."""
-        self._planned = None
+        self._lease = None
         agent = self._inputs.agents.get(record.run.agent)
         if agent is None or record.resume.resumer != "calls" or record.state is not None or record.journal:
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
         checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations)
-        plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
-        self._planned = _Planned(record.version, now_ms, plan)
-        return tuple(plan_intent(record, fence, one, record.step) for one in plan.planned)
+        self._plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+        self._lease = (record.version + 1, now_ms)
+        return tuple(plan_intent(record, fence, one, record.step) for one in self._plan.planned)
 
     def find(self, leased: Saved) -> CallPlan | None:
         """Return the plan that was committed with the lease, if any."""
-        planned, record = self._planned, leased.record
-        if planned is None or (planned.version + 1, planned.at_ms) != (record.version, record.updated_at_ms):
-            return None
-        return planned.plan
+        return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
 
 
 def plan_batch(
@@ -105,13 +86,13 @@ def plan_batch(
     """Plan the suspended batch; earlier attempts have `finished` some of its calls or left them `unfinished`."""
     if checked.again:
         return CallPlan(checked, batch)
-    batch = complete_batch(batch, finished)
-    fitted = fit_calls(answer_batch(batch, describe_outcomes(record, checked, now_ms)), agent)
-    batch = mark_unfinished(fitted.batch, unfinished, agent)
-    ending = None if batch.drafts else find_ending(batch, record.on_deny)
+    batch = batches.complete_batch(batch, finished)
+    fitted = batches.fit_calls(batches.answer_batch(batch, describe_outcomes(record, checked, now_ms)), agent)
+    batch = batches.mark_unfinished(fitted.batch, unfinished, agent)
+    ending = None if batch.drafts else batches.find_ending(batch, record.on_deny)
     if ending is not None:
-        batch = skip_rest(batch, ending.reason)
-    return CallPlan(checked, batch, ending, plan_calls(batch, agent, fitted.read))
+        batch = batches.skip_rest(batch, ending.reason)
+    return CallPlan(checked, batch, ending, batches.plan_calls(batch, agent, fitted.read))
 
 
 def read_batch(record: SuspensionRecord) -> Batch:

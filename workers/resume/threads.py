@@ -8,13 +8,8 @@ from typing import ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
-
-
 TURN_S = 0.0005
-"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call.
-
-A longer call is more likely to be in doubt after a crash.
-"""
+"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call."""
 
 
 def share_turns() -> None:
@@ -26,6 +21,5 @@ class ContextThreads(ThreadPoolExecutor):
     """A thread pool whose work runs in its submitter's context; `run_in_executor` alone drops it."""
 
     def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
-        """Run `fn` in a thread, in a copy of the current context."""
         context = copy_context()
         return super().submit(lambda: context.run(fn, *args, **kwargs))

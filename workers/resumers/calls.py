@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from sayso.clock import monotonic_ms
-from sayso.records.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls
@@ -42,15 +42,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 
 
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
-    """Plan a run that needs more than its record."""
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
-    batch = await _read_batch(wiring, record)
+    batch = read_batch(record)
+    if record.state is not None:  # a suspension about a call in doubt has saved the other results
+        batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
     return plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
-
-
-async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
-    """Return the suspended batch; a suspension about a call in doubt has saved the other results."""
-    if record.state is not None:
-        return Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
-    return read_batch(record)

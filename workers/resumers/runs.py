@@ -64,10 +64,7 @@ def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | Framewor
 
 
 async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) -> RunState | FrameworkState:
-    """Return the saved state; raises `InvalidInput` if it was changed or belongs to another kind of agent.
-
-    A framework's run that its own process began comes without a batch: the suspension's items are its batch.
-    """
+    """Return the saved state. A framework's run of its own process takes the suspension's items as its batch."""
     assert record.state is not None  # noqa: S101  always saved with its state
     is_framework = record.resume.resumer != "runner"
     if is_framework and not isinstance(agent, FrameworkAgent):
@@ -82,10 +79,7 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) ->
 
 
 async def _save_external(wiring: Wiring, leased: Saved, events: Sequence[JsonObject]) -> None:
-    """Add the framework's own events to the timeline; a failure is logged and does not stop the run.
-
-    Numbers derive from the lease's time, so events of an earlier lease or process have lower ones.
-    """
+    """Add external events to the timeline, or log why not. Numbers derive from the lease's time, so they grow."""
     record, framework = leased.record, leased.record.origin.framework
     if not events or framework not in set(SourceFormat):
         return

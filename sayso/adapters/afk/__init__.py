@@ -11,7 +11,7 @@ An agent that must wait in its own process uses `sayso.adapters.afk.desk` instea
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sayso.adapters.afk.checkpoints import Memory, WaitingRun, read_native, read_waiting, restore, was_resumed_elsewhere
@@ -39,8 +39,7 @@ def gate(
 ) -> FrameworkAgent:
     """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    `memory` opens AFK's memory store. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput`
-    if the agent could run tools ungated.
+    `memory` opens AFK's memory store. Raises `InvalidInput` if the agent could run tools ungated.
     """
     framework = Afk(build, memory)
     _, _, hooks = framework.make(memory())
@@ -106,20 +105,12 @@ class Afk(Adapter):
         except Exception as error:
             if not load_types().ends_run(error):
                 raise
-            return Done(
-                None, RunStatus.FAILED, str(error) or type(error).__name__, external_events=hooks.external_events.raw
-            )
-        if hooks.stopped.is_set():
-            return await self._read_stop(hooks)
-        if reached is None:
-            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", external_events=hooks.external_events.raw)
-        result: JsonObject = {"text": reached.final_text}
-        if reached.state == "completed":
-            return Done(result, external_events=hooks.external_events.raw)
-        status = _STATUSES.get(reached.state, RunStatus.FAILED)
-        return Done(
-            {**result, "state": reached.state}, status, reached.final_text, external_events=hooks.external_events.raw
-        )
+            done = Done(None, RunStatus.FAILED, str(error) or type(error).__name__)
+        else:
+            if hooks.stopped.is_set():
+                return await self._read_stop(hooks)
+            done = _read_end(reached)
+        return replace(done, external_events=hooks.external_events.raw)
 
     async def _read_stop(self, hooks: Hooks) -> FrameworkTurn:
         position, executor = hooks.stopped_at, current_executor()
@@ -130,6 +121,15 @@ class Afk(Adapter):
         check_state(native)
         waiting = read_native(native)
         return FrameworkTurn(native, waiting.calls, waiting.text, external_events=hooks.external_events.raw)
+
+
+def _read_end(reached: Any) -> Done:
+    if reached is None:
+        return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.")
+    if reached.state == "completed":
+        return Done({"text": reached.final_text})
+    result: JsonObject = {"text": reached.final_text, "state": reached.state}
+    return Done(result, _STATUSES.get(reached.state, RunStatus.FAILED), reached.final_text)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

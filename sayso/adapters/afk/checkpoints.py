@@ -1,7 +1,4 @@
-"""Reads the checkpoint of a waiting AFK run, and restores it so that the run resumes there.
-
-AFK counts waiting as run time, so wall-clock times in the checkpoint are shifted by the time waited.
-"""
+"""Reads and restores the checkpoint of a waiting AFK run; its wall-clock times are shifted by the time waited."""
 
 import json
 from typing import Any, Protocol
@@ -64,12 +61,10 @@ class WaitingRun(_Inbound):
 
     @property
     def text(self) -> str:
-        """The model's text beside its calls."""
         return self._turn.text or ""
 
     @property
     def calls(self) -> tuple[RequestedCall, ...]:
-        """The calls of the waiting turn, in the model's order."""
         return tuple(
             RequestedCall(
                 call_id=call.id or f"{self.run_id}:{self.step}:{place}",

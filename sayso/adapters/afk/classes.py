@@ -43,7 +43,6 @@ class AfkTypes:
         return self.policy_decision(action="deny", reason=reason, policy_id=POLICY_ID)
 
     def fail(self, error: str) -> Any:
-        """Return the result of a call that failed or did not run."""
         return self.tool_result(success=False, error_message=error)
 
 

@@ -12,8 +12,6 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pydantic import JsonValue
-
 from sayso.adapters.afk.classes import load_types
 from sayso.adapters.afk.events import ExternalEvents
 from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, wrap_tools
@@ -67,7 +65,6 @@ class Desk:
 
     @property
     def provider(self) -> "Desk":
-        """The runner's `interaction_provider`."""
         return self
 
     def gate(self, tools: Sequence[Any]) -> list[Any]:
@@ -77,7 +74,6 @@ class Desk:
         return wrap_tools(found, self._call)
 
     def build_call(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
-        """Return the request for a call."""
         return self._build_call(define_tool(tool, self._idempotent), args, label, wait_s)
 
     async def role(self, event: Any) -> Any:
@@ -96,9 +92,8 @@ class Desk:
                 found = await self.client.wait(found.id)
         except SaysoError as error:
             return self._types.deny(f"Sayso is unavailable: {error.message}")
-        self._admitted = [entry for entry in self._admitted if _is_current(entry[0], position)] + [
-            (position, gated_call)
-        ]
+        others = [one for one in self._admitted if one[0].run_id != position.run_id or one[0].step == position.step]
+        self._admitted = [*others, (position, gated_call)]
         return self._judge(found, event.tool_name in self._background)
 
     async def request_approval(self, request: Any) -> Any:
@@ -115,7 +110,6 @@ class Desk:
             return self._types.approval_decision(kind="deny", reason=error.message)
 
     async def request_user_input(self, request: Any) -> Any:
-        """Return the decided value, or defer."""
         position = self._turns.find_judged(request.run_id, request.step)
         try:
             found = await self._find(request, position, "user_input", {"prompt": request.prompt})
@@ -143,7 +137,10 @@ class Desk:
         self._events.setdefault(event.run_id, ExternalEvents()).note(event)
         if event.type in _END_EVENTS:
             await self._send_events(event.run_id)
-            self._forget(event.run_id)
+            self._turns.forget(event.run_id)
+            self._events.pop(event.run_id, None)
+            self._run_ids.pop(event.run_id, None)
+            self._admitted = [entry for entry in self._admitted if entry[0].run_id != event.run_id]
 
     async def run(self, afk_call: AfkCall, gated_call: GatedCall) -> Any:
         """Run an approved call once, with the approved arguments, report it and return AFK's result."""
@@ -170,7 +167,6 @@ class Desk:
         return await self.run(call, gated_call)
 
     async def _open_ticket(self, gated_call: GatedCall, run_id: str) -> Any:
-        """Return a ticket for a call that waits for a reviewer, or None for a decided one."""
         name = gated_call.definition.name
         try:
             found = await self._ask(gated_call, run_id)
@@ -190,14 +186,11 @@ class Desk:
         if in_background or (not found.pending and item.kind != "input"):
             return self._types.allow()
         payload: JsonObject = {"sayso": found.id, "tool_name": item.tool.name, "tool_args": item.tool.args}
-        if item.kind != "input":
-            return self._types.policy_decision(
-                action="request_approval", reason=item.prompt.reason, request_payload=payload
-            )
-        payload |= {"target_arg": item.target_arg, "prompt": item.prompt.title or item.prompt.reason}
-        return self._types.policy_decision(
-            action="request_user_input", reason=item.prompt.reason, request_payload=payload
-        )
+        action, reason = "request_approval", item.prompt.reason
+        if item.kind == "input":
+            action = "request_user_input"
+            payload |= {"target_arg": item.target_arg, "prompt": item.prompt.title or reason}
+        return self._types.policy_decision(action=action, reason=reason, request_payload=payload)
 
     async def _find(self, request: Any, position: Position | None, kind: str, details: JsonObject) -> Suspension:
         """Return the suspension that the role has created, or create one for a rule of AFK."""
@@ -227,7 +220,8 @@ class Desk:
             reason = outcome.message if outcome is not None and outcome.message else _NO_VALUE
             return self._types.user_input_decision(kind="deny", reason=reason)
         await self._close(found)
-        return self._types.user_input_decision(kind="allow", value=_write_value(outcome.value), reason=outcome.message)
+        value = outcome.value if isinstance(outcome.value, str) else json.dumps(outcome.value)
+        return self._types.user_input_decision(kind="allow", value=value, reason=outcome.message)
 
     async def _close(self, found: Suspension) -> None:
         """Settle a question of AFK's own rules: nothing runs for it."""
@@ -238,25 +232,18 @@ class Desk:
             await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
     async def _ask(self, gated_call: GatedCall, run_id: str) -> Suspension:
-        """Suspend the call under its label and send the events so far."""
         found: Suspension = await self.client.exchange(gated_call.request)
         self._run_ids[run_id] = found.run.id
         await self._send_events(run_id)
         return found
-
-    def _forget(self, run_id: str) -> None:
-        self._turns.forget(run_id)
-        self._events.pop(run_id, None)
-        self._run_ids.pop(run_id, None)
-        self._admitted = [entry for entry in self._admitted if entry[0].run_id != run_id]
 
     async def _send_events(self, run_id: str) -> None:
         if run_id in self._run_ids and run_id in self._events:
             await self._events[run_id].send(self.client, self._run_ids[run_id])
 
     def _build_call(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
-        title = self._title or definition.name
-        return GatedCall(definition, args, label, title, self._context, wait_s, self._on_doubt)
+        options: Any = {"title": self._title or definition.name, "context": self._context, "on_doubt": self._on_doubt}
+        return GatedCall(definition, args, label, wait_s=wait_s, **options)
 
     def _pop_admitted(self, run_id: str, name: str, call_id: str | None) -> GatedCall | None:
         """Return a call that the role has admitted, once. Without ids, calls start in the order of admission."""
@@ -268,11 +255,3 @@ class Desk:
                 self._admitted.remove(entry)
                 return gated_call
         return None
-
-
-def _is_current(admitted: Position, judged: Position) -> bool:
-    return admitted.run_id != judged.run_id or admitted.step == judged.step
-
-
-def _write_value(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

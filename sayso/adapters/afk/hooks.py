@@ -27,11 +27,7 @@ class Stopped(BaseException):
 
 
 class Hooks:
-    """What an agent and its runner are built with: `memory`, `role`, `provider`, and `gate` for the tools.
-
-    One instance serves one segment of a run, up to its first undecided call or its end. A decided call gets the same
-    answer each time AFK asks.
-    """
+    """What agent and runner are built with, for one segment of a run: up to its first undecided call or its end."""
 
     def __init__(self, memory: Memory, waiting: WaitingRun | None = None, executor: CallExecutor | None = None) -> None:
         self.memory = memory
@@ -47,7 +43,6 @@ class Hooks:
 
     @property
     def provider(self) -> "Hooks":
-        """The runner's `interaction_provider`."""
         return self
 
     def gate(self, tools: Sequence[Any]) -> list[Any]:
@@ -81,7 +76,6 @@ class Hooks:
         return self._types.approval_decision(kind="deny" if entry is None else "allow", reason=refusal)
 
     async def request_user_input(self, request: Any) -> Any:
-        """Return the decided value, or defer."""
         position = self.turns.find_judged(request.run_id, request.step)
         if position is None or position.run_id != self.turns.root:
             return self._types.user_input_decision(kind="deny", reason=_NOT_A_CALL)
@@ -122,7 +116,6 @@ class Hooks:
         return self._write_result(entry, result, ran[0] if ran else None)
 
     def _write_result(self, entry: BatchCall, result: ToolResult, native: Any) -> Any:
-        """Return the result for AFK: the tool's own, or a stored one."""
         if not result.success:
             return native if native is not None else self._types.fail(result.error or "")
         if (ticket := read_deferred(result.output)) is not None:
@@ -131,22 +124,17 @@ class Hooks:
         return replace(native, output=output) if native is not None else self._types.tool_result(output=output)
 
     def _admit(self, position: Position, name: str) -> tuple[BatchCall | None, str]:
-        """Return the approved call, or the reason why it does not run."""
-        entry = self._find(position, name)
-        refusal = NOT_DECIDED if entry is None else describe_refusal(entry)
-        if entry is None or refusal is not None:
-            return None, refusal or NOT_DECIDED
+        calls = self._executor.calls if self._executor is not None else ()
+        entry = calls[position.occurrence] if position.occurrence < len(calls) else None
+        if entry is None or entry.call.name != name:
+            return None, NOT_DECIDED
+        if (refusal := describe_refusal(entry)) is not None:
+            return None, refusal
         self._admitted.append(entry)
         return entry, ""
 
     def _is_decided(self, position: Position) -> bool:
         return self._executor is not None and self._waiting is not None and position.step == self._waiting.step
-
-    def _find(self, position: Position, name: str) -> BatchCall | None:
-        """Return the decided call at this position, unless its tool differs."""
-        calls = self._executor.calls if self._executor is not None else ()
-        entry = calls[position.occurrence] if position.occurrence < len(calls) else None
-        return entry if entry is not None and entry.call.name == name else None
 
     def _pop_admitted(self, name: str, call_id: str | None) -> BatchCall | None:
         """Return an admitted call, once. Without ids from the model, calls start in the order of admission."""

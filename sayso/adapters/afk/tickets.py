@@ -1,7 +1,4 @@
-"""Settles AFK's background tickets: calls that a reviewer decides while the run continues.
-
-Any process that can open AFK's memory store can settle them, even after the run's process has ended.
-"""
+"""Settles AFK's background tickets, whose calls a reviewer decides while the run continues, in any process."""
 
 from typing import Any
 

@@ -27,7 +27,6 @@ class AfkCall:
         return str(self.tool.spec.name)
 
     async def run(self, args: JsonObject) -> Any:
-        """Run the tool with these arguments and return AFK's result."""
         limit_s = self.timeout_s if self.timeout_s is not None else self.tool.default_timeout
         return await self.tool.call(dict(args), ctx=self.ctx, timeout=limit_s, tool_call_id=self.call_id)
 

@@ -1,7 +1,4 @@
-"""Follows AFK's events to find which call AFK asks about: policies and providers are not given its id.
-
-AFK judges the calls of a turn one by one and emits each judgement, so a call is identified by its position.
-"""
+"""Follows AFK's events: policies and providers get no ids, so a call is identified by its position in the turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,11 +63,9 @@ class Turns:
         return Position(run_id, step, turn.judged - 1) if known else None
 
     def name_of(self, position: Position) -> str:
-        """Return the tool of a call, or an empty string."""
         names = self._turns.get(position.run_id, _Turn()).names
         return str(names[position.occurrence]) if position.occurrence < len(names) else ""
 
     def id_of(self, position: Position) -> str | None:
-        """Return the model's id of a call, if any."""
         ids = self._turns.get(position.run_id, _Turn()).ids
         return (ids[position.occurrence] or None) if position.occurrence < len(ids) else None

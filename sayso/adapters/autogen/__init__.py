@@ -105,7 +105,6 @@ class GatedAgent(BaseChatAgent):
         await self.inner.on_reset(cancellation_token)
 
     async def save_state(self) -> Mapping[str, Any]:
-        """Return the assistant's state and its pending calls."""
         pending = json.loads(self.pending.model_dump_json()) if self.pending is not None else None
         return {"inner": await self.inner.save_state(), "pending": pending, "used": self._used}
 
@@ -116,7 +115,6 @@ class GatedAgent(BaseChatAgent):
         self._used = state["used"]
 
     async def list_tools(self) -> list[Any]:
-        """Return the schemas of all tools in the workbenches, without handoffs."""
         return [tool for workbench in self.inner._workbench for tool in await workbench.list_tools()]
 
     async def find_gated(self, calls: Sequence[FunctionCall]) -> list[FunctionCall]:
@@ -177,8 +175,7 @@ Build = Callable[[Callable[[AssistantAgent], GatedAgent]], Any]
 def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options: Any) -> FrameworkAgent:
     """Return the agent or Swarm with its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.runner.agents.Agent`. Raises
-    `InvalidInput` if a member could run tools ungated.
+    A team needs `HandoffTermination(DESK)`. Raises `InvalidInput` if a member could run tools ungated.
     """
     framework = AutoGen(build)
     definitions: dict[str, ToolDefinition] = {}
@@ -200,7 +197,6 @@ class AutoGen(Adapter):
         self._build = build
 
     async def list_tools(self) -> list[Any]:
-        """Return the schemas of all tools of all gated agents."""
         _, gated = await self._make()
         return [tool for agent in gated.values() for tool in await agent.list_tools()]
 
@@ -220,7 +216,6 @@ class AutoGen(Adapter):
         return await self._rest(runnable, gated, await runnable.run(task=handoff))
 
     async def _make(self) -> tuple[Any, dict[str, GatedAgent]]:
-        """Build the agent or team. Raises `InvalidInput` if a member could run tools ungated."""
         gated: dict[str, GatedAgent] = {}
 
         def wrap(agent: AssistantAgent) -> GatedAgent:
@@ -236,17 +231,14 @@ class AutoGen(Adapter):
         waiting = next((agent for agent in gated.values() if agent.pending is not None), None)
         if waiting is None or waiting.pending is None:
             return Done({"text": result.messages[-1].to_text()}, external_events=events)
-        native: JsonObject = {
-            "agent": waiting.name,
-            "state": read_state(write_state(dict(await runnable.save_state()))),
-        }
-        calls = await waiting.find_gated(waiting.pending.content)
+        state = read_state(write_state(dict(await runnable.save_state())))
+        native: JsonObject = {"agent": waiting.name, "state": state}
         member = "" if runnable is waiting else waiting.name
-        return FrameworkTurn(native, tuple(_read_call(call, member) for call in calls), external_events=events)
-
-
-def _read_call(call: FunctionCall, member: str) -> RequestedCall:
-    return RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments, subagent=member)
+        calls = tuple(
+            RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments, subagent=member)
+            for call in await waiting.find_gated(waiting.pending.content)
+        )
+        return FrameworkTurn(native, calls, external_events=events)
 
 
 def _skip(call: FunctionCall) -> FunctionExecutionResult:

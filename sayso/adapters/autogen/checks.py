@@ -31,10 +31,7 @@ _INNER = (
 
 
 async def check_team(runnable: Any, gated: Collection[BaseChatAgent], inner: Collection[Any], desk: str) -> None:
-    """Raise `InvalidInput` unless every member is gated or has no tools, and the team stops at the desk.
-
-    `inner` are the assistants inside the gated agents.
-    """
+    """Raise `InvalidInput` unless each member is gated (`inner`) or has no tools, and the team stops at the desk."""
     if isinstance(runnable, BaseGroupChat):
         if not isinstance(runnable, Swarm):
             raise InvalidInput(_KIND.format(kind=type(runnable).__name__))
@@ -60,7 +57,6 @@ async def _check_ungated(member: Any) -> None:
 
 
 async def _check_tools(assistant: AssistantAgent) -> None:
-    """Refuse a tool that runs an agent or team with tools of its own."""
     for workbench in assistant._workbench or ():
         for tool in workbench._tools if isinstance(workbench, StaticWorkbench) else ():
             for found in reach(tool.run):
@@ -69,7 +65,6 @@ async def _check_tools(assistant: AssistantAgent) -> None:
 
 
 async def _list_inner(found: Any) -> AsyncIterator[str]:
-    """Yield the tools that an agent or team could run itself."""
     if isinstance(found, BaseGroupChat):
         for member in found._participants:
             async for name in _list_inner(member):

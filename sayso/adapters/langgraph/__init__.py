@@ -40,14 +40,10 @@ _STRICT = "__pregel_strict_resume"
 
 
 class Build(Protocol):
-    """Builds the graph in each process: `create_agent(…, middleware=middleware, checkpointer=checkpointer)`.
-
-    A graph that interrupts by itself ignores the middleware.
-    """
+    """Builds the graph in each process: `create_agent(…, middleware=middleware, checkpointer=checkpointer)`."""
 
     def __call__(self, *, checkpointer: Any, middleware: Sequence[Any]) -> Any:
         """Return the compiled graph."""
-        ...
 
 
 def sqlite(path: str | Path) -> Saver:
@@ -100,7 +96,6 @@ class LangGraph(Adapter):
     write_input: Callable[[str], Any]
 
     async def begin(self, text: str) -> FrameworkTurn | Done:
-        """Run a new thread until its first interrupts, or to the end."""
         thread_id = new_id("thread")
         async with self._graph() as graph:
             return await self._run(graph, thread_id, self.write_input(text))
@@ -116,10 +111,7 @@ class LangGraph(Adapter):
         return RESUMED_ELSEWHERE.format(what=f"thread {native['thread_id']}")
 
     async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
-        """Resume the saved interrupts, all together.
-
-        Raises `InvalidInput` if the thread waits at other interrupts and some of the calls have no result.
-        """
+        """Resume all saved interrupts; raises `InvalidInput` if others wait and some calls have no result."""
         thread_id = str(native["thread_id"])
         saved: Any = native["interrupts"]
         async with self._graph(entry.call.name for entry in executor.calls) as graph:
@@ -135,10 +127,7 @@ class LangGraph(Adapter):
             return _read(thread_id, snapshot.values, snapshot)
 
     def make(self, saver: Any, *name: str, pending: Iterable[str] = ()) -> Any:
-        """Build the graph. Calls of `pending` tools are answered even if the agent no longer has their tool.
-
-        Raises `InvalidInput` if a tool could run ungated.
-        """
+        """Build the graph, where `pending` tools may be missing; raises `InvalidInput` if a tool could run ungated."""
         ours = [ApprovalMiddleware((*self.tools, *pending), self.interrupt_mode, *name), GateMiddleware(self.tools)]
         graph = self.build(checkpointer=saver, middleware=ours)
         check_graph(graph, ours, self.tools)
@@ -160,7 +149,6 @@ def _config(thread_id: str) -> Any:
 
 
 def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
-    """Return the interrupts of the graph, or its result."""
     interrupts: Sequence[Interrupt] = snapshot.interrupts
     if not interrupts:
         return Done(_read_result(values))
@@ -186,7 +174,6 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
 
 
 def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], JsonObject]:
-    """Return the kind of the interrupt, its calls, and the allowed responses."""
     value = interrupt.value
     if isinstance(value, Mapping) and value.get("type") == "tool_approval":
         return "per_call", [_call(value["tool_call_id"], value["name"], value["args"])], {}
@@ -217,7 +204,6 @@ def _name_calls(values: Any, calls: list[RequestedCall]) -> Iterator[RequestedCa
 
 
 def _answer(saved: Sequence[Mapping[str, Any]], executor: CallExecutor) -> Any:
-    """Return the resume value of each interrupt by its id."""
     answers: dict[str, Any] = {}
     remaining = list(executor.calls)
     for interrupt in saved:

@@ -95,7 +95,6 @@ def _check_tool(tool: BaseTool) -> None:
 
 
 def _list_inner(found: Any) -> list[str]:
-    """Return the tools that an agent would run itself, or none for other objects."""
     if not isinstance(found, Runnable):
         return []
     tools = getattr(found, "tools", None) if not isinstance(found, BaseTool) else None
@@ -104,7 +103,6 @@ def _list_inner(found: Any) -> list[str]:
 
 
 def _find_tool_nodes(start: Any) -> list[ToolNode]:
-    """Return the tool nodes of a graph, of its subgraphs, and of the graphs that its nodes call."""
     found: dict[int, ToolNode] = {}
     seen: dict[int, Any] = {}
     remaining: list[Any] = [start]

@@ -1,7 +1,6 @@
 """Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate."""
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal
@@ -31,10 +30,7 @@ _INTERRUPTS = (
 
 
 class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
-    """Interrupt for every call of the tools. Threads wait at the node with this middleware's name.
-
-    With another name it can coexist with an agent's own `HumanInTheLoopMiddleware`, which is then refused.
-    """
+    """Interrupt for every call. Threads wait at the node of its name, which is not `HumanInTheLoopMiddleware`."""
 
     def __init__(self, names: Iterable[str], mode: Mode, name: str = "HumanInTheLoopMiddleware") -> None:
         super().__init__(dict.fromkeys(names, True), interrupt_mode=mode)
@@ -42,15 +38,11 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     @property
     def name(self) -> str:
-        """The name, which is unique among the middleware of the agent."""
         return self._name
 
 
 class GateMiddleware(AgentMiddleware[Any, Any]):
-    """Run tools only through the gate. It is the innermost middleware.
-
-    If the model names an unknown tool, it gets a list of the tools.
-    """
+    """Run tools only through the gate, as the innermost middleware. A model that names an unknown tool gets a list."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
@@ -65,7 +57,6 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
         return replace(response, result=result)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Run the call once, with the approved arguments."""
         call = request.tool_call
         executor = current_executor()
         entry = executor.find(call["id"], call["name"]) if executor is not None else None
@@ -93,10 +84,7 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
 
 
 def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
-    """Return the message with a new id for each call that has none, or the id of another call.
-
-    The graph and its middleware tell calls apart by id. Of two calls with one id, only one would run.
-    """
+    """Return the message with an id of its own for each call: of two calls with one id, only one would run."""
     calls = []
     for call in message.tool_calls:
         unique = call["id"] if call["id"] not in used else None
@@ -108,11 +96,13 @@ def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
 async def run_alone(name: str, running: Any) -> Any:
     """Run a tool. Raises `ToolFailed` if it interrupts, or if an agent inside it calls tools."""
     watch = _Watch(name)
-    with _watching(watch):
-        try:
-            message = await running
-        except GraphBubbleUp as error:
-            raise ToolFailed(_INTERRUPTS.format(name=name)) from error
+    token = _WATCH.set(watch)
+    try:
+        message = await running
+    except GraphBubbleUp as error:
+        raise ToolFailed(_INTERRUPTS.format(name=name)) from error
+    finally:
+        _WATCH.reset(token)
     if watch.refused is not None:
         raise ToolFailed(watch.refused)
     return message
@@ -149,13 +139,3 @@ class _Watch(BaseCallbackHandler):
 
 _WATCH: ContextVar[_Watch | None] = ContextVar("sayso_langchain_watch", default=None)
 register_configure_hook(_WATCH, inheritable=True)
-
-
-@contextmanager
-def _watching(watch: _Watch) -> Iterator[None]:
-    """Attach the watch to everything that starts within the block."""
-    token = _WATCH.set(watch)
-    try:
-        yield
-    finally:
-        _WATCH.reset(token)

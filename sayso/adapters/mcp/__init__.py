@@ -1,7 +1,6 @@
 """MCP proxy: tool calls run only if approved; all other requests pass through.
 
-The proxy suspends each `tools/call`, waits for the decision, and forwards the call once with the approved arguments.
-Other calls never reach the server. Their reason is returned as a tool error that the model can read.
+An approved call is forwarded once with the approved arguments. Of others, the model reads why as a tool error.
 """
 
 import asyncio
@@ -153,13 +152,15 @@ class Proxy:
             )
         except ValidationError as error:
             raise InvalidInput(f"{label} has an invalid definition: {error.errors()[0]['msg']}.") from error
+        info = self.backend.server_info
+        server = self.options.name or (info.name if info else "")
         key = params.request_state or self._resumable.pop(_digest(definition, args), None)
         return GatedCall(
             definition=definition,
             args=args,
             label=key or new_key(),
             title=(tool.title or hints.title or label)[:200],
-            context={"mcp": {"server": self._server_name, "hints": hints.model_dump(mode="json", exclude_none=True)}},
+            context={"mcp": {"server": server, "hints": hints.model_dump(mode="json", exclude_none=True)}},
             wait_s=self.options.park_s if self._can_park(ctx) else self.options.wait_s,
             report_within_s=self.options.report_within_s,
         )
@@ -176,7 +177,6 @@ class Proxy:
             progress.cancel()
 
     async def _report_waiting(self, ctx: Any, gated_call: GatedCall) -> None:
-        """Send progress while the call waits, so that the client does not time out."""
         waited_s = 0.0
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S if waited_s else 1.0)
@@ -188,7 +188,6 @@ class Proxy:
                 return
 
     async def _withdraw(self, gated_call: GatedCall) -> None:
-        """Cancel a suspension whose client is gone."""
         with anyio.move_on_after(_CLEANUP_S, shield=True):
             try:
                 found = await self.desk.exchange(gated_call.request)
@@ -257,11 +256,6 @@ class Proxy:
 
     def _can_park(self, ctx: Any) -> bool:
         return self.options.park_s is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-    @property
-    def _server_name(self) -> str:
-        info = self.backend.server_info
-        return self.options.name or (info.name if info else "")
 
 
 def _read_earlier(name: str, ran: EarlierResult) -> types.CallToolResult:

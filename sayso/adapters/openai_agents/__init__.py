@@ -25,19 +25,12 @@ from sayso.errors import IllegalTransition, InvalidInput
 from sayso.formats.tool_responses import note_edit
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolResult
+from sayso.runner import protocol
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import (
-    Done,
-    FrameworkAgent,
-    FrameworkTurn,
-    build_agent,
-    describe_edit,
-    describe_refusal,
-    describe_result,
-)
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn
 from sayso.runner.tools import plain_json
 
 Refusal = Callable[[str, str], str]
@@ -63,9 +56,8 @@ def gate(
     """Return the agent, and the agents it hands off to, with all tools gated by Sayso.
 
     `context` creates the run's context in each process; it is not saved. `max_turns` counts across suspensions; None
-    sets no limit. `describe_refused` writes what the model sees of a denied or failed call, such as
-    `tool_responses.describe_refused`. Raises `InvalidInput` for hosted tools, and for tools that run an agent with
-    tools of its own.
+    sets no limit. `describe_refused` writes what the model sees of a denied or failed call. Raises `InvalidInput` for
+    hosted tools, and for tools that run an agent with tools of its own.
     """
     tools: dict[str, FunctionTool] = {}
     gated = _gate_agent(agent, tools, {}, describe_refused)
@@ -75,7 +67,7 @@ def gate(
     }
     describe = describe_refused or (lambda _tool, reason: reason)
     framework = OpenAiAgents(gated, context or (lambda: None), run_config, describe, max_turns)
-    return build_agent(framework, name, definitions, **options)
+    return protocol.build_agent(framework, name, definitions, **options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,14 +88,13 @@ class OpenAiAgents(Adapter):
         return await self._run(text)
 
     async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
-        """Approve or reject each pending call and resume."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())
-        pending = {_id_of(item): item for item in state.get_interruptions()}
+        pending = {(known_id(str(item.call_id)), str(item.name)): item for item in state.get_interruptions()}
         for entry in executor.calls:
             item = pending.get((entry.call.call_id, entry.call.name))
             if item is None:
                 raise InvalidInput(f"The saved run does not wait for {entry.call.name}. Cancel this run.")
-            refusal = describe_refusal(entry)
+            refusal = protocol.describe_refusal(entry)
             if refusal is None:
                 state.approve(item)
             else:
@@ -155,14 +146,12 @@ def _gate_agent(
 
 
 def _check_inner(tool: FunctionTool) -> None:
-    """Refuse a tool that runs another agent with tools."""
     for found in reach(tool.on_invoke_tool):
         if isinstance(found, Agent) and (names := _list_names(found, set())):
             raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=found.name))
 
 
 def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:
-    """Return the tools that an agent and its handoffs would run themselves."""
     if id(agent) in seen:
         return []
     seen.add(id(agent))
@@ -196,13 +185,9 @@ def _describe_result(entry: BatchCall, result: ToolResult, describe: Refusal | N
     """Return what the model sees of a result. An envelope stays one. With `describe`, so does a failure."""
     if not result.success:
         return describe(entry.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
-    note = describe_edit(entry)
+    note = protocol.describe_edit(entry)
     noted = note_edit(result.output, note) if note is not None else None
-    return noted if noted is not None else describe_result(entry, result)
-
-
-def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
-    return known_id(str(item.call_id)), str(item.name)
+    return noted if noted is not None else protocol.describe_result(entry, result)
 
 
 def _read_call(item: ToolApprovalItem, root: str) -> RequestedCall:

@@ -16,10 +16,7 @@ _REFUSED = "The guardrail {name} refused the arguments, so the call did not run.
 
 
 def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGuardrail[Any]:
-    """Return a guardrail that checks the approved arguments. Its refusal is the result of the call.
-
-    Before the decision it checks the model's arguments.
-    """
+    """Return a guardrail that checks the approved arguments, and the model's before. Refusal is the result."""
     name = guardrail.get_name()
 
     async def check(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:

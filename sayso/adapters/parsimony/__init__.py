@@ -56,9 +56,8 @@ _OTHER_SESSION = "The run was suspended with another suspension_secret. Use the 
 def gate(build: Callable[[], Agent], *, name: str, idempotent: Collection[str] = (), **options: Any) -> FrameworkAgent:
     """Return the agent with its tools and questions gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    `build` creates the agent for every segment of a run. Calls of the tools in `idempotent`, and of those marked
-    idempotent in the framework, may run again after a crash. The other options are those of
-    `sayso.runner.agents.Agent`.
+    `build` creates the agent for every segment of a run. Calls of tools in `idempotent`, or marked so in the framework,
+    may run again after a crash. The other options are those of `sayso.runner.agents.Agent`.
     """
     tools = [tool for tool in build().system_tools.tools if tool.name not in (ASK_USER, RETURN_DONE, RETURN_UNABLE)]
     definitions = {tool.name: _define(tool, idempotent) for tool in tools}
@@ -141,31 +140,24 @@ async def _answer(executor: CallExecutor, entry: BatchCall) -> str:
 
 
 async def _follow(events: AsyncIterator[Any], segment: Segment) -> FrameworkTurn | Done:
-    """Consume the run's events and return where it stopped."""
     last: dict[str, Any] = {}
     async for event in events:
         last[event.type] = event
         segment.note(event)
     if (question := last.get("user_input_requested")) is None:
         return _end(last, segment.summary)
-    return (
-        _read_turn(question.suspension_record)
-        if segment.stopped
-        else _read_question(question.suspension_record, question.choices)
-    )
+    record = question.suspension_record
+    return _read_turn(record) if segment.stopped else _read_question(record, question.choices)
 
 
 def _read_turn(record: SuspensionRecord) -> FrameworkTurn:
-    """Return the calls of the turn that suspended the run."""
     message = record.messages[find_turn(record.messages)]
     calls = tuple(call for call in read_calls(message) if call.name not in (RETURN_DONE, RETURN_UNABLE))
-    return FrameworkTurn(
-        {"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or ""))
-    )
+    native: JsonObject = {"record": write_record(record), "turn": True}
+    return FrameworkTurn(native, calls, text=str(read_text(message.content or "")))
 
 
 def _read_question(record: SuspensionRecord, choices: list[str] | None) -> FrameworkTurn:
-    """Return a question that no call asked as a call of `ask_user`."""
     args = {"question": record.pending_question, "context": record.pending_question_context, "choices": choices}
     call_id = f"question-{record.suspension_token.partition('.')[0]}"
     given = {name: value for name, value in args.items() if value is not None}
@@ -174,7 +166,6 @@ def _read_question(record: SuspensionRecord, choices: list[str] | None) -> Frame
 
 
 def _end(last: Mapping[str, Any], summary: str | None) -> Done:
-    """Return how the run ended."""
     if (cancelled := last.get("run_cancelled")) is not None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():  # the worker stops, not the run

@@ -1,7 +1,6 @@
 """JSON form of suspended parsimony-agents runs, and the results of calls in their transcripts.
 
-The framework's own reader leaves messages as plain objects, which it cannot resume. Messages that the framework writes
-anew on each turn are left out.
+Messages that the framework writes anew on each turn are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,10 +58,7 @@ def read_calls(message: Any) -> tuple[RequestedCall, ...]:
 
 
 def close_turn(messages: Sequence[Any], results: Mapping[int, Any] | None = None) -> list[Any]:
-    """Return the messages with a result for each call of the last turn, which providers require.
-
-    `results` holds the content or message of a call by its place in the turn. Other calls keep their message.
-    """
+    """Return the messages with a result for each call of the last turn, as providers require, from `results`."""
     place = find_turn(messages)
     if place < 0:
         return list(messages)

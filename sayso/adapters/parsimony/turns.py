@@ -56,7 +56,6 @@ class Segment:
     summary: str | None = None
 
     def guard(self, tool: Tool) -> Tool:
-        """Return the tool such that it runs only if approved, and suspends the run otherwise."""
         guarded = copy(tool)
         if tool.name == RETURN_DONE:
             guarded.function = lambda **given: self._note_end(tool, given)
@@ -109,7 +108,6 @@ class Segment:
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
 
     def _pop_ready(self, name: str, given: Mapping[str, Any]) -> BatchCall | None:
-        """Return the call that is starting, the first of equal ones."""
         for entry in self.ready:
             if entry.call.name == name and same_json(_visible(entry.call.args), _visible(given)):
                 self.ready.remove(entry)
@@ -127,7 +125,6 @@ class Turn:
         self._executor = executor
 
     async def play(self, ctx: Any) -> None:
-        """Run the approved calls in the context that the framework has rebuilt."""
         place = find_turn(ctx.messages)
         turn = read_calls(ctx.messages[place])
         gated = [index for index, call in enumerate(turn) if call.name not in (RETURN_DONE, RETURN_UNABLE)]
@@ -188,7 +185,6 @@ class Turn:
         return ending
 
     def _describe_result(self, entry: BatchCall) -> str | None:
-        """Return the transcript's text for a call, or None if the framework has written it."""
         if entry.call.name == ASK_USER:
             return str(entry.call.args.get("question", ""))  # the reply holds the answer
         result = self._segment.results.get(entry.call.index)
@@ -200,7 +196,6 @@ class Turn:
 
 
 def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
-    """Return a model response with these calls, their own ids and the approved arguments."""
     return SimpleNamespace(
         tool_calls=[
             SimpleNamespace(
@@ -212,7 +207,6 @@ def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
 
 
 def _read_output(data: Any) -> JsonValue:
-    """Return a tool's output as the model sees it."""
     return read_text(data.to_llm()) if hasattr(data, "to_llm") else plain_json(data)
 
 

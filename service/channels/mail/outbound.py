@@ -80,17 +80,12 @@ class MailChannel:
     config: MailConfig
     kind: str = "mail"
     shared_address: str = ""
+    name: str = field(init=False)
+    per_minute: int = field(init=False)
     _trust: ssl.SSLContext | None = field(default=None, init=False)
 
-    @property
-    def name(self) -> str:
-        """The name in the channels file."""
-        return self.config.name
-
-    @property
-    def per_minute(self) -> int:
-        """The most mails a minute."""
-        return self.config.per_minute
+    def __post_init__(self) -> None:
+        self.name, self.per_minute = self.config.name, self.config.per_minute
 
     @property
     def destination(self) -> str:

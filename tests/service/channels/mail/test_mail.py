@@ -19,7 +19,7 @@ from tests.service.channels.conformance import ARGS, URL, ChannelConformance, ca
 
 ANNA = Recipient("anna", "anna@example.com")
 BASIC = {"name": "mail", "kind": "mail", "host": "localhost", "sender": "desk@sayso.example"}
-UTF8 = {"body": "\U0001f600" * 30_000}
+LONG = "\U0001f600" * 30_000
 
 
 def open_channel(server: MailServer, **fields: Any) -> MailChannel:
@@ -93,9 +93,9 @@ async def test_open_item_with_another_version_gets_no_mail(provider: MailServer,
 
 
 def test_arguments_that_do_not_fit_are_left_out_as_a_whole() -> None:
-    rendered = render_card(card_of(record_of(UTF8)))
+    rendered = render_card(card_of(record_of({"body": LONG})))
     assert not rendered.complete
-    assert UTF8["body"][:200] not in rendered.text + rendered.body.html
+    assert LONG[:200] not in rendered.text + rendered.body.html
     for part in (rendered.text, rendered.body.html):
         assert "characters do not fit into a mail" in part
 
