@@ -20,6 +20,7 @@ from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
+from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -70,6 +71,7 @@ class Wiring:
     deliveries: Deliveries
     cards: CardQueue
     leases: NamedLeases
+    subscriptions: Subscriptions
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -138,6 +140,7 @@ class Process:
             deliveries=Deliveries(store),
             cards=CardQueue(store),
             leases=NamedLeases(store),
+            subscriptions=Subscriptions(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

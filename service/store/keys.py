@@ -112,6 +112,16 @@ class TenantKeys:
         return f"{self.prefix}card-claim:{suspension_id}"
 
     @property
+    def subscriptions(self) -> str:
+        """Browsers' subscriptions to notifications."""
+        return f"{self.prefix}subscriptions"
+
+    @property
+    def vapid(self) -> str:
+        """The key that signs notifications to browsers."""
+        return f"{self.prefix}vapid"
+
+    @property
     def owners(self) -> str:
         """All owners of runs."""
         return f"{self.prefix}owners"
