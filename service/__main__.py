@@ -24,8 +24,7 @@ from service.store.connection.durability import WeakDurability, check_durability
 from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import settle_memory
 
-GRACE_S = 10
-"""Time for requests in flight after a signal to stop."""
+GRACE_S = 10  # time for requests in flight after a signal to stop
 
 
 class Server(uvicorn.Server):

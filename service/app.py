@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -39,10 +39,9 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
-_SUSPENSIONS = "/api/v1/suspensions"
-"""These requests may include the state of a framework's run, in base64."""
+_SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
+# Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
-"""Routes that the OpenAPI file omits: pages, and HEAD."""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -113,22 +112,19 @@ def _is_for_machines(request: Request) -> bool:
     return f"{request.url.path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
 
 
-def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
-    @asynccontextmanager
-    async def serve() -> AsyncIterator[None]:
-        async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
-            app.state.process = process
-            app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
-            app.state.closing = asyncio.Event()
-            listening = asyncio.create_task(process.watch.listen())
-            checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
-            try:
-                yield
-            finally:
-                begin_closing(app)
-                listening.cancel()
-                checking.cancel()
-                await asyncio.gather(listening, checking, return_exceptions=True)
-                await app.state.channels.aclose()
-
-    return serve()
+@asynccontextmanager
+async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+    async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
+        app.state.process = process
+        app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
+        app.state.closing = asyncio.Event()
+        listening = asyncio.create_task(process.watch.listen())
+        checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
+        try:
+            yield
+        finally:
+            begin_closing(app)
+            listening.cancel()
+            checking.cancel()
+            await asyncio.gather(listening, checking, return_exceptions=True)
+            await app.state.channels.aclose()

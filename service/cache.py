@@ -8,9 +8,7 @@ from typing import Generic, TypeVar
 from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
 
-KEPT_MS = 500
-"""The age, ms, up to which a value counts: revocations and freezes apply everywhere within a second."""
-
+KEPT_MS = 500  # the age, ms, up to which a value counts: revocations and freezes apply everywhere within a second
 _AHEAD_MS = 300
 
 Value = TypeVar("Value")

@@ -1,8 +1,4 @@
-"""The jobs in RQ.
-
-A job hash in RQ can name any importable function. A job outside of `JOBS` is refused before any import. A lost or
-late job does no harm: the record is authoritative.
-"""
+"""The jobs in RQ. A job outside of `JOBS` is refused before any import; a lost or late job does no harm."""
 
 import re
 from typing import Any, TypeVar
@@ -18,27 +14,17 @@ from sayso.clock import new_id
 from sayso.errors import Unavailable
 from service.store.connection.connecting import connect_blocking
 
-DRAIN = "workers.resume.driving.drain"
-"""Leases ready runs and executes them, for some seconds."""
-
-RETAIN = "workers.retention.retain"
-"""Deletes what is older than the retention periods."""
-
-JOBS = frozenset({DRAIN, RETAIN})
-"""All functions that a job may name. The service never imports them."""
-
-QUEUE = "sayso-resume"
-"""The only queue. With two, RQ pops without a backup list, and a killed worker loses jobs."""
-
+DRAIN = "workers.resume.driving.drain"  # leases ready runs and executes them, for some seconds
+RETAIN = "workers.retention.retain"  # deletes what is older than the retention periods
+JOBS = frozenset({DRAIN, RETAIN})  # all functions that a job may name; the service never imports them
+QUEUE = "sayso-resume"  # the only queue; with two, RQ pops without a backup list, and a killed worker loses jobs
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 _LOG = structlog.get_logger(__name__)
 
 _DRAIN_ID = "drain"
 _GRACE_S = 600
-_ANSWER_S = 5
-"""Timeout of the store; without it, a half-open connection blocks until the system gives up."""
-
+_ANSWER_S = 5  # timeout of the store; without it, a half-open connection blocks until the system gives up
 _FAILURE_TTL_S = 7 * 86_400
 
 
@@ -62,20 +48,7 @@ class AllowedJob(Job):
             raise UnknownJob(f"The job {self.id} asks for {str(self.func_name)[:80]!r}, which is not a job of Sayso.")
         return super().func
 
-    @property
-    def success_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
-
-    @property
-    def failure_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
-
-    @property
-    def stopped_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
+    success_callback = failure_callback = stopped_callback = property(lambda _self: None)
 
     def send_webhooks(self, *_args: Any, **_kwargs: Any) -> None:
         """Send nothing; the hash is ignored."""
@@ -100,7 +73,6 @@ class DrainQueue:
         return missing
 
     def _is_idle(self, key: bytes) -> bool:
-        """Return whether an idle worker is registered under the key; log an unreadable key once."""
         try:
             worker = Worker.find_by_key(
                 key.decode(), connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob
@@ -113,13 +85,11 @@ class DrainQueue:
         return worker is not None and worker.get_state() == WorkerStatus.IDLE
 
     def put(self) -> None:
-        """Add one drain job."""
         self._queue.enqueue(
             DRAIN, job_id=new_id(_DRAIN_ID), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
 
     def put_retention(self) -> None:
-        """Add one retention job."""
         self._queue.enqueue(
             RETAIN, job_id=new_id("retain"), job_timeout=_GRACE_S, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
@@ -130,11 +100,9 @@ class DrainQueue:
             self.put()
 
     def _count_waiting(self) -> int:
-        """Count drain jobs; retention jobs are in the queue, too."""
         return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
 
     def close(self) -> None:
-        """Close the connection."""
         self._redis.close()
 
 

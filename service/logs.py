@@ -7,9 +7,7 @@ import structlog
 
 from sayso.clock import monotonic_ms
 
-LOGGED_AGAIN_MS = 60_000
-"""How often a lasting fault is logged."""
-
+LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
 log = structlog.get_logger()
 
 
@@ -39,14 +37,10 @@ class Trouble:
     """A recurring fault: logged when it begins, changes and ends, and once a minute while it lasts."""
 
     def __init__(self, name: str, again_ms: int = LOGGED_AGAIN_MS) -> None:
-        self._name = name
-        self._again_ms = again_ms
-        self._times = 0
-        self._logged = ""
-        self._logged_at_ms = 0.0
+        self._name, self._again_ms = name, again_ms
+        self._times, self._logged, self._logged_at_ms = 0, "", 0.0
 
     def note(self, error: Exception, **facts: str) -> None:
-        """Count a failure."""
         self._times += 1
         cause, at_ms = f"{type(error).__name__}: {error}", monotonic_ms()
         if cause != self._logged or at_ms - self._logged_at_ms >= self._again_ms:
@@ -54,7 +48,6 @@ class Trouble:
             log.warning(self._name, error=cause, times=self._times, **facts)
 
     def over(self) -> None:
-        """Note a success."""
         if self._times:
             log.info(f"{self._name}_no_longer", times=self._times)
             self._times, self._logged = 0, ""

@@ -1,12 +1,8 @@
-"""`python -m service.setup`: create the first admin and the demo agent's key, and print how to sign in.
-
-Idempotent. A password or key is printed only if it was generated here.
-"""
+"""`python -m service.setup`: create the first admin and the demo agent's key, and print what was generated."""
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from sayso.clock import new_secret
 from sayso.errors import Conflict, SaysoError
@@ -21,23 +17,13 @@ DEMO = "demo"
 _PASSWORD_CHARS = 20
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """The configured password and key; None to generate one."""
-
-    password: str | None
-    key: str | None
-
-
 async def set_up(settings: Settings) -> AsyncIterator[str]:
     """Create what is missing and yield the lines to print."""
-    wanted = _Wanted(
-        password=settings.admin_password.get_secret_value() if settings.admin_password else None,
-        key=settings.agent_key.get_secret_value() if settings.agent_key else None,
-    )
+    password = settings.admin_password.get_secret_value() if settings.admin_password else None
+    key = settings.agent_key.get_secret_value() if settings.agent_key else None
     async with assemble(settings) as wiring:
-        yield await _set_up_admin(wiring, wanted.password, settings.public_url)
-        yield await _set_up_demo_key(wiring, wanted.key)
+        yield await _set_up_admin(wiring, password, settings.public_url)
+        yield await _set_up_demo_key(wiring, key)
 
 
 async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:

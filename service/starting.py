@@ -11,10 +11,7 @@ SECRETS = ("admin_password", "agent_key", "webhook_secret")
 
 
 def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int:
-    """Run a program and return its exit code; 2 for invalid settings, which are printed to standard error.
-
-    `SECRETS` that are not in `sees` are removed from the settings and the environment.
-    """
+    """Run a program without the `SECRETS` that are not in `sees`; return its exit code, 2 for invalid settings."""
     try:
         settings = load()
     except InvalidSettings as error:

@@ -129,7 +129,6 @@ def doctor(json: JsonOption = False) -> None:
 
 
 def _read_password(name: str | None, key: bool) -> str:
-    """Return the password on standard input, without the end of its line."""
     if key or not name:
         raise InvalidInput("--password-stdin requires --name and excludes --key. Add --name NAME.")
     password = sys.stdin.read().removesuffix("\n").removesuffix("\r")

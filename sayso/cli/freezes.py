@@ -23,7 +23,10 @@ def freeze(
         try:
             made = client.exchange(administration.freeze(scope, reason, confirm=confirm))
         except UnknownName as error:
-            _confirm(error)
+            if not sys.stdin.isatty():
+                raise InvalidInput(f"{error.message} To confirm it here, give --confirm.") from error
+            make_console().print(show(error.message, "yellow"))
+            typer.confirm("Freeze it anyway?", abort=True)
             made = client.exchange(administration.freeze(scope, reason, confirm=True))
     make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `sayso unfreeze {made.id}` ends the freeze."))
 
@@ -51,10 +54,3 @@ def _find(client: Client, freeze_id: str) -> FreezeView:
     if found.scope == "time":
         raise InvalidInput(f"Choose on {client.url}/freezes what happens to the deadlines that passed meanwhile.")
     return found
-
-
-def _confirm(error: UnknownName) -> None:
-    if not sys.stdin.isatty():
-        raise InvalidInput(f"{error.message} To confirm it here, give --confirm.") from error
-    make_console().print(show(error.message, "yellow"))
-    typer.confirm("Freeze it anyway?", abort=True)

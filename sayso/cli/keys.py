@@ -43,8 +43,7 @@ def list_all(json: JsonOption = False) -> None:
 
 @keys.command("rotate")
 def rotate(
-    key_id: str,
-    overlap_s: Annotated[int, typer.Option(help="Seconds for which the old key stays valid.")] = 3600,
+    key_id: str, overlap_s: Annotated[int, typer.Option(help="Seconds for which the old key stays valid.")] = 3600
 ) -> None:
     """Create a successor of a key. The old key expires after the overlap."""
     with connect() as client:

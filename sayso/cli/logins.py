@@ -25,7 +25,7 @@ def login_path() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "sayso" / "login.json"
 
 
-def save_login(login: Login) -> Path:
+def save_login(login: Login) -> None:
     """Save the login. The file is readable only by its owner from the start."""
     path = login_path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -34,7 +34,6 @@ def save_login(login: Login) -> Path:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(login.model_dump(), file)
     fresh.replace(path)
-    return path
 
 
 def forget_login() -> None:

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from sayso.cli.screens import make_console, make_table, show_line
 
@@ -14,8 +15,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
     """Print one object, or a list of objects."""
-    value: Any = _dump(found) if isinstance(found, BaseModel) else list(map(_dump, found))
-    typer.echo(json.dumps(value, indent=None if on_one_line else 2))
+    typer.echo(json.dumps(to_jsonable_python(found), indent=None if on_one_line else 2))
 
 
 def print_list(
@@ -31,7 +31,3 @@ def print_list(
         for row in rows:
             table.add_row(*map(show_line, row))
         make_console().print(table)
-
-
-def _dump(model: BaseModel) -> Any:
-    return model.model_dump(mode="json")

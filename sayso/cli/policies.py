@@ -44,7 +44,6 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
 
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
-    """Check the rules on this machine, then by the desk if it responds."""
     local = None
     if offline or not find_missing():
         check_packages("cli,policies")

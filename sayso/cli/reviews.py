@@ -25,8 +25,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 
 def inbox(
-    once: Annotated[bool, typer.Option("--once", help="Print the inbox once.")] = False,
-    json: JsonOption = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the inbox once.")] = False, json: JsonOption = False
 ) -> None:
     """Show the items that wait for reviewers, live."""
     console = make_console()
@@ -69,7 +68,10 @@ def approve(
     """Approve a call, with its own or with other arguments."""
     given: dict[str, JsonValue] = {"message": message}
     if args is not None:
-        given["args"] = _read_json(args, "--args")
+        try:
+            given["args"] = parse_json(args.encode())
+        except InvalidJson as error:
+            raise InvalidInput(f"--args is not strict JSON: {error.message}") from error
     _decide(id_, item, "approve", given, yes)
 
 
@@ -97,7 +99,6 @@ def answer(
 
 
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
-    """Show the item, ask for confirmation, and send a decision with its digest."""
     console = make_console()
     with connect() as client:
         found = _find(client, id_)
@@ -139,7 +140,6 @@ def _list_waiting(client: Client) -> Iterator[Suspension]:
 
 
 def _find(client: Client, id_: str) -> Suspension:
-    """Return a suspension by its id, or a pending one by a unique part of its id."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
     matches = [found for found in _list_waiting(client) if id_ and id_ in found.id]
@@ -157,9 +157,8 @@ def _pick(found: Suspension, item_id: str | None) -> ItemView:
         return waiting[0]
     if not waiting:
         raise AlreadyDecided(f"{found.id} has no open item{f' {item_id}' if item_id else ''}. See `sayso show`.")
-    raise InvalidInput(
-        f"{len(waiting)} items wait: {', '.join(item.item_id for item in waiting)}. Choose one with --item."
-    )
+    ids = ", ".join(item.item_id for item in waiting)
+    raise InvalidInput(f"{len(waiting)} items wait: {ids}. Choose one with --item.")
 
 
 def _read_value(item: ItemView, text: str) -> JsonValue:
@@ -172,12 +171,4 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
     choices = item.choices or schema.get("enum")
     if isinstance(choices, list | tuple):
         return text if text in choices and value not in choices else value
-    is_text = schema.get("type") == "string"
-    return text if is_text and not isinstance(value, str) else value
-
-
-def _read_json(text: str, name: str) -> JsonValue:
-    try:
-        return parse_json(text.encode())
-    except InvalidJson as error:
-        raise InvalidInput(f"{name} is not strict JSON: {error.message}") from error
+    return text if schema.get("type") == "string" and not isinstance(value, str) else value

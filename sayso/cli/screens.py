@@ -1,7 +1,6 @@
 """Terminal output that text of agents and models cannot manipulate.
 
-All text passes `show` or `show_line`, which replace control characters, escape sequences and characters that reorder
-or hide text with visible signs. No text from outside is read as markup.
+All text passes `show` or `show_line`, which replace unsafe characters with visible signs. None is read as markup.
 """
 
 import json
@@ -77,21 +76,17 @@ def format_time(at: datetime) -> str:
 
 def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> RenderableType:
     """Return a table of the open items, and the records that cannot be read below it."""
-    damaged = [
-        show_line(f"{record.suspension_id} cannot be read: {record.reason}", "red", 500) for record in unreadable
-    ]
+    damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
     if not found:
         return Group(Text("Nothing waits.", "dim"), *damaged)
     table = make_table()
     for name in ("id", "item", "call", "agent", "reason", "left"):
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
-    for suspension in found:
-        for item in suspension.items:
-            if item.outcome is None:
-                ids = (show_line(suspension.id), show_line(item.item_id))
-                call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
-                agent, reason = show_line(suspension.run.agent, width=24), show_line(item.prompt.reason or "", width=40)
-                table.add_row(*ids, call, agent, reason, show_left(item.terms.deadline_at))
+    for suspension, item in ((one, item) for one in found for item in one.items if item.outcome is None):
+        ids = (show_line(suspension.id), show_line(item.item_id))
+        call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
+        agent, reason = show_line(suspension.run.agent, width=24), show_line(item.prompt.reason or "", width=40)
+        table.add_row(*ids, call, agent, reason, show_left(item.terms.deadline_at))
     return Group(table, *damaged)
 
 
@@ -103,7 +98,6 @@ def show_suspension(found: Suspension) -> RenderableType:
 
 
 def _show_claims(found: Suspension) -> list[RenderableType]:
-    """Return the agent's claims about its run, marked as unchecked."""
     claims: list[RenderableType] = [show(found.run.claimed_title)] if found.run.claimed_title else []
     if found.run.claimed_context:
         claims.append(show_json(found.run.claimed_context))
@@ -138,24 +132,20 @@ def _show_item(item: ItemView) -> list[RenderableType]:
             parts.append(show(item.permit.report.error, "red"))
         parts += [show(item.outcome.message)] if item.outcome.message else []
     else:
-        parts.append(
-            Text.assemble("allowed: ", show_line(", ".join(item.allowed)), "; ", show_left(item.terms.deadline_at))
-        )
+        allowed = show_line(", ".join(item.allowed))
+        parts.append(Text.assemble("allowed: ", allowed, "; ", show_left(item.terms.deadline_at)))
     return parts
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:
-    """Return the argument that the value fills, and the values that are allowed."""
     parts: list[RenderableType] = []
     if item.target_arg:
         parts.append(Text.assemble("the value fills ", show_line(item.target_arg)))
     if item.choices is not None:
-        return [
-            *parts,
-            "one of these:",
-            *(show_line(json.dumps(choice, ensure_ascii=False)) for choice in item.choices),
-        ]
-    return [*parts, *([show_json(item.response_schema)] if item.response_schema is not None else [])]
+        parts += ["one of these:", *(show_line(json.dumps(choice, ensure_ascii=False)) for choice in item.choices)]
+    elif item.response_schema is not None:
+        parts.append(show_json(item.response_schema))
+    return parts
 
 
 def show_runs(found: list[Run]) -> RenderableType:

@@ -32,7 +32,6 @@ def _follow(head: TrailHead, event: RunEvent) -> TrailHead:
 
 
 def _check_end(head: TrailHead, page: EventPage) -> None:
-    """Raise `SaysoError` unless the trail ends where the run's record says."""
     recorded = page.head
     if recorded is not None and head.seq < recorded.seq:
         raise SaysoError(

@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -29,15 +28,12 @@ T = TypeVar("T")
 
 
 class _Connection(Operations):
-    """The address, the credential and the retry policy of a client."""
-
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
         self.key = _check_key(key or os.environ.get("SAYSO_KEY") or None)
         self.retry_policy = RetryPolicy(self.url, patience_s)
 
     def _build(self, request: Request[Any]) -> dict[str, Any]:
-        """Return the arguments of httpx's `request`."""
         headers, content = {"Accept": "application/json", "User-Agent": "sayso-python"}, None
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
@@ -76,9 +72,7 @@ class Client(_Connection):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -132,9 +126,7 @@ class AsyncClient(_Connection):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -192,6 +184,5 @@ def _check_url(url: str) -> str:
 
 
 def _describe_failure(error: httpx.TransportError) -> NoResponse:
-    if isinstance(error, httpx.TimeoutException):
-        return NoResponse("the request timed out")
-    return NoResponse(str(error) or type(error).__name__)
+    timed_out = isinstance(error, httpx.TimeoutException)
+    return NoResponse("the request timed out" if timed_out else str(error) or type(error).__name__)

@@ -87,10 +87,7 @@ class Operations:
 
     @operation
     def wait(self, suspension_id: str, wait_s: float | None = None) -> Flow[Suspension]:
-        """Return the suspension once it is decided, or its current state after `wait_s`.
-
-        The wait continues through restarts of the desk.
-        """
+        """Return the suspension once it is decided, or as it is after `wait_s`. Restarts of the desk do no harm."""
         return retries.await_decision(self.retry_policy, suspension_id, wait_s)
 
     @operation

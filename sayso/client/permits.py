@@ -1,13 +1,13 @@
 """Permits of gated calls: submit the call, wait for a decision, redeem the permit once.
 
-The call's key identifies it: the same key continues the same call, after a restart or days later. The permit is
-redeemed before the call starts, by a holder that is unique to the attempt. If that attempt is lost, the next one finds
-the redeemed permit: the call may have run, and only an idempotent call starts again.
+The same key continues the same call, after a restart or days later. The permit is redeemed before the call starts, by
+a holder that is unique to the attempt. If that attempt is lost, the next one finds the redeemed permit: the call may
+have run, and only an idempotent call starts again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem
@@ -16,6 +16,9 @@ from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.errors import AlreadyRedeemed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
+
+if TYPE_CHECKING:
+    from sayso.transitions.in_doubt import DoubtAnswer
 
 OnDoubt = Literal["raise", "ask"]
 
@@ -50,7 +53,6 @@ class GatedCall(CallOptions):
 
     @property
     def request(self) -> Request[Suspension]:
-        """The request that submits the call."""
         definition = self.definition.model_dump(mode="json", include={"description", "parameters", "idempotent"})
         call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
         body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
@@ -95,8 +97,10 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
                 raise _describe_doubt(call, found, item)
             found = yield from send(policy, mark_in_doubt(found.id, item.item_id))
             continue
+        holder = f"try-{new_key()}"
         try:
-            return (yield from _redeem(policy, call, found, item))
+            redeemed = yield from send(policy, redeem(found.id, item.item_id, holder, call.report_within_s))
+            return RedeemedPermit(run_id=found.run.id, holder=holder, **dict(redeemed))
         except AlreadyRedeemed:
             found = yield from send(policy, find_suspension(found.id))
 
@@ -126,50 +130,37 @@ def _build_link(policy: RetryPolicy, found: Suspension) -> str:
     return f"{policy.url}/items/{found.id}/{found.items[0].item_id}"
 
 
-def _redeem(policy: RetryPolicy, call: GatedCall, found: Suspension, item: ItemView) -> Flow[RedeemedPermit]:
-    holder = f"try-{new_key()}"
-    redeemed = yield from send(policy, redeem(found.id, item.item_id, holder, call.report_within_s))
-    return RedeemedPermit(run_id=found.run.id, holder=holder, **dict(redeemed))
-
-
 def _check_item(call: GatedCall, found: Suspension) -> ItemView:
     item = found.items[0]
     if found.status == "cancelled":
-        error = found.end.error if found.end else None
-        raise Denied(
-            f"{item.tool.name} must not run: its run was cancelled. {error or ''}".strip(), verdict="cancelled"
-        )
+        error = (found.end.error if found.end else None) or ""
+        message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
+        raise Denied(message, verdict="cancelled")
     if item.tool.name != call.definition.name:
         raise IdempotencyConflict(idempotency_key=call.label)
     return item
 
 
 def _find_report(item: ItemView) -> ReportView | None:
-    """Return the known result of the call: reported by its client, or given by a reviewer of a call in doubt."""
     if item.permit is not None:
         return item.permit.report
+    answer = _read_answer(item)
+    if answer is not None and answer.choice == "reported":
+        return ReportView.model_validate(answer.result)
+    return ReportView(success=True, output=answer.result) if answer is not None and answer.choice == "skip" else None
+
+
+def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     if item.doubt is None or item.outcome is None:
         return None
-    from sayso.transitions.in_doubt import Choice, read_choice  # imported only for calls in doubt
+    from sayso.transitions.in_doubt import read_choice  # imported only for calls in doubt
 
-    choice = read_choice(item.outcome.value)
-    if choice.choice is Choice.REPORTED:
-        return ReportView.model_validate(choice.result)
-    return ReportView(success=True, output=choice.result) if choice.choice is Choice.SKIP else None
-
-
-def _is_failed(item: ItemView) -> bool:
-    """Whether a reviewer of a call in doubt chose to fail it."""
-    if item.doubt is None or item.outcome is None:
-        return False
-    from sayso.transitions.in_doubt import Choice, read_choice
-
-    return read_choice(item.outcome.value).choice is Choice.FAIL
+    return read_choice(item.outcome.value)
 
 
 def _check_approved(found: Suspension, item: ItemView) -> None:
-    outcome, name = item.outcome, item.tool.name
-    if outcome is None or not outcome.may_run or _is_failed(item):
+    outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
+    if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
         by = outcome.by.id if outcome is not None else "nobody"
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."
         verdict = outcome.verdict if outcome is not None else None

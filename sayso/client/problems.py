@@ -27,10 +27,7 @@ class Response:
 
 
 def read_response(request: Request[ResponseModelT], response: Response, url: str) -> ResponseModelT:
-    """Return the parsed body.
-
-    Raises the error that a problem response describes, and `Unreachable` for a response that is not a desk's.
-    """
+    """Return the parsed body; raises the error that the response describes, or `Unreachable` for a foreign one."""
     if response.status >= HTTPStatus.BAD_REQUEST:
         raise read_problem(response, url)
     try:
@@ -46,7 +43,9 @@ def read_problem(response: Response, url: str) -> SaysoError:
     except (InvalidJson, TooLarge):
         problem = None
     if not isinstance(problem, dict) or not {"type", "detail"} <= problem.keys():  # other servers send a detail, too
-        return _read_foreign(response, url)
+        if response.status in RETRYABLE:
+            return Unavailable(f"{url} answered {response.status}: the desk is unavailable. Try again in a moment.")
+        return Unreachable(_describe_foreign(response, url), status=response.status)
     facts = {name: value for name, value in problem.items() if name not in RESERVED_MEMBERS}
     kind = error_class_of(str(problem["type"]), response.status)
     if kind is NotAuthenticated:
@@ -59,12 +58,6 @@ def retry_after_s(response: Response) -> float | None:
     """Return the seconds in `Retry-After`, at most 60; None without them."""
     value = response.headers.get("retry-after", "")
     return min(float(value), 60.0) if re.fullmatch(r"[0-9]{1,6}", value) else None
-
-
-def _read_foreign(response: Response, url: str) -> SaysoError:
-    if response.status in RETRYABLE:
-        return Unavailable(f"{url} answered {response.status}: the desk is unavailable. Try again in a moment.")
-    return Unreachable(_describe_foreign(response, url), status=response.status)
 
 
 def _describe_foreign(response: Response, url: str) -> str:

@@ -43,10 +43,9 @@ def report(policy: RetryPolicy, call: Call, error: BaseException | None) -> Flow
     """Report how a call ended. A report that fails is logged: the call has run, so its result must not be lost."""
     success, output, note = (False, None, describe_error(error)) if error is not None else _fit(call.result)
     permit = call.permit
+    request = report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
     try:
-        yield from send(
-            policy, report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
-        )
+        yield from send(policy, request)
     except SaysoError as failure:
         _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, failure.message)
 
@@ -62,7 +61,6 @@ def replay(name: str, earlier: EarlierResult) -> JsonValue:
 
 
 def _fit(returned: Any) -> tuple[bool, JsonValue, str | None]:
-    """Return the success, the output, and a note if the output cannot be stored."""
     if isinstance(returned, Iterator):  # reading it here would leave nothing for the caller
         return True, None, "The call ran; its result can be read only once, so it is not stored."
     try:

@@ -10,13 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json
-from sayso.client.responses import (
-    EventPage,
-    RedeemedItem,
-    ResponseModelT,
-    Run,
-    Suspension,
-)
+from sayso.client.responses import EventPage, RedeemedItem, ResponseModelT, Run, Suspension
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
 
@@ -39,7 +33,6 @@ class Request(Generic[ResponseModelT]):
     poll_s: int = 0
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInput` for a key that no header can carry, and for a body that is not plain JSON."""
         if self.key is not None and not _IDEMPOTENCY_KEY.fullmatch(self.key):
             raise InvalidInput(f"The key {self.key[:80]!r} is not 1 to 200 visible ASCII characters. Choose another.")
         if self.body is not None:

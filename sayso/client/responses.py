@@ -67,7 +67,6 @@ class OutcomeView(ResponseModel):
 
     @property
     def may_run(self) -> bool:
-        """Whether the outcome permits the call."""
         return self.verdict in ("approved", "answered")
 
 
@@ -146,7 +145,6 @@ class Suspension(ResponseModel):
 
     @property
     def pending(self) -> bool:
-        """Whether it waits for reviewers."""
         return self.status == "pending"
 
 
@@ -183,7 +181,6 @@ class Run(ResponseModel):
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over."""
         return self.status not in ("running", "suspended")
 
 

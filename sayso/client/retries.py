@@ -1,7 +1,6 @@
 """Sending, retrying and polling, independent of I/O.
 
-A flow is a generator. It yields a request to send or a time to sleep, receives the response, and returns the result.
-`Client.run` and `AsyncClient.run` drive it.
+A flow is a generator: it yields a request or a time to sleep, receives the response, and returns the result.
 """
 
 from collections.abc import Callable, Generator
@@ -96,7 +95,6 @@ def poll(
 
 
 def _is_repeatable(request: Request[Any]) -> bool:
-    """Whether sending the request twice has the effect of sending it once."""
     return request.method == "GET" or request.key is not None or not request.path.endswith("/sessions")
 
 

@@ -1,9 +1,5 @@
 """The item that a policy decision asks for, and the event that records the decision."""
 
-from collections.abc import Mapping
-
-from pydantic import JsonValue
-
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import ASKING, RequestPayload
@@ -21,7 +17,7 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
     """Return why no call of the tool can take the value that a rule asks for, or None."""
     target, schema = target_of(decision), definition.parameters
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
-    if target is None or not closed or target in _properties(definition):
+    if target is None or not closed or target in definition.properties:
         return None
     return (
         f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
@@ -31,11 +27,7 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
 
 def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     """Return the event that records the policy decision on a call."""
-    rules: JsonObject = {
-        "policy_id": decision.policy_id,
-        "matched_rules": list(decision.matched_rules),
-        "rule_version": decision.rule_version,
-    }
+    rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
     # Arguments of an item are recorded with its decision; until then the event stays small.
@@ -45,14 +37,8 @@ def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
     """Return the event for an action on a call; `rules` are the rules behind it."""
-    about: JsonObject = {
-        "tool_name": call.name,
-        "action": action,
-        "reason": reason,
-        "call_id": call.call_id,
-        "index": call.index,
-    }
-    return Event(type=EventType.POLICY_DECISION, data=about | rules)
+    about: JsonObject = {"tool_name": call.name, "call_id": call.call_id, "index": call.index}
+    return Event(EventType.POLICY_DECISION, {**about, "action": action, "reason": reason, **rules})
 
 
 def target_of(decision: PolicyDecision) -> str | None:
@@ -64,9 +50,9 @@ def target_of(decision: PolicyDecision) -> str | None:
 def build_item(
     definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
 ) -> ItemDraft:
-    """Return the item for a call and its policy decision; `timeout_s` applies when the rule states no timeout.
+    """Return the item for a call, with a preset if the policy allows or denies it.
 
-    A call that the policy allows or denies gets that decision as its preset.
+    `timeout_s` applies when the rule states no timeout.
     """
     payload = decision.request_payload or _EMPTY_PAYLOAD
     target = target_of(decision)
@@ -99,13 +85,9 @@ def _preset(decision: PolicyDecision) -> PresetOutcome | None:
 
 
 def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
-    doubt: JsonObject = {"judging_error": decision.error} if decision.error else {}
-    return Prompt(
-        title=payload.title,
-        body=payload.prompt,
-        reason=decision.reason[:MAX_REASON_CHARS],
-        metadata={**payload.metadata, **doubt},
-    )
+    reason = decision.reason[:MAX_REASON_CHARS]
+    metadata = payload.metadata | ({"judging_error": decision.error} if decision.error else {})
+    return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
 
 
 def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
@@ -114,14 +96,8 @@ def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
     return decision.terms.model_copy(update={"timeout_s": timeout_s})
 
 
-def _properties(definition: ToolDefinition) -> Mapping[str, JsonValue]:
-    properties = definition.parameters.get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
-    """Return the schema of one argument with the definitions it refers to."""
-    schema = _properties(definition).get(target)
+    schema = definition.properties.get(target)
     if not isinstance(schema, dict):
         return None
     shared = definition.parameters.get("$defs")

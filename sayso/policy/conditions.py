@@ -1,7 +1,6 @@
 """Conditions of rules: CEL expressions over a call, and what their text reveals about its arguments.
 
-Expressions are compiled and type-checked when rules are loaded. The engine returns runtime errors as text, which is
-true in Python, so only a value of type BOOL is an answer.
+The engine returns runtime errors as text, which is true in Python, so only a value of type BOOL is an answer.
 """
 
 import re
@@ -38,10 +37,7 @@ class ConditionError(InvalidInput, ValueError):
 
     def __init__(self, problem: str, *, expression: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(problem, expression=expression, line=line, column=column)
-        self.problem = problem
-        self.expression = expression
-        self.line = line
-        self.column = column
+        self.problem, self.expression, self.line, self.column = problem, expression, line, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +64,8 @@ class Condition:
 def compile_condition(expression: str) -> Condition:
     """Return the compiled expression; raises `ConditionError` unless it is well-typed CEL that yields a bool."""
     if len(expression) > MAX_EXPRESSION_CHARS:
-        problem = (
-            f"the expression has {len(expression)} characters; the limit is {MAX_EXPRESSION_CHARS}; split the rule"
-        )
-        raise ConditionError(problem, expression=expression)
+        size = f"the expression has {len(expression)} characters; the limit is {MAX_EXPRESSION_CHARS}"
+        raise ConditionError(f"{size}; split the rule", expression=expression)
     if not expression.strip():
         raise ConditionError("the expression is empty; remove `when`", expression=expression)
     try:
@@ -90,7 +84,7 @@ def compile_condition(expression: str) -> Condition:
 def bind_facts(facts: Mapping[str, object]) -> Any:
     """Return `facts`, one value for each of `VARIABLES`, in the engine's form.
 
-    The values must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
+    They must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
     """
     try:
         return _environment().Activation(dict(facts))
@@ -116,7 +110,6 @@ def _environment() -> Any:
 
 
 def _compile_error(expression: str, text: str) -> ConditionError:
-    """Return the compiler's errors as one; its position is that of the first error with one."""
     complaints = [(int(line), int(column), text) for line, column, text in _COMPLAINT.findall(text)]
     placed = [(line, column) for line, column, _ in complaints if line > 0]
     line, column = placed[0] if placed else (None, None)
@@ -163,13 +156,15 @@ def find_comparisons(expression: str) -> list[Comparison]:
     found: list[Comparison] = []
     for start, end, name in _find_reads(tokens):
         after, before = tokens[end : end + 3], tokens[max(0, start - 3) : start]
-        if len(after) > 1 and after[0] in (*_ORDER, "==", "!=") and _is_literal(after[1]) and not _goes_on(after[2:]):
+        if _compares(after[:2]) and not _goes_on(after[2:]):
             found.append(Comparison(name, after[0], _unquote(after[1]), _is_text(after[1])))
-            continue
-        turned = len(before) > 1 and before[-1] in (*_ORDER, "==", "!=") and _is_literal(before[-2])
-        if turned and not _goes_on(after) and not _goes_on(before[:-2]):
+        elif _compares(before[:-3:-1]) and not _goes_on(after) and not _goes_on(before[:-2]):
             found.append(Comparison(name, before[-1], _unquote(before[-2]), _is_text(before[-2])))
     return found
+
+
+def _compares(tokens: list[str]) -> bool:
+    return len(tokens) == 2 and tokens[0] in (*_ORDER, "==", "!=") and _is_literal(tokens[1])
 
 
 def _find_reads(tokens: list[str]) -> Iterator[tuple[int, int, str]]:

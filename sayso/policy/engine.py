@@ -12,42 +12,22 @@ from typing import Any, Self
 from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical_json import digest_json
-from sayso.policy.lookalikes import may_be_about, merge_payloads, names_of, take_stricter, unname
+from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
-from sayso.policy.rules import (
-    ASKING,
-    Action,
-    PolicyRule,
-    RequestPayload,
-    RuleCondition,
-    Subject,
-    check_fallback,
-    check_quorum,
-)
+from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
-__all__ = [
-    "ASK_EVERYTHING",
-    "Action",
-    "Policy",
-    "PolicyDecision",
-    "PolicyEvent",
-    "PolicyRule",
-    "RequestPayload",
-    "RuleCondition",
-    "Subject",
-    "stricter",
-]
+__all__ = ["ASK_EVERYTHING", "Action", "Policy", "PolicyDecision", "PolicyEvent", "stricter"]
 
 
 class PolicyDecision(Immutable):
     """The decision of the rules on one event. `error` is what failed during evaluation.
 
-    `in_doubt` is set when the event could not be evaluated: the strictest action that it might have had. `resembles`
-    are names in rules that look like the tool's name; their rules were tried too.
+    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
+    names in rules that look like the tool's name; their rules were tried too.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -105,8 +85,7 @@ class Policy(Immutable):
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
-        """The tool names and patterns of the enabled rules."""
-        return frozenset(name for rule in self.rules if rule.enabled for name in names_of(rule))
+        return frozenset(name for rule in self.rules if rule.enabled for name in rule.condition.tools)
 
     @property
     def version(self) -> str:
@@ -115,14 +94,12 @@ class Policy(Immutable):
 
     @property
     def judges_models(self) -> bool:
-        """Whether any enabled rule covers model calls."""
         return any(rule.enabled and rule.covers(Subject.LLM_CALL) for rule in self.rules)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
 
-        A model call cannot be asked about. It is denied when it cannot be evaluated, and allowed when no rule covers
-        it.
+        A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
             decision = PolicyDecision.model_validate(self._weigh(Case(event)))
@@ -131,18 +108,17 @@ class Policy(Immutable):
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
-        """Return the stricter decision of the tool's own name and the names it looks like."""
         own = self._try_rules(case)
         alike = find_alike(self.tool_names, case.event.tool_name or "")
         if not alike:
             return own
-        rules = tuple(unname(rule) for rule in self.rules if rule.enabled and not alike.isdisjoint(names_of(rule)))
+        enabled = [rule for rule in self.rules if rule.enabled]
+        rules = tuple(unname(rule) for rule in enabled if not alike.isdisjoint(rule.condition.tools))
         others = Policy.model_construct(rules=rules, default=Action.ALLOW, terms=self.terms)
         other = PolicyDecision.model_validate(others._try_rules(case))
         return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
 
     def _try_rules(self, case: Case) -> dict[str, Any]:
-        """Return the fields of the decision; `judge` validates them once."""
         deciding: PolicyRule | None = None
         matched: list[str] = []
         doubted: list[PolicyRule] = []  # rules that might have decided
@@ -163,24 +139,13 @@ class Policy(Immutable):
         return self._decide(deciding, tuple(matched), error)
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
+        found: dict[str, Any] = {"rule_version": self.version, "error": error}
         if rule is None:
-            return {
-                "action": self.default,
-                "reason": f"No rule matched; the default is {self.default}.",
-                "terms": self.terms,
-                "rule_version": self.version,
-                "error": error,
-            }
-        return {
-            "action": rule.action,
-            "reason": rule.reason or f"Rule {rule.rule_id} says {rule.action}.",
-            "request_payload": rule.request_payload,
-            "policy_id": rule.rule_id,
-            "matched_rules": matched,
-            "terms": rule.terms,
-            "rule_version": self.version,
-            "error": error,
-        }
+            reason = f"No rule matched; the default is {self.default}."
+            return {**found, "action": self.default, "reason": reason, "terms": self.terms}
+        reason = rule.reason or f"Rule {rule.rule_id} says {rule.action}."
+        found |= {"policy_id": rule.rule_id, "matched_rules": matched, "request_payload": rule.request_payload}
+        return {**found, "action": rule.action, "reason": reason, "terms": rule.terms}
 
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
         reason = "The call could not be evaluated, so a reviewer decides."
@@ -188,9 +153,8 @@ class Policy(Immutable):
             rules = [rule for rule in self.rules if rule.enabled and may_be_about(rule, event.tool_name or "")]
             return PolicyDecision.model_validate(self._ask(reason, error, doubted=rules))
         except Exception as fault:  # noqa: BLE001 - use the file's terms
-            return PolicyDecision.model_validate(
-                self._ask(reason, f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS])
-            )
+            errors = f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS]
+            return PolicyDecision.model_validate(self._ask(reason, errors))
 
     def _ask(
         self,
@@ -200,7 +164,6 @@ class Policy(Immutable):
         doubted: Sequence[PolicyRule] = (),
         deciding: PolicyRule | None = None,
     ) -> dict[str, Any]:
-        """Return the decision to ask in doubt, under the strictest terms of the rules that might have decided."""
         rules = [*doubted, *([deciding] if deciding is not None else [])]
         asking = [rule for rule in rules if rule.action in ASKING]
         terms = [rule.terms for rule in asking]

@@ -1,7 +1,4 @@
-"""Evaluation of calls that a client makes, and of arguments that a reviewer edits.
-
-`sayso/runner/judging.py` evaluates the model turns of Sayso's own runner.
-"""
+"""Evaluation of calls that a client makes, and of arguments that a reviewer edits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +19,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 @dataclass(frozen=True)
 class ExternalCall:
-    """A client's tool call, with the definition of its tool.
-
-    `known` is set for tools that a worker registered; other definitions come from the client. `step` is the number of
-    the model turn.
-    """
+    """A client's tool call, with the definition of its tool, which is `known` if a worker registered it."""
 
     call: ToolCall
     definition: ToolDefinition
@@ -40,11 +33,10 @@ def evaluate_calls(
     """Return the items of the calls, with presets for those the policy decides, and the events to record."""
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
-    events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
+    events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        event = _event(run, step, one.call.name, one.call.args, one.call.subagent)
-        decision = policy.judge(event)
+        decision = policy.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -59,8 +51,7 @@ def judge_final(
 ) -> ItemDraft | None:
     """Return a new item when the reviewer's arguments need another decision, or None; raises `PolicyForbids`.
 
-    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them. Items about
-    calls in doubt have no arguments to evaluate.
+    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them.
     """
     if item.doubt is not None:
         return None
@@ -100,7 +91,6 @@ def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition 
 
 
 def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
-    """Whether the item does not cover these arguments. It always covers its own."""
     if same_json(args, item.tool.args):
         return False
     other = judged.policy_id not in (None, item.terms.rule_id)

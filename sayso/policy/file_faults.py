@@ -14,11 +14,7 @@ from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("id",): ("rule_id",),
-    ("action",): ("action",),
-    ("priority",): ("priority",),
-    ("enabled",): ("enabled",),
-    ("subjects",): ("subjects",),
-    ("reason",): ("reason",),
+    **{(name,): (name,) for name in ("action", "priority", "enabled", "subjects", "reason")},
     ("event",): ("condition", "event_type"),
     ("tool",): ("condition", "tool_name"),
     ("agent",): ("condition", "agent"),
@@ -73,7 +69,6 @@ def _in_yaml(words: str) -> str:
 
 
 def _unshape(loc: Loc) -> Loc:
-    """Return the place in the file of the part at `loc` of the model."""
     if loc[:1] != ("rules",) or len(loc) < 3:
         return loc
     if loc[2:] == ("condition",):

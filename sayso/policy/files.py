@@ -1,7 +1,4 @@
-"""Reading of rules from YAML: all rules or none, with every problem at its place.
-
-This needs the packages of `sayso[policies]`, which `sayso.policy.packages` checks.
-"""
+"""Reading of rules from YAML: all rules or none. This needs the packages of `sayso[policies]`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -28,15 +25,8 @@ Valid = TypeVar("Valid", bound=BaseModel)
 CheckValue = Callable[[JsonObject, JsonValue, str], None]
 """Raise `InvalidInput` when a value, with its name, does not fit a JSON Schema."""
 
-_ANY_JSON = {
-    ("context", "equals"),
-    ("claimed", "equals"),
-    ("metadata", "equals"),
-    ("ask", "choices"),
-    ("ask", "response_schema"),
-    ("ask", "metadata"),
-    ("fallback", "value"),
-}
+_ANY_JSON = {("ask", key) for key in ("choices", "response_schema", "metadata")} | {("fallback", "value")}
+_ANY_JSON |= {(key, "equals") for key in ("context", "claimed", "metadata")}
 """Keys below which null is an ordinary value. Elsewhere, null means that a value is missing."""
 
 
@@ -49,10 +39,7 @@ class RulebookError(InvalidInput, ValueError):
 
 
 def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value) -> Policy:
-    """Return the policy of the file, based on `terms`; without a file, everything is asked about.
-
-    Raises `RulebookError` with every problem of the file.
-    """
+    """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
     try:
@@ -69,7 +56,7 @@ def parse_rulebook(
 ) -> Policy:
     """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`.
 
-    `check` validates a fallback's value against the rule's schema; the default does so in this process.
+    `check` validates a fallback's value against the rule's schema.
     """
     document = read_document(raw, file)
     content = document.content
@@ -100,7 +87,6 @@ def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms, 
 
 
 def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -> dict[str, Any]:
-    """Return the terms that every rule starts from. Problems are reported once, not in every rule."""
     start, given = terms.model_dump(mode="json", exclude_unset=True), content.get("terms", {})
     if given is None:
         return start
@@ -116,7 +102,6 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
 
 
 def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], check: CheckValue) -> Any:
-    """Return the rule in the form of the model. The model refuses anything but a mapping."""
     if not isinstance(rule, dict):
         return rule
     _check_keys(document, loc, rule, [part[0] for part in PARTS])
@@ -132,10 +117,7 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
 
 
 def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: dict[str, Any]) -> None:
-    """Report moments in these terms that come after the item is decided.
-
-    Without a timeout the agent's own applies, which is unknown here.
-    """
+    """Report moments that come after the item is decided. Without a timeout the agent's own applies, unknown here."""
     limits, fallback = (merged.get("timeout_s"), merged.get("extend_by_s", 0)), merged.get("fallback")
     if not all(map(_is_number, limits)) or (isinstance(fallback, dict) and fallback.get("action") == "escalate"):
         return  # each escalation at a deadline moves it
@@ -144,12 +126,9 @@ def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: 
     moments: list[tuple[Loc, Any]] = []
     if isinstance(reminders, list):
         moments += [((*loc, "remind_after_s", index), after_s) for index, after_s in enumerate(reminders)]
-    if isinstance(steps, list):
-        moments += [
-            ((*loc, "escalate", index, "after_s"), step.get("after_s"))
-            for index, step in enumerate(steps)
-            if isinstance(step, dict)
-        ]
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        if isinstance(step, dict):
+            moments.append(((*loc, "escalate", index, "after_s"), step.get("after_s")))
     for place, after_s in moments:
         if _is_number(after_s) and after_s >= last_s:
             problem = f"comes after the fallback, which decides after {last_s} s; make it earlier, or raise timeout_s"
@@ -161,7 +140,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback: Any, check: CheckValue) -> None:
-    """Report an unusable schema, and a fallback value that does not fit it."""
     ask = rule.get("ask")
     schema = ask.get("response_schema") if isinstance(ask, dict) else None
     if not isinstance(schema, dict):
@@ -173,12 +151,9 @@ def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback:
             place = (*loc, "terms", "fallback", "value")
             check(schema, fallback["value"], "value")
     except InvalidInput as error:
-        document.report(place, f"{label(document, place)}is not usable: {_list_problems(error)}")
-
-
-def _list_problems(error: InvalidInput) -> str:
-    found = error.facts["problems"]
-    return "; ".join(map(str, found)) if isinstance(found, list) else str(found)
+        found = error.facts["problems"]
+        problems = "; ".join(map(str, found)) if isinstance(found, list) else str(found)
+        document.report(place, f"{label(document, place)}is not usable: {problems}")
 
 
 def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -205,9 +180,8 @@ def _check_ids(document: Document, rules: list[Any]) -> None:
         rule_id = rule.get("id") if isinstance(rule, dict) else None
         if isinstance(rule_id, str) and first.setdefault(rule_id, index) != index:
             line, _ = document.values["rules", first[rule_id], "id"]
-            document.report(
-                ("rules", index, "id"), f"the id `{rule_id}` is used twice, first on line {line}; rename one"
-            )
+            problem = f"the id `{rule_id}` is used twice, first on line {line}; rename one"
+            document.report(("rules", index, "id"), problem)
 
 
 def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iterable[str]) -> None:
@@ -225,7 +199,6 @@ def _check_nulls(document: Document, loc: Loc, value: Any) -> None:
 
 
 def _validate(document: Document, model: type[Valid], value: dict[str, Any], loc: Loc = ()) -> Valid | None:
-    """Return the model of `value`, or None after reporting every fault."""
     try:
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:

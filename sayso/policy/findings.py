@@ -1,7 +1,7 @@
 """Findings in rules that load but do not work: dead rules, wrong names, missing reviewers."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -9,17 +9,14 @@ from itertools import islice
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.conditions import Comparison, find_args, find_comparisons
+from sayso.policy.conditions import find_args, find_comparisons
 from sayso.policy.engine import Policy
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
-from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 
 MOST_FINDINGS = 100
 MOST_PAIRS = 200_000
 """The limit of rule pairs that are compared; a rulebook of some hundred rules has fewer."""
-
-_TEXTS, _NUMBERS = frozenset({"string"}), frozenset({"number", "integer"})
 
 
 @dataclass(frozen=True)
@@ -87,13 +84,11 @@ def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """Whether a pattern matches a name, or everything that another pattern matches."""
     if not any(sign in name for sign in "*?["):
         return fnmatchcase(name, pattern)
     stem = pattern.removesuffix("*")
-    return pattern == name or (
-        pattern.endswith("*") and not any(sign in stem for sign in "*?[") and name.startswith(stem)
-    )
+    is_prefix = pattern != stem and not any(sign in stem for sign in "*?[")
+    return pattern == name or (is_prefix and name.startswith(stem))
 
 
 def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narrow_keys: Sequence[str]) -> bool:
@@ -102,9 +97,7 @@ def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narro
 
 
 def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool]) -> Iterable[str]:
-    asking: list[tuple[str, RuleTerms]] = [
-        (f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING
-    ]
+    asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
     for label, terms in [*asking, ("terms", policy.terms)]:
         named = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
         for name in named:
@@ -122,7 +115,6 @@ def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers:
 
 
 def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefinition]]) -> Iterable[str]:
-    """Yield arguments that no tool of the rule has, and comparisons that their schemas rule out."""
     schemas = _find_schemas(rule.condition, tools)
     if not schemas:
         return
@@ -136,7 +128,8 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
                 yield f"rule {rule.rule_id}: {place}: {listed} has no argument {name!r}{_hint(name, known)}; correct it"
     for one in find_comparisons(when):
         kinds = [_kinds_of(properties.get(one.arg)) for properties in schemas.values() if one.arg in properties]
-        if kinds and all(kind and not kind & _expected(one) for kind in kinds):
+        expected = {"string"} if one.is_text else {"number", "integer"}
+        if kinds and all(kind and not kind & expected for kind in kinds):
             listed = " or ".join(sorted({word for kind in kinds for word in kind}))
             literal = f'"{one.literal}"' if one.is_text else one.literal
             yield (
@@ -148,7 +141,6 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
 def _find_schemas(
     condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
 ) -> dict[str, Mapping[str, JsonValue]]:
-    """Return the arguments of the rule's known tools; none when a tool takes any argument."""
     found: dict[str, Mapping[str, JsonValue]] = {}
     for agent, definitions in tools.items():
         if condition.agent is not None and not fnmatchcase(agent, condition.agent):
@@ -163,17 +155,11 @@ def _find_schemas(
 
 
 def _kinds_of(schema: JsonValue) -> frozenset[str]:
-    """Return the JSON types that a schema allows; none when it does not state them."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kind] if isinstance(kind, str) else kind
     return frozenset(one for one in kinds if isinstance(one, str)) if isinstance(kinds, list) else frozenset()
 
 
-def _expected(one: Comparison) -> frozenset[str]:
-    return _TEXTS if one.is_text else _NUMBERS
-
-
 def _hint(name: str, known: Iterable[str]) -> str:
-    close: Callable[..., list[str]] = difflib.get_close_matches
-    found = close(name, list(known), n=1)
+    found = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {found[0]!r}?)" if found else ""

@@ -6,19 +6,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from sayso.policy.matching import MAX_ERROR_CHARS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.tool_names import find_alike
 
 if TYPE_CHECKING:
     from sayso.policy.engine import PolicyDecision
-
-_MAX_ERROR_CHARS = 2000
-
-
-def names_of(rule: PolicyRule) -> tuple[str, ...]:
-    """Return the tool names and patterns of the rule; none for any tool."""
-    return rule.condition.tools
 
 
 def unname(rule: PolicyRule) -> PolicyRule:
@@ -29,7 +23,7 @@ def unname(rule: PolicyRule) -> PolicyRule:
 
 def may_be_about(rule: PolicyRule, name: str) -> bool:
     """Return whether the rule covers tools of this name, or of one that looks like it."""
-    names = names_of(rule)
+    names = rule.condition.tools
     return not names or any(fnmatchcase(name, one) for one in names) or bool(find_alike(frozenset(names), name))
 
 
@@ -53,7 +47,7 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     update: dict[str, Any] = {
         "rule_version": own.rule_version,
         "matched_rules": tuple(dict.fromkeys((*own.matched_rules, *other.matched_rules))),
-        "error": "; ".join(one.error for one in (own, other) if one.error)[:_MAX_ERROR_CHARS] or None,
+        "error": "; ".join(one.error for one in (own, other) if one.error)[:MAX_ERROR_CHARS] or None,
         "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
         "resembles": resembles,
     }
@@ -63,7 +57,6 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
         asking = [one for one in (own, other) if one.action in ASKING]
         update["terms"] = guard_terms(strictest_terms([one.terms for one in asking]))
         if any(one.request_payload is not None and not one.request_payload.allow_edit for one in asking):
-            update["request_payload"] = (taken.request_payload or RequestPayload()).model_copy(
-                update={"allow_edit": False}
-            )
+            payload = taken.request_payload or RequestPayload()
+            update["request_payload"] = payload.model_copy(update={"allow_edit": False})
     return vars(taken.model_copy(update=update))

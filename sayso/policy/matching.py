@@ -18,9 +18,8 @@ MAX_ERROR_CHARS = 2000
 class PolicyEvent(Immutable):
     """Something an agent is about to do, as the rules see it.
 
-    Arguments and context are not validated, so a value that is not JSON is asked about instead of refused.
-    `subagent_name` is "" for a call of the agent itself and None when unknown. `context` is trusted; `claimed` comes
-    from the agent and is not checked.
+    Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
+    agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -53,17 +52,8 @@ class Case:
     @cached_property
     def facts(self) -> Any:
         event = self.event
-        return bind_facts(
-            {
-                "args": event.tool_args,
-                "tool": event.tool_name or "",
-                "agent": event.agent,
-                "context": event.context,
-                "claimed": event.claimed,
-                "run_id": event.run_id,
-                "step": event.step,
-            }
-        )
+        shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
+        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:

@@ -18,7 +18,9 @@ def find_missing() -> list[str]:
 def check_packages(extras: str = "policies") -> None:
     """Raise `InvalidInput`, with the extras to install, when a package is missing."""
     if missing := find_missing():
-        raise InvalidInput(f"Reading rules needs {_join(missing)}: pip install 'sayso[{extras}]'.", missing=missing)
+        *most, last = missing
+        listed = f"{', '.join(most)} and {last}" if most else last
+        raise InvalidInput(f"Reading rules needs {listed}: pip install 'sayso[{extras}]'.", missing=missing)
 
 
 def read_policy(source: Path | str) -> Policy:
@@ -32,8 +34,3 @@ def read_policy(source: Path | str) -> Policy:
     if isinstance(source, str) and "\n" in source:
         return parse_rulebook(source.encode(), file="policy")
     return load_rulebook(Path(source))
-
-
-def _join(words: list[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last

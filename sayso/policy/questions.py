@@ -1,8 +1,7 @@
 """Tools whose call is a question of the agent itself; a reviewer answers it.
 
-The parameters of such a tool have `x-sayso-question`: which arguments hold the question, its context and its choices,
-and which one gets the answer. Only tools registered by a worker may be questions, and a question never replaces an
-approval that a rule asks for.
+Their parameters have `x-sayso-question`: which arguments hold the question, its context, its choices and the answer.
+Only tools registered by a worker may be questions, and a question never replaces an approval that a rule asks for.
 """
 
 from collections.abc import Mapping
@@ -44,8 +43,7 @@ def find_question(definition: ToolDefinition) -> Question | None:
 def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyDecision) -> PolicyDecision:
     """Return the decision that asks the question; decisions on other tools, and stricter ones, stay as they are.
 
-    A rule that asks for the answer may provide the text, the terms and a fallback value. A fallback that would approve
-    denies instead, because it has no answer.
+    A rule that asks for the answer may provide text, terms and a fallback value. A fallback that would approve denies.
     """
     question = find_question(definition)
     if question is None or decision.action is Action.DENY or _wants_approval(decision):
@@ -68,15 +66,11 @@ def _wants_approval(decision: PolicyDecision) -> bool:
 
 
 def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
-    """Return the texts and the valid answers: the agent's choices, or any text."""
-    text = _text(args, question.question)
-    context = _text(args, question.context)
+    text, context = _text(args, question.question), _text(args, question.context)
     short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
     body = "\n\n".join(one for one in (text if short != text else "", context) if one)
     choices = given.choices or _choices(args, question.choices)
-    schema: JsonObject = {"type": "string", "pattern": r"\S"}
-    if choices:
-        schema = {"enum": list(choices)}
+    schema: JsonObject = {"enum": list(choices)} if choices else {"type": "string", "pattern": r"\S"}
     update = {
         "title": given.title or short or None,
         "prompt": given.prompt or body[:20_000] or None,

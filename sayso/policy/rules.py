@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 
-JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
 """The keys in `metadata` of a model call."""
@@ -63,6 +63,7 @@ class Action(StrEnum):
 
 
 ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
+_ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
 
 
 class Subject(StrEnum):
@@ -161,15 +162,23 @@ class PolicyRule(Immutable):
     @field_validator("subjects")
     @classmethod
     def _check_subjects(cls, subjects: tuple[Subject, ...] | None, info: ValidationInfo) -> tuple[Subject, ...] | None:
-        asks_person = info.data.get("action") in ASKING
-        if asks_person and subjects and set(subjects) & {Subject.ANY, Subject.LLM_CALL}:
+        if info.data.get("action") in ASKING and {Subject.ANY, Subject.LLM_CALL}.intersection(subjects or ()):
             raise ValueError(_ASKS_MODEL)
         return subjects
 
     @field_validator("condition")
     @classmethod
     def _check_condition(cls, condition: RuleCondition, info: ValidationInfo) -> RuleCondition:
-        _check_events(condition, info.data.get("action"), info.data.get("subjects"))
+        event, subjects = condition.event_type, info.data.get("subjects")
+        wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
+        if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
+            raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
+        if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:
+            raise ValueError(_ASKS_MODEL)
+        if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
+            raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
+        if condition.metadata_equals and wanted != {Subject.LLM_CALL}:
+            raise ValueError("only model calls have metadata; write `subjects: [llm_call]`, or remove it")
         return condition
 
     @field_validator("request_payload")
@@ -190,22 +199,6 @@ class PolicyRule(Immutable):
         if info.data.get("action") in ASKING:
             check_quorum(terms)
         return terms
-
-
-_ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
-
-
-def _check_events(condition: RuleCondition, action: Action | None, subjects: tuple[Subject, ...] | None) -> None:
-    event = condition.event_type
-    wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
-    if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
-        raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
-    if event and wanted == {Subject.LLM_CALL} and action in ASKING:
-        raise ValueError(_ASKS_MODEL)
-    if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
-        raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
-    if condition.metadata_equals and wanted != {Subject.LLM_CALL}:
-        raise ValueError("only model calls have metadata; write `subjects: [llm_call]`, or remove it")
 
 
 def same_json(a: Any, b: Any) -> bool:

@@ -1,8 +1,4 @@
-"""The strictest of all_terms actions and terms.
-
-The strictest terms satisfy every condition of each: the highest quorum, no self-approval, the fewest reviewers, the
-shortest times.
-"""
+"""The strictest of several actions and terms."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,34 +9,27 @@ from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Ter
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
 
-_FALLBACKS = (
-    FallbackAction.FAIL,
-    FallbackAction.DENY,
-    FallbackAction.ESCALATE,
-    FallbackAction.VALUE,
-    FallbackAction.APPROVE,
-)
+_FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "approve")))
 """The fallbacks, strictest first."""
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
-    """Return terms that satisfy every condition of each.
+    """Return terms that satisfy every condition of each: the highest quorum, the fewest reviewers, the shortest times.
 
     If no set of reviewers can meet all conditions, the reviewers are those of the terms with the highest quorum.
     """
     first = all_terms[0]
     if all(one == first for one in all_terms):
         return first
-    quorum = Quorum(
-        approve=max(one.quorum.approve for one in all_terms), deny=min(one.quorum.deny for one in all_terms)
-    )
-    reviewers = _choose_reviewers(all_terms, quorum.approve)
-    steps = next((one.escalate for one in all_terms if one.reviewers == reviewers and _same_steps(all_terms)), ())
+    approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
+    reviewers = _choose_reviewers(all_terms, approve)
+    same_steps = all(one.escalate == first.escalate for one in all_terms)
+    steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
     update: dict[str, Any] = {
         "reviewers": reviewers,
-        "quorum": quorum,
+        "quorum": Quorum(approve=approve, deny=deny),
         "no_self_approval": any(one.no_self_approval for one in all_terms),
         "escalate": steps,
         "unattended_approval": all(one.unattended_approval for one in all_terms),
@@ -77,18 +66,11 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
 
 def state_terms(frozen: Terms) -> RuleTerms:
     """Return an item's terms as a rule would state them, without times."""
-    return RuleTerms(
-        reviewers=frozen.reviewers,
-        quorum=frozen.quorum,
-        no_self_approval=frozen.no_self_approval,
-        escalate=frozen.escalate,
-        unattended_approval=frozen.fallback.action is FallbackAction.APPROVE,
-        fallback=frozen.fallback,
-    )
+    kept = {name: getattr(frozen, name) for name in ("reviewers", "quorum", "no_self_approval", "escalate", "fallback")}
+    return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str, ...]:
-    """Return the fewest reviewers who can meet the quorum: those in all terms, or the smallest set."""
     named = [one.reviewers for one in all_terms if one.reviewers]
     if not named:
         return ()
@@ -102,7 +84,3 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str,
 def _choose_fallback(all_terms: Sequence[RuleTerms], may_escalate: bool) -> Fallback:
     chosen = min((one.fallback for one in all_terms), key=lambda one: _FALLBACKS.index(one.action))
     return Fallback() if chosen.action is FallbackAction.ESCALATE and not may_escalate else chosen
-
-
-def _same_steps(all_terms: Sequence[RuleTerms]) -> bool:
-    return all(one.escalate == all_terms[0].escalate for one in all_terms)

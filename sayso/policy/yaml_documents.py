@@ -1,7 +1,7 @@
 """Reading of YAML as JSON with the place of every value.
 
-The supported YAML is small: one document of mappings, lists and JSON's scalars. Words such as `no` and `on` are text.
-Anchors, aliases and tags are refused: they hide content from a reader, and can expand without limit.
+Anchors, aliases and tags are refused: they hide content from a reader, and can expand without limit. Words such as
+`no` and `on` are text.
 """
 
 import math
@@ -62,7 +62,6 @@ class Document:
         self.report_at(*(place or (1, 1)), problem)
 
     def report_at(self, line: int, column: int, problem: str) -> None:
-        """Add a problem at a line and column."""
         self.problems.append(Problem(self.file, line, column, problem))
         self.faulty.add((line, column))
 
@@ -90,18 +89,14 @@ def read_document(raw: bytes, file: str) -> Document:
         document.report_at(*place, "there is a control character here; delete it")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = _place(mark) if mark else (1, 1)
-        document.report_at(
-            *place, f"this is not YAML: {error.problem or error.context}; check the indentation and quotes"
-        )
+        problem = f"this is not YAML: {error.problem or error.context}; check the indentation and quotes"
+        document.report_at(*(_place(mark) if mark else (1, 1)), problem)
     else:
         document.content = _read(root, (), document) if root else None
     return document
 
 
 class _Composer(yaml.SafeLoader):
-    """Compose nodes without building objects, and report unsupported YAML."""
-
     def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
         self._document = document

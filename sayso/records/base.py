@@ -11,8 +11,7 @@ _put = object.__setattr__
 class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
     """A frozen model that refuses unknown fields.
 
-    `model_copy` and `__eq__` behave as in pydantic, but skip the work for extra and private fields. A transition copies
-    several records, and saving one compares it with its defaults.
+    `model_copy` and `__eq__` behave as in pydantic, but skip the work for extra and private fields.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,7 +30,6 @@ class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model 
         return copied
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of the same class and have equal fields."""
         if self is other:
             return True
         if type(self) is not type(other) or self.__pydantic_private__ is not None:

@@ -1,7 +1,7 @@
 """Detection of jumps of the store's clock, by comparing two readings.
 
-The uptime of one machine since one boot measures the real time between them. Without it (another machine, or a
-restart), a gap is believed as far as this machine's wall clock agrees with the store's clock.
+The uptime of one machine since one boot measures the real time between them. Without it, a gap is believed as far as
+this machine's wall clock agrees with the store's clock.
 """
 
 from sayso.clock import iso_utc

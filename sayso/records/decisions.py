@@ -30,16 +30,11 @@ class Actor(Immutable):
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
 """The author of decisions made by a fallback."""
 
-
 COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
 """The author of outcomes closed because one decision of the suspension is enough."""
 
-
-OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}) | {
-    "webhook",
-    "sayso",
-    "system",
-}
+_OUR_ACTORS = {"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}
+OUR_NAMES = frozenset({*_OUR_ACTORS, "webhook", "sayso", "system"})
 """Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
 
 OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
@@ -98,7 +93,6 @@ class Outcome(Immutable):
 
     @property
     def may_run(self) -> bool:
-        """Whether the call may be executed."""
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 
@@ -114,8 +108,7 @@ class Report(Immutable):
 class Permit(Immutable):
     """The redeemed right to run one call.
 
-    A worker's permit gets `ended_at_ms` and `success` when the result is saved. A client's permit is held by its key
-    and expects a `report` by `report_by_ms`.
+    A worker's permit gets `ended_at_ms` and `success` with the result; a client's expects a `report` by `report_by_ms`.
     """
 
     redeemed_at_ms: int
@@ -131,10 +124,7 @@ DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
 
 class DecisionRequest(Immutable):
-    """A reviewer's decision as every channel sends it.
-
-    `digest` is the digest of the item that the reviewer saw. A decision with another digest is refused.
-    """
+    """A reviewer's decision as every channel sends it. One with another digest than the item's is refused."""
 
     action: Literal["approve", "deny", "value"]
     digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")

@@ -1,7 +1,6 @@
 """The events of a run, and their hash chain.
 
-The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run has the
-next sequence number and is chained to the previous one by hash.
+The first six kinds and their data fields are those of the tool-call lifecycle (seed 003).
 """
 
 from enum import StrEnum

@@ -35,11 +35,9 @@ class Freeze(Immutable):
 
     @property
     def in_force(self) -> bool:
-        """Whether nobody has unfrozen it."""
         return self.unfrozen_at_ms is None
 
     def covers(self, agent: str, tool: str | None = None) -> bool:
-        """Whether a call of this tool by this agent is in scope."""
         return self.scope in (ALL, f"agent:{agent}") or (tool is not None and self.scope == f"tool:{tool}")
 
     def held(self, record: SuspensionRecord) -> bool:

@@ -114,16 +114,13 @@ class Item(_ItemFields):
     escalated: int = 0
     held_ms: int = Field(default=0, description="Frozen time that was added to the deadlines.")
     held_to_ms: int = Field(default=0, description="The moment up to which frozen time was added.")
-    seen_by: Actor | None = Field(
-        default=None, description="The first reviewer who saw it; recorded where its fallback approves."
-    )
+    seen_by: Actor | None = Field(default=None, description="The first reviewer who saw it, if its fallback approves.")
     seen_at_ms: int | None = None
     deliveries: tuple[CardDelivery, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
 
     @property
     def open(self) -> bool:
-        """Whether the item has no outcome yet."""
         return self.outcome is None
 
     @property

@@ -1,7 +1,7 @@
 """Revoked keys and deactivated reviewers, and the runs that a revocation withdraws.
 
-A revocation is permanent. It withdraws the runs of the key even when another key has the same name now. A rotated key
-that ends after its overlap is not revoked: its runs continue until its successor is revoked.
+A revocation is permanent, even when another key has the same name now. A rotated key that ends after its overlap is
+not revoked: its runs continue until its successor is revoked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,22 +16,14 @@ class Key(Protocol):
 
     @property
     def id(self) -> str: ...
-
     @property
     def created_at_ms(self) -> int: ...
-
     @property
     def revoked_at_ms(self) -> int | None: ...
-
     @property
-    def ends_at_ms(self) -> int | None:
-        """When the key ends because it was rotated."""
-        ...
-
+    def ends_at_ms(self) -> int | None: ...  # because it was rotated
     @property
-    def predecessor_id(self) -> str | None:
-        """The key that this one replaces."""
-        ...
+    def predecessor_id(self) -> str | None: ...
 
 
 class NamedKey(NamedTuple):
@@ -64,10 +56,7 @@ class Revocations:
 
 
 def find_revoked(keys: Iterable[Key]) -> frozenset[str]:
-    """Return the ids of the keys whose runs are withdrawn.
-
-    These are the revoked keys, and rotated keys that had ended when the last of their successors was revoked.
-    """
+    """Return the ids of revoked keys, and of rotated keys that had ended when their last successor was revoked."""
     newest_first = sorted(keys, key=lambda key: key.created_at_ms, reverse=True)
     successors: dict[str, list[str]] = {}
     for key in newest_first:

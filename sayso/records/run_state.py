@@ -52,9 +52,8 @@ def open_state(ref: StateRef, blob: bytes) -> bytes:
         packed = ref.encoding == "json+gzip"
         raw = zlib.decompressobj(wbits=_GZIP).decompress(blob, ref.bytes + 1) if packed else blob
     except zlib.error as error:
-        raise InvalidInput(
-            "The run's saved state cannot be decompressed; it was altered. The run cannot continue."
-        ) from error
+        problem = "The run's saved state cannot be decompressed; it was altered. The run cannot continue."
+        raise InvalidInput(problem) from error
     if len(raw) != ref.bytes or sha256(raw).hexdigest() != ref.digest:
         raise InvalidInput("The run's saved state does not match its digest. The run cannot continue.")
     return raw
@@ -73,9 +72,8 @@ def read_state(raw: bytes) -> JsonObject:
     except (UnicodeDecodeError, RecursionError) as error:
         raise InvalidJson(f"The state is not readable JSON: {error}. Send an object as UTF-8 JSON.") from error
     except json.JSONDecodeError as error:
-        raise InvalidJson(
-            f"The state is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Send an object."
-        ) from error
+        problem = f"The state is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Send an object."
+        raise InvalidJson(problem) from error
     if not isinstance(value, dict):
         raise InvalidJson(f"The state is a {type(value).__name__}, not a JSON object. Send an object.")
     check_state(value)
@@ -85,9 +83,8 @@ def read_state(raw: bytes) -> JsonObject:
 def check_state(value: object) -> None:
     """Raise `InvalidJson` with the path of the first value that is not JSON, such as `$.messages[2].content`."""
     for path, fault in _find_faults(value):
-        raise InvalidJson(
-            f"The run's state cannot be saved: {path} {fault}. Keep only plain JSON values in the state.", path=path
-        )
+        problem = f"The run's state cannot be saved: {path} {fault}. Keep only plain JSON values in the state."
+        raise InvalidJson(problem, path=path)
 
 
 def _find_faults(value: object) -> Iterator[tuple[str, str]]:

@@ -48,8 +48,8 @@ class RunStatus(StrEnum):
 class RunRef(Immutable):
     """The run of a suspension; `owner` is the name behind the credential `key_id`.
 
-    `facts` are trusted context of the registered agent or the credential. `claimed` is context of the request, which
-    nobody has checked; records of earlier versions call it `context`.
+    `facts` are trusted context of the agent or the credential. `claimed` is context of the request, which nobody has
+    checked; records of earlier versions call it `context`.
     """
 
     id: str
@@ -80,7 +80,6 @@ class Origin(Immutable):
 
     @property
     def resumer(self) -> str:
-        """The name of the resumer for this framework."""
         return "runner" if self.framework == OURS else self.framework
 
 
@@ -90,9 +89,7 @@ class ResumeSpec(Immutable):
     mode: Literal["worker", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
-    endpoint_id: str | None = Field(
-        default=None, description="The instance of another protocol that created the suspension."
-    )
+    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that created it.")
     notifies: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
 
 
@@ -108,8 +105,7 @@ class Lease(Immutable):
 class Intent(Immutable):
     """A call that is about to start, saved before the tool runs and removed when its batch is saved.
 
-    `item_id` is the item whose permit it redeems; None for a call that the policy allowed. `result` is set when the
-    call ended while others of its batch still ran.
+    `item_id` is None for a call that the policy allowed. `result` is set while others of its batch still run.
     """
 
     item_id: str | None = None
@@ -122,9 +118,7 @@ class Intent(Immutable):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
-    in_vain: int | None = Field(
-        default=None, description="An earlier attempt that is known not to have started the call."
-    )
+    in_vain: int | None = Field(default=None, description="An earlier attempt that surely did not start the call.")
 
 
 class RunEnd(Immutable):
@@ -182,12 +176,10 @@ class SuspensionRecord(Immutable):
 
     @property
     def approved(self) -> bool:
-        """Whether the outcome of every item lets its call run."""
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 
     @property
     def deadline_at_ms(self) -> int | None:
-        """The earliest deadline of the open items."""
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
 
     @property
@@ -203,8 +195,8 @@ class SuspensionRecord(Immutable):
 class Change(NamedTuple):
     """The result of a transition: the next record, and everything saved with it in one commit.
 
-    `following` is the run's next suspension. `ready` puts the suspension on the workers' ready list. The change must be
-    saved before `until_ms`, unless that is 0.
+    `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
+    before `until_ms`, unless that is 0.
     """
 
     record: SuspensionRecord

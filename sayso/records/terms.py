@@ -1,7 +1,6 @@
 """Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
 
-A rule has `RuleTerms`, in seconds. A new item gets `Terms` with absolute times, so a later change of the rule does not
-affect it.
+A new item gets `Terms` with absolute times, so a later change of the rule does not affect it.
 """
 
 from enum import StrEnum
@@ -17,7 +16,6 @@ APPROVAL_TIMEOUT_S = 300
 
 LONGEST_WAIT_S = 30 * 86_400
 """The limit of every term: nothing waits forever."""
-
 
 REPORT_WITHIN_S = 86_400
 """The default time for a client to report the result of a call it redeemed."""
@@ -117,21 +115,16 @@ class Terms(Immutable):
     urgent: bool = False
 
 
+_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+
+
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
     return Terms(
+        **{name: getattr(terms, name) for name in _KEPT},
         rule_id=rule_id,
         rule_version=rule_version,
-        reviewers=terms.reviewers,
-        quorum=terms.quorum,
-        no_self_approval=terms.no_self_approval,
         deadline_at_ms=now_ms + terms.timeout_s * 1000,
         extend_until_ms=now_ms + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
-        start_by_s=terms.start_by_s,
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
-        escalate=terms.escalate,
-        fallback=terms.fallback,
-        channels=terms.channels,
-        secrets=terms.secrets,
-        urgent=terms.urgent,
     )

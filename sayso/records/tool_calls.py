@@ -1,5 +1,6 @@
 """Frozen models for tool definitions, calls and results."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,12 @@ class ToolDefinition(Immutable):
     def digest(self) -> str:
         """The SHA-256 of the canonical definition."""
         return _digest_definition(self.model_dump_json())
+
+    @property
+    def properties(self) -> Mapping[str, JsonValue]:
+        """The schemas of the arguments; none when the parameters list none."""
+        properties = self.parameters.get("properties")
+        return properties if isinstance(properties, dict) else {}
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,4 @@
-"""The names of tools: their characters, and which names look like a name in a rule.
-
-Two names look alike when they differ only in case, separators and similar letters.
-"""
+"""The names of tools, and which look alike: names that differ only in case, separators and similar letters."""
 
 import re
 import unicodedata
@@ -54,11 +51,6 @@ def find_name_fault(name: str) -> str | None:
     return f"the tool name {shown!r} has {sign} as character {place + 1}. Rename it: a name has {NAME_CHARACTERS}."
 
 
-def looks_like(pattern: str, name: str) -> bool:
-    """Return whether a name looks like a rule's name or pattern, but does not match it."""
-    return bool(find_alike(frozenset((pattern,)), name))
-
-
 @lru_cache(maxsize=4096)
 def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
     """Return the patterns that a tool's name looks like but does not match."""
@@ -106,14 +98,9 @@ def _skeleton(letters: str, pairs: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
-    return re.compile(_write_pattern(pattern, pairs))
+    """Return a regular expression over folded names, which ignores separators between letters.
 
-
-def _write_pattern(pattern: str, pairs: bool) -> str:
-    """Return a regular expression over folded names.
-
-    Separators between letters are ignored. A separator beside a wildcard must match, or `a_*` would match `any`. Each
-    part before the last `*` is atomic, which bounds the time of a match.
+    A separator beside a wildcard must match, or `a_*` would match `any`. Atomic parts bound the time of a match.
     """
     stretches = [""]
     for kind, found in _split(pattern):
@@ -122,9 +109,8 @@ def _write_pattern(pattern: str, pairs: bool) -> str:
         else:
             stretches[-1] += _write_part(kind, found, pairs)
     first, *rest = stretches
-    if not rest:
-        return first
-    return first + "".join(f"(?>.*?{one})" for one in rest[:-1]) + f".*{rest[-1]}"
+    stars = [*(f"(?>.*?{one})" for one in rest[:-1]), *(f".*{one}" for one in rest[-1:])]
+    return re.compile(first + "".join(stars))
 
 
 def _split(pattern: str) -> Iterator[tuple[str, str]]:

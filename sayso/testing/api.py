@@ -62,7 +62,6 @@ class InProcessApi:
         }
 
     def respond(self, request: httpx.Request) -> JsonValue:
-        """Return the body of the response. Raises the errors of a real desk."""
         self._desk.tick()
         path = _PATHS.fullmatch(request.url.path)
         agent = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -181,7 +180,6 @@ class InProcessApi:
         return record
 
     def _read_latest(self, request: _Request) -> SuspensionRecord:
-        """Return the latest suspension of the agent's run."""
         of_run = [record for record in self._desk.records.values() if record.run.id == request.id]
         own = [record for record in of_run if record.run.owner == request.agent]
         if not own:

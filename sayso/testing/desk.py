@@ -46,10 +46,10 @@ class ManualClock:
 
 
 class InProcessDesk:
-    """A desk in memory, with a clock, one reviewer, and clients.
+    """A desk in memory, with a clock, one reviewer, and clients. By default it asks about every call.
 
-    A client that waits for a decision advances the clock to the end of its wait. The default policy requests approval
-    for every call. `policy` is a `Policy`, the path of a rules file, or its text; a text of one line is a path.
+    A client that waits for a decision advances the clock to the end of its wait. `policy` is a `Policy`, the path of a
+    rules file, or its text; a text of one line is a path.
     """
 
     def __init__(self, policy: Policy | Path | str | None = None, clock: ManualClock | None = None) -> None:
@@ -71,7 +71,7 @@ class InProcessDesk:
     def client(self, agent: str = "agent") -> Client:
         """Return a client of the agent."""
         client = Client(URL, agent, transport=httpx.MockTransport(self.respond), sleep=self.clock.advance)
-        client.retry_policy = replace(client.retry_policy, clock_ms=self._read_clock)
+        client.retry_policy = replace(client.retry_policy, clock_ms=lambda: self.clock.now_ms)
         return client
 
     def async_client(self, agent: str = "agent") -> AsyncClient:
@@ -82,7 +82,7 @@ class InProcessDesk:
             await asyncio.sleep(0)
 
         client = AsyncClient(URL, agent, transport=httpx.MockTransport(self.respond), sleep=sleep)
-        client.retry_policy = replace(client.retry_policy, clock_ms=self._read_clock)
+        client.retry_policy = replace(client.retry_policy, clock_ms=lambda: self.clock.now_ms)
         return client
 
     def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> RunEnded[RunState]:
@@ -157,7 +157,6 @@ class InProcessDesk:
         return self.records[record.id]
 
     def respond(self, request: httpx.Request) -> httpx.Response:
-        """Process one API request."""
         if self.drop_requests:
             self.drop_requests -= 1
             raise httpx.ConnectError("the desk is unavailable")
@@ -171,9 +170,6 @@ class InProcessDesk:
             self.drop_responses -= 1
             raise httpx.ReadTimeout("the response is lost")
         return response
-
-    def _read_clock(self) -> float:
-        return float(self.clock.now_ms)
 
 
 def _refuse(error: SaysoError) -> httpx.Response:

@@ -71,12 +71,7 @@ def draft_suspension(id_: str, run: RunRef, **fields: Any) -> SuspensionRecord:
 
 def read_call(index: int, body: CallBody) -> ExternalCall:
     """Return the call with its tool's definition."""
-    definition = ToolDefinition(
-        name=check_tool_name(body.tool),
-        description=body.definition.description,
-        parameters=body.definition.parameters,
-        idempotent=body.definition.idempotent,
-    )
+    definition = ToolDefinition(name=check_tool_name(body.tool), **dict(body.definition))
     return ExternalCall(ToolCall(call_id=body.call_id, index=index, name=body.tool, args=body.args), definition)
 
 
@@ -88,10 +83,7 @@ def check_args(call: ExternalCall, draft: ItemDraft) -> None:
 
 
 def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput` for a value of the wrong type or with wrong keys.
-
-    It needs no package beyond those of the SDK. A real desk checks the whole schema.
-    """
+    """Raise `InvalidInput` for a value of the wrong type or with wrong keys. A real desk checks the whole schema."""
     kinds: Any = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is_of(kind, value) for kind in kinds):
@@ -99,7 +91,8 @@ def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
     properties = schema.get("properties", {})
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return
-    missing = [key for key in _listed(schema.get("required")) if key not in value]
+    required = schema.get("required")
+    missing = [str(key) for key in required if key not in value] if isinstance(required, list) else []
     unknown = [key for key in value if key not in properties] if schema.get("additionalProperties") is False else []
     if missing or unknown:
         faults = [f"{key!r} is missing" for key in missing] + [f"{key!r} is unknown" for key in unknown]
@@ -177,7 +170,3 @@ def _is_of(kind: Any, value: JsonValue) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _KINDS.get(kind, object))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -23,7 +23,7 @@ class _Instruction:
 class FakeReviewer:
     """A reviewer that follows instructions given in advance, or decides at once.
 
-    Instructions select calls by a pattern of tool names; the latest one that matches applies. Other calls wait.
+    The latest instruction whose pattern matches the tool's name applies. Other calls wait.
     """
 
     def __init__(self, desk: "InProcessDesk", name: str) -> None:

@@ -59,7 +59,6 @@ def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
 
 
 def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionRecord:
-    """Let the reviewer decide new items, and advance the clock to the next due time until none is open."""
     seen: set[str] = set()
     while (record := desk.records[suspension_id]).status is Status.PENDING:
         digests = {item.digest for item in record.items if item.open}
@@ -73,15 +72,12 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
 
 
 class _Turn(MemoryJournal[RunState]):
-    """The journal of one lease, saved with the run's suspension."""
-
     def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
         super().__init__(leased.run.id)
         self._desk = desk
         self._leased = leased
 
     def outcomes(self) -> Mapping[int, Resumption]:
-        """Return the outcomes of the suspension's items."""
         return {
             item.index: Resumption(item.item_id, item.outcome, approved_args(item))
             for item in self._leased.items
@@ -91,22 +87,18 @@ class _Turn(MemoryJournal[RunState]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
     ) -> Mapping[int, str]:
-        """Redeem the permits of calls that are about to start."""
         step = state.step if state else self._leased.step
         intents = tuple(plan_intent(self._record, self._fence, call, step) for call in calls)
         self._desk.save(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
-        """Save the run's state."""
         self._desk.save(execution.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
-        """Save results of calls whose batch still runs."""
         self._desk.save(execution.note_results(self._record, self._fence, results, self._now_ms))
 
     def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
-        """Suspend the run again, and return the id of its new suspension."""
         leased = self._leased
         following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
         state, drafts, events, now_ms = _seal(suspended.state), suspended.drafts, suspended.events, self._now_ms
@@ -114,7 +106,6 @@ class _Turn(MemoryJournal[RunState]):
         return following.id
 
     def settle(self, ended: RunEnded[RunState]) -> None:
-        """Settle the run."""
         self._desk.save(execution.settle(self._record, self._fence, ended.end, ended.events, self._now_ms))
 
     @property

@@ -1,7 +1,7 @@
 """Transitions of a run whose client runs the approved calls itself (mode `poll`).
 
-A permit is redeemed in one commit before the call starts, under a key that the client chooses. The same key gets the
-same answer again, and any other key is refused. Unused permits and missing reports lapse, and the run then ends.
+A permit is redeemed before the call starts, under a key that the client chooses. The same key gets the same answer
+again, and any other is refused. Unused permits and missing reports lapse, and the run then ends.
 """
 
 from hashlib import sha256
@@ -31,9 +31,8 @@ def client_redeem(
 ) -> Change:
     """Redeem the permit of one item's call for the holder of `key`. The same key again changes nothing.
 
-    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), `DeadlinePassed`
-    after the latest start, `StaleDigest` for other arguments than those decided on, and `IllegalTransition` without an
-    approval.
+    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), and as
+    `redeem_permit` does.
     """
     _check_polled(record)
     item = find_item(record, item_id)
@@ -58,14 +57,14 @@ def client_redeem(
     redeemed = redeemed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
     digest = item.outcome.digest if item.outcome else ""
     data = {"item_id": item_id, "call_id": item.call_id, "digest": digest, "attempt": attempt, "holder": key}
-    return note_resumed(Change(redeemed, (Event(type=EventType.PERMIT_REDEEMED, data=data),)), now_ms)
+    return note_resumed(Change(redeemed, (Event(EventType.PERMIT_REDEEMED, data),)), now_ms)
 
 
 def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:
     """Record the result of a redeemed call. The last report ends the run; the same report again changes nothing.
 
     Raises `StaleAttempt` unless `key` redeemed the permit (None matches any holder), `Conflict` for a different report,
-    and `IllegalTransition` when the permit is not redeemed or the run has ended.
+    and `IllegalTransition`.
     """
     _check_polled(record)
     item = find_item(record, item_id)
@@ -73,9 +72,8 @@ def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Re
     if permit is None:
         raise IllegalTransition(f"The permit of item {item_id} is not redeemed. Redeem it before the call starts.")
     if key is not None and key != permit.holder:
-        raise StaleAttempt(
-            f"The permit of item {item_id} was redeemed by {permit.holder}, not with this key.", holder=permit.holder
-        )
+        problem = f"The permit of item {item_id} was redeemed by {permit.holder}, not with this key."
+        raise StaleAttempt(problem, holder=permit.holder)
     if permit.report is not None:
         if permit.report.model_copy(update={"at_ms": 0}) != report.model_copy(update={"at_ms": 0}):
             raise Conflict(f"A different result of item {item_id} was reported at {iso_utc(permit.report.at_ms)}.")
@@ -85,7 +83,7 @@ def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Re
     concluded = _put(record, item.model_copy(update={"permit": permit.model_copy(update={"report": reported})}), now_ms)
     data: JsonObject = {"item_id": item_id, "index": item.index, "tool_name": item.tool.name}
     data |= {"success": reported.success, "output": reported.output, "error": reported.error}
-    return _end_if_over(concluded, (Event(type=EventType.OUTCOME_REPORTED, data=data),), now_ms)
+    return _end_if_over(concluded, (Event(EventType.OUTCOME_REPORTED, data),), now_ms)
 
 
 def lapse(record: SuspensionRecord, now_ms: int) -> Change:
@@ -94,9 +92,9 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
     _check_polled(record)
     if record.due_at_ms is None or now_ms < record.due_at_ms:
         return Change(record)
-    if _is_over(record, now_ms):
-        return _end_if_over(record, _describe_lapsed(record, now_ms), now_ms)
-    return Change(_postpone_due(record, now_ms))
+    if _moments_ahead(record, now_ms):
+        return Change(_postpone_due(record, now_ms))
+    return _end_if_over(record, _describe_lapsed(record), now_ms)
 
 
 def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
@@ -157,12 +155,14 @@ def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
 
 
 def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Set the due time to the next moment ahead. Past moments have been handled."""
+    due_at_ms = min(_moments_ahead(record, now_ms), default=next_lapse(record, now_ms))
+    return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
+
+
+def _moments_ahead(record: SuspensionRecord, now_ms: int) -> list[int]:
     moments = [item.start_by_ms for item in record.items if _waits_for_start(record, item)]
     moments += [item.permit.report_by_ms for item in record.items if item.permit and not item.permit.report]
-    ahead = [at_ms for at_ms in moments if at_ms > now_ms]
-    due_at_ms = min(ahead, default=next_lapse(record, now_ms))
-    return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
+    return [at_ms for at_ms in moments if at_ms > now_ms]
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
@@ -170,31 +170,22 @@ def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
     return may_start(item) and not (denied and record.on_deny != "continue")
 
 
-def _is_over(record: SuspensionRecord, now_ms: int) -> bool:
-    for item in record.items:
-        if _waits_for_start(record, item) and now_ms < item.start_by_ms:
-            return False
-        if item.permit is not None and item.permit.report is None and now_ms < item.permit.report_by_ms:
-            return False
-    return True
-
-
 def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
-    if not _is_over(record, now_ms):
+    if _moments_ahead(record, now_ms):
         return Change(record, events)
     end = _end_of(record)
     ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
-    ending = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    ending = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
     return Change(ended, (*events, ending))
 
 
-def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
+def _describe_lapsed(record: SuspensionRecord) -> tuple[Event, ...]:
     lapsed: list[Event] = []
     for item in record.items:
         unused = _waits_for_start(record, item)
         if unused or (item.permit is not None and item.permit.report is None):
             data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
-            lapsed.append(Event(type=EventType.PERMIT_LAPSED, data=data))
+            lapsed.append(Event(EventType.PERMIT_LAPSED, data))
     return tuple(lapsed)
 
 
@@ -216,7 +207,6 @@ def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
 
 
 def _answer_of(item: Item) -> Report | None:
-    """Return the report in the answer about a call in doubt; None without one."""
     if item.doubt is None or item.outcome is None:
         return None
     answer = read_choice(item.outcome.value)

@@ -1,10 +1,12 @@
 """Transitions that close an item with its outcome, and a suspension with its last item."""
 
+from collections.abc import Mapping
+
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
-from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.transitions.item_states import count_failed
 from sayso.transitions.permits import next_lapse
 
@@ -30,39 +32,41 @@ def args_of(item: Item, decision: Decision) -> JsonObject:
 
 def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
     """Return the item with the outcome that `decision` gives it."""
-    runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    args = args_of(item, decision) if runs and _differs(decision) else None
-    return _end(record, item, decision, _VERDICTS[decision.action], args, now_ms)
+    edits = decision.action is DecisionAction.APPROVE and decision.args is not None
+    args = args_of(item, decision) if edits or decision.action is DecisionAction.VALUE else None
+    verdict = _VERDICTS[decision.action]
+    preset = PresetOutcome(verdict=verdict, by=decision.by, args=args, value=decision.value, message=decision.message)
+    return close_with_preset(record, item, preset, now_ms)
 
 
 def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
     """Return the item with a preset outcome."""
-    return _end(record, item, preset, preset.verdict, preset.args, now_ms, preset.start_by_ms)
-
-
-def _end(
-    record: SuspensionRecord,
-    item: Item,
-    source: Decision | PresetOutcome,
-    verdict: Verdict,
-    args: JsonObject | None,
-    now_ms: int,
-    start_by_ms: int | None = None,
-) -> Item:
-    digest = item.digest
+    args, digest = preset.args, item.digest
     if args is not None:
         digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
     outcome = Outcome(
-        verdict=verdict,
+        verdict=preset.verdict,
         args=args if digest != item.digest else None,
-        value=source.value,
-        message=source.message,
-        by=source.by,
+        value=preset.value,
+        message=preset.message,
+        by=preset.by,
         at_ms=now_ms,
-        start_by_ms=start_by_ms or now_ms + item.terms.start_by_s * 1000,
+        start_by_ms=preset.start_by_ms or now_ms + item.terms.start_by_s * 1000,
         digest=digest,
     )
     return item.model_copy(update={"outcome": outcome})
+
+
+def change_terms(record: SuspensionRecord, item: Item, terms: Mapping[str, object], **update: object) -> Item:
+    """Return the open item with other terms, which change its digest, and other fields from `update`."""
+    changed = item.terms.model_copy(update=terms)
+    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, changed)
+    return item.model_copy(update={"terms": changed, "digest": digest, **update})
+
+
+def describe_item(record: SuspensionRecord, item: Item) -> JsonObject:
+    """Return what the events of an open item have in common."""
+    return {"suspension_id": record.id, "item_id": item.item_id, "deadline_at_ms": item.terms.deadline_at_ms}
 
 
 def describe_decision(item: Item, decision: Decision) -> JsonObject:
@@ -78,18 +82,9 @@ def describe_unanswered(item: Item) -> JsonObject:
 
 
 def _describe_rule(item: Item) -> JsonObject:
-    terms = item.terms
-    return {
-        "rule_id": terms.rule_id,
-        "rule_version": terms.rule_version,
-        "reviewers": [*terms.reviewers],
-        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
-        "no_self_approval": terms.no_self_approval,
-    }
-
-
-def _differs(decision: Decision) -> bool:
-    return decision.args is not None or decision.action is DecisionAction.VALUE
+    return item.terms.model_dump(
+        mode="json", include={"rule_id", "rule_version", "reviewers", "quorum", "no_self_approval"}
+    )
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
@@ -114,14 +109,13 @@ def describe_decided(record: SuspensionRecord) -> Event:
     ids, unanswered = [item.item_id for item in covered], [describe_unanswered(item) for item in covered]
     closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
     data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
-    return Event(type=EventType.DECIDED, data=data | closed)
+    return Event(EventType.DECIDED, data | closed)
 
 
 def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
     """Return the change that decides the suspension.
 
-    A worker's run is put on the ready list, and is due again soon in case no worker takes a lease. A client's run is
-    due when its permits lapse.
+    A worker's run is put on the ready list, and is due again soon. A client's run is due when its permits lapse.
     """
     if record.resume.mode == "poll":
         receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
@@ -137,12 +131,9 @@ def next_due(record: SuspensionRecord) -> int | None:
     moments: list[int] = []
     for item in record.items:
         if item.open:
-            moments.append(item.terms.deadline_at_ms)
-            moments += item.terms.remind_at_ms[item.reminded :][:1]
-            moments += [
-                record.created_at_ms + item.held_ms + step.after_s * 1000
-                for step in item.terms.escalate[item.escalated :][:1]
-            ]
+            begun_ms, steps = record.created_at_ms + item.held_ms, item.terms.escalate[item.escalated :]
+            moments += [item.terms.deadline_at_ms, *item.terms.remind_at_ms[item.reminded :][:1]]
+            moments += [begun_ms + step.after_s * 1000 for step in steps[:1]]
     return min(moments, default=None)
 
 
@@ -155,13 +146,18 @@ def note_resumed(change: Change, now_ms: int) -> Change:
     record = record.model_copy(update={"receipt": receipt})
     verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
     data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
-    resumed = Event(type=EventType.RUN_RESUMED, data=data)
+    resumed = Event(EventType.RUN_RESUMED, data)
     return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
 
 
 def follow(record: SuspensionRecord) -> dict[str, object]:
     """Return the fields that the run's next suspension takes over."""
     return {"previous_id": record.id, "failed_calls": count_failed(record)}
+
+
+def stop(record: SuspensionRecord, status: Status, end: RunEnd, now_ms: int) -> SuspensionRecord:
+    """Return the record of a suspension whose run was cancelled or failed."""
+    return record.model_copy(update={"status": status, "end": end, "updated_at_ms": now_ms, "due_at_ms": None})
 
 
 def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:

@@ -1,28 +1,25 @@
-"""Transitions from a new suspension to a decided one: suspend, decide, extend, cancel.
-
-`sayso/transitions/timing.py` has those that time causes. `now_ms` is the store server's time.
-"""
+"""Transitions from a new suspension to a decided one. `now_ms` is the store server's time."""
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import (
-    InvalidInput,
-    NotFound,
-)
+from sayso.errors import InvalidInput, NotFound
 from sayso.records.decisions import Actor, ActorKind, Decision, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Item, ItemDraft, PresetOutcome, digest_item, freeze_item
+from sayso.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.closing import (
+    change_terms,
     close_item,
     close_suspension,
     close_with_preset,
     describe_decided,
     describe_decision,
+    describe_item,
     describe_unanswered,
     next_due,
     put_item,
+    stop,
 )
 from sayso.transitions.decision_checks import (
     check_decision,
@@ -52,11 +49,11 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
             data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner},
         )
         return close_suspension(record, (started,), now_ms)
-    decided = [
+    items = tuple(
         close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
         for item, draft in zip(items, drafts, strict=True)
-    ]
-    record = record.model_copy(update={"items": tuple(decided)})
+    )
+    record = record.model_copy(update={"items": items})
     events = (_describe_items(record),)
     if not any(item.open for item in record.items):
         return close_suspension(record, (*events, describe_decided(record)), now_ms)
@@ -68,10 +65,8 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
 def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
     """Record a reviewer's decision on an item. A met quorum closes the item, and the last item the suspension.
 
-    `lost_ms` is frozen time, which does not count towards the deadline. The same decision again changes nothing.
-
-    Raises `AlreadyDecided`, `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`,
-    `IdempotencyConflict` or `NotFound`.
+    `lost_ms` is frozen time, which does not count. The same decision again changes nothing. Raises `AlreadyDecided`,
+    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict` or `NotFound`.
     """
     item = find_item(record, decision.item_id)
     if is_repeat(item, decision):
@@ -80,29 +75,20 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
-    recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
+    recorded = Event(EventType.DECISION_RECORDED, _decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
 
 
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
-    """Replace an item by `draft`, because another rule applies to the reviewer's edits.
-
-    Earlier decisions on the item do not count. Raises as `decide` does.
-    """
+    """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
     check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
-    data: JsonObject = {
-        "suspension_id": record.id,
-        "item_id": item.item_id,
-        "by": decision.by.model_dump(mode="json"),
-        "rule_id": draft.rule_id,
-        "reason": draft.prompt.reason,
-        "deadline_at_ms": replacement.terms.deadline_at_ms,
-    }
-    return put_item(record, replacement, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
+    data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
+    asked = Event(EventType.ASKED_AGAIN, {**data, "by": decision.by.model_dump(mode="json")})
+    return put_item(record, replacement, (asked,), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -113,19 +99,15 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
         if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
             value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
             by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
-            closed = close_with_preset(
-                record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms
-            )
+            preset = PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value)
+            closed = close_with_preset(record, item, preset, now_ms)
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
-            return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
+            return put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
     return Change(record)
 
 
 def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
-    """Extend an item's deadline as far as its terms allow. A new deadline gives a new digest.
-
-    Raises as `decide` does, and `InvalidInput` for a moment outside of these limits.
-    """
+    """Extend an item's deadline, which gives it a new digest, as far as its terms allow; raises as `decide` does."""
     item = find_item(record, item_id)
     check_item_open(record, item)
     check_step(record, "extend")
@@ -135,16 +117,9 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
         latest_ms = item.terms.extend_until_ms
         limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
-    terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
-    digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)
-    data = {
-        "suspension_id": record.id,
-        "item_id": item_id,
-        "deadline_at_ms": until_ms,
-        "by": by.model_dump(mode="json"),
-    }
-    extended = item.model_copy(update={"terms": terms, "digest": digest})
-    return put_item(record, extended, (Event(type=EventType.DEADLINE_EXTENDED, data=data),), now_ms)
+    extended = change_terms(record, item, {"deadline_at_ms": until_ms})
+    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
+    return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 
 def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
@@ -152,22 +127,15 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
     if record.status is Status.CANCELLED:
         return Change(record)
     check_step(record, "cancel")
-    error = f"Cancelled by {by.id}" + (f": {reason}" if reason else "")
-    cancelled = record.model_copy(
-        update={
-            "status": Status.CANCELLED,
-            "updated_at_ms": now_ms,
-            "due_at_ms": None,
-            "end": RunEnd(status=RunStatus.CANCELLED, error=error),
-        }
-    )
+    end = RunEnd(status=RunStatus.CANCELLED, error=f"Cancelled by {by.id}" + (f": {reason}" if reason else ""))
+    cancelled = stop(record, Status.CANCELLED, end, now_ms)
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
     if record.resume.mode == "poll":
         in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
     data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
     unanswered = [describe_unanswered(item) for item in record.items if item.open]
     data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
-    return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
+    return Change(cancelled, (Event(EventType.RUN_CANCELLED, data),))
 
 
 def find_item(record: SuspensionRecord, item_id: str) -> Item:
@@ -193,19 +161,11 @@ def _describe_items(record: SuspensionRecord) -> Event:
     ]
     payload = {"suspension_id": record.id, "items": items}
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
-    return Event(type=EventType.RUN_PAUSED, data=data)
+    return Event(EventType.RUN_PAUSED, data)
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
-    return {
-        "suspension_id": record.id,
-        "item_id": item.item_id,
-        "decision_id": decision.id,
-        "action": decision.action,
-        "by": decision.by.model_dump(mode="json"),
-        "message": decision.message,
-        "edited": decision.args is not None,
-        "digest": decision.args_digest,
-        "verdict": item.outcome.verdict if item.outcome else None,
-        **describe_decision(item, decision),
-    }
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message"})
+    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
+    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    return data | describe_decision(item, decision)

@@ -80,11 +80,9 @@ def check_item_open(record: SuspensionRecord, item: Item) -> None:
 def check_in_time(item: Item, now_ms: int) -> None:
     """Raise `DeadlinePassed` after the item's deadline."""
     if now_ms >= item.terms.deadline_at_ms:
-        raise DeadlinePassed(
-            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
-            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
-            deadline_at_ms=item.terms.deadline_at_ms,
-        )
+        at_ms, fallback = item.terms.deadline_at_ms, item.terms.fallback.action
+        problem = f"The deadline passed at {iso_utc(at_ms)}; the fallback '{fallback}' decides. Nothing was changed."
+        raise DeadlinePassed(problem, deadline_at_ms=at_ms)
 
 
 def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
@@ -94,10 +92,8 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
     if item.terms.no_self_approval and by.id == record.run.owner:
         raise SelfApproval(owner=record.run.owner)
     if item.terms.reviewers and by.id not in item.terms.reviewers:
-        raise NotAllowed(
-            f"Only {', '.join(item.terms.reviewers)} can decide this item. Ask one of them.",
-            reviewers=list(item.terms.reviewers),
-        )
+        reviewers = list(item.terms.reviewers)
+        raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
     if any(earlier.by.id == by.id for earlier in item.decisions):
         raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
 
@@ -121,9 +117,6 @@ def is_quorum_met(item: Item, decision: Decision) -> bool:
     if item.terms.quorum.approve == 1:
         return True
     args = canonical_json(args_of(item, decision))
-    agreeing = {
-        one.by.id
-        for one in item.decisions
-        if one.action is decision.action and canonical_json(args_of(item, one)) == args
-    }
+    alike = [one for one in item.decisions if one.action is decision.action]
+    agreeing = {one.by.id for one in alike if canonical_json(args_of(item, one)) == args}
     return len(agreeing) >= item.terms.quorum.approve

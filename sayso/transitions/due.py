@@ -27,10 +27,7 @@ def tick(
 
 
 def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Resume a suspension that `freeze` held: restart its deadlines, or make its run ready.
-
-    Its due time follows from its terms again, however late the hold had set it.
-    """
+    """Resume a suspension that `freeze` held: restart its deadlines, or make its run ready."""
     if not freeze.held(record):
         return Change(record)
     if record.status is Status.PENDING:

@@ -1,7 +1,4 @@
-"""Transitions of a worker's run: lease, redeem, checkpoint, then suspend again, settle or give up.
-
-Each step names its lease by a `Fence`. A step of an expired lease is refused.
-"""
+"""Transitions of a worker's run: lease, redeem, checkpoint, then suspend again, settle or give up."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -14,7 +11,7 @@ from sayso.records.items import Item, ItemDraft
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
-from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed
+from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed, stop
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.permits import redeem_permit
 from sayso.transitions.table import check_step
@@ -32,7 +29,7 @@ _QUEUED = "No worker has leased it yet; it is queued."
 class Fence(NamedTuple):
     """One worker's claim to one attempt; each step extends the lease by `lease_ms`.
 
-    `step` names the step, so that a repeated step takes effect once.
+    Steps of an expired lease are refused. `step` names the step, so that a repeated step takes effect once.
     """
 
     holder: str
@@ -44,10 +41,9 @@ class Fence(NamedTuple):
 def lease(
     record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None, step: str = ""
 ) -> Change:
-    """Lease the run to one worker, with the id of its job and the name of the step.
+    """Lease the run to one worker; raises `LeaseHeld` while another worker holds the lease.
 
-    The current holder gets the same lease again, so a lost reply does no harm. Raises `LeaseHeld` while another worker
-    holds the lease.
+    The current holder gets the same lease again, so a lost reply does no harm.
     """
     check_step(record, "lease")
     if record.resume.mode == "poll":
@@ -59,20 +55,12 @@ def lease(
         raise LeaseHeld(f"{held.holder} has leased this run until {iso_utc(held.until_ms)}.", holder=held.holder)
     attempt = (held.attempt if held else 0) + 1
     until_ms = now_ms + lease_ms
-    leased = record.model_copy(
-        update={
-            "status": Status.RESUMING,
-            "updated_at_ms": now_ms,
-            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step),
-            "due_at_ms": until_ms,
-            "waits_for": (),
-            "receipt": record.receipt.model_copy(
-                update={"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
-            ),
-        }
-    )
+    taken = Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step)
+    stage = {"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
+    update = {"status": Status.RESUMING, "updated_at_ms": now_ms, "lease": taken, "due_at_ms": until_ms}
+    update |= {"waits_for": (), "receipt": record.receipt.model_copy(update=stage)}
     data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
-    return Change(leased, (Event(type=EventType.RUN_RESUMING, data=data),))
+    return Change(record.model_copy(update=update), (Event(EventType.RUN_RESUMING, data),))
 
 
 def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
@@ -83,11 +71,7 @@ def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
 def redeem(
     record: SuspensionRecord, fence: Fence, intents: tuple[Intent, ...], events: tuple[Event, ...], now_ms: int
 ) -> Change:
-    """Journal the calls that are about to start, and redeem the permits of their items.
-
-    Raises `DeadlinePassed` after a permit's latest start, `StaleDigest` for other arguments than those decided on, and
-    `IllegalTransition` without an approval or with a redeemed permit.
-    """
+    """Journal the calls that are about to start, and redeem their permits; raises as `redeem_permit` does."""
     record = _continue(record, "redeem", fence, now_ms)
     items = {item.item_id: item for item in record.items}
     redeemed: list[Event] = []
@@ -98,7 +82,7 @@ def redeem(
         item = redeem_permit(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
-        redeemed.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
+        redeemed.append(Event(EventType.PERMIT_REDEEMED, {**data, "attempt": fence.attempt}))
     begun = {intent.index for intent in intents}
     kept = tuple(intent for intent in record.journal if intent.index not in begun)
     record = record.model_copy(update={"items": tuple(items.values()), "journal": (*kept, *intents)})
@@ -114,7 +98,7 @@ def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[in
     back = [item for item in record.items if item.item_id in ids and item.permit is not None]
     items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
     rows = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
-    events = tuple(Event(type=EventType.PERMIT_RETURNED, data=row) for row in rows)
+    events = tuple(Event(EventType.PERMIT_RETURNED, row) for row in rows)
     return Change(record.model_copy(update={"items": items, "journal": journal}), events)
 
 
@@ -151,16 +135,14 @@ def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *,
     record = _continue(record, "postpone", fence, now_ms, again_at_ms)
     receipt = record.receipt.model_copy(update={"error": error})
     data = {"attempt": fence.attempt, "error": error, "again_at_ms": again_at_ms}
-    return Change(record.model_copy(update={"receipt": receipt}), (Event(type=EventType.RUN_POSTPONED, data=data),))
+    return Change(record.model_copy(update={"receipt": receipt}), (Event(EventType.RUN_POSTPONED, data),))
 
 
 def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None = None) -> Change:
     """Put a due run without a worker, or with an expired lease, on the ready list again.
 
     `queued_since_ms` is when the oldest entry of the ready list was put there. A decided run that was queued later is
-    still in the list and is not added again; otherwise the list would grow without workers.
-
-    A run that lost its worker `MAX_TRIES` times is given up: it may be the cause.
+    still in the list. A run that lost its worker `MAX_TRIES` times is given up: it may be the cause.
     """
     check_step(record, "redrive")
     if record.due_at_ms is None or now_ms < record.due_at_ms:
@@ -176,11 +158,9 @@ def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None =
         return Change(record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
     error = _REQUEUED if record.status is Status.DECIDED else record.receipt.error
-    update = {
-        "updated_at_ms": now_ms,
-        "due_at_ms": now_ms + min(DUE_AGAIN_MS * redrives, _MAX_DUE_AGAIN_MS),
-        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
-    }
+    receipt = record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error})
+    due_at_ms = now_ms + min(DUE_AGAIN_MS * redrives, _MAX_DUE_AGAIN_MS)
+    update = {"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}
     return Change(record.model_copy(update=update), ready=True)
 
 
@@ -209,7 +189,7 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
         return Change(record)
     record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)
     noted = note_resumed(Change(end_suspension(record, now_ms, {"end": end}), events), now_ms)
-    ended = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    ended = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
     return Change(noted.record, (*noted.events, ended))
 
 
@@ -223,8 +203,7 @@ def release(
 ) -> Change:
     """Return the run untouched, so that any worker may lease it; this does not count as a try.
 
-    A run that `waits_for` frozen tools is not put on the ready list. Raises `IllegalTransition` while a call is under
-    way: its result is unknown here.
+    A run that `waits_for` frozen tools is not put on the ready list. Raises `IllegalTransition` during a call.
     """
     record = _continue(record, "release", fence, now_ms)
     if record.journal:
@@ -235,7 +214,7 @@ def release(
     receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms, "error": error})
     due_at_ms = now_ms + DUE_AGAIN_MS
     update = {"status": Status.DECIDED, "due_at_ms": due_at_ms, "receipt": receipt, "waits_for": waits_for}
-    released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
+    released = Event(EventType.RUN_RELEASED, {"attempt": fence.attempt, "reason": reason})
     return Change(record.model_copy(update=update), (released,), ready=not waits_for)
 
 
@@ -243,32 +222,21 @@ def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
     """Make a failed run ready again. Decisions stay, and permits keep their times."""
     check_step(record, "revive")
     receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
-    update = {
-        "status": Status.DECIDED,
-        "updated_at_ms": now_ms,
-        "due_at_ms": now_ms + DUE_AGAIN_MS,
-        "receipt": receipt,
-        "end": None,
-    }
-    revived = Event(type=EventType.RUN_REVIVED, data={"by": by.model_dump(mode="json")})
+    update = {"status": Status.DECIDED, "updated_at_ms": now_ms, "receipt": receipt, "end": None}
+    update["due_at_ms"] = now_ms + DUE_AGAIN_MS
+    revived = Event(EventType.RUN_REVIVED, {"by": by.model_dump(mode="json")})
     return Change(record.model_copy(update=update), (revived,), ready=True)
 
 
 def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
-    update = {
-        "status": Status.FAILED,
-        "updated_at_ms": now_ms,
-        "due_at_ms": None,
-        "end": RunEnd(status=RunStatus.FAILED, error=error),
-    }
-    failed = Event(type=EventType.RUN_FAILED, data={"result": None, "error": error})
-    return Change(record.model_copy(update=update), (*events, failed))
+    failed = Event(EventType.RUN_FAILED, {"result": None, "error": error})
+    end = RunEnd(status=RunStatus.FAILED, error=error)
+    return Change(stop(record, Status.FAILED, end, now_ms), (*events, failed))
 
 
 def _continue(
     record: SuspensionRecord, step: str, fence: Fence, now_ms: int, until_ms: int | None = None
 ) -> SuspensionRecord:
-    """Return the record with its lease extended to `until_ms`; raises `StaleAttempt` without the lease."""
     held = record.lease
     if held is None or held.holder != fence.holder or held.attempt != fence.attempt:
         raise StaleAttempt(holder=fence.holder, attempt=fence.attempt)

@@ -1,9 +1,7 @@
 """Transitions and checks of freezes: nothing frozen starts, and deadlines are shifted by the frozen time.
 
-Decisions stay possible. Frozen time is added once, however many freezes overlap: each item holds up to when it was.
-
-A jump of the store's clock freezes time itself. Decided runs continue, but nothing created before the jump expires
-until an admin says whether the clock is right.
+Frozen time is added once, however many freezes overlap. A jump of the store's clock freezes time itself: decided runs
+continue, but nothing created before the jump expires until an admin says whether the clock is right.
 """
 
 from collections.abc import Iterable
@@ -16,9 +14,9 @@ from sayso.errors import ClockInDoubt, Frozen
 from sayso.records.clock_readings import JUMP_MS
 from sayso.records.events import Event, EventType
 from sayso.records.freezes import TIME, Freeze
-from sayso.records.items import Item, digest_item
+from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.closing import next_due
+from sayso.transitions.closing import change_terms, next_due
 from sayso.transitions.table import check_step
 
 FROZEN_RETRY_MS = 5_000
@@ -50,19 +48,13 @@ def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iter
     for freeze in freezes:
         may_start = [item for item in record.items if item.outcome and item.outcome.may_run and not item.permit]
         if any(_in_doubt(freeze, record, item.start_by_ms, now_ms) for item in may_start):
-            raise ClockInDoubt(
-                f"It is unknown whether the call may still start. {freeze.reason}. "
-                "The run waits until an admin has confirmed the clock.",
-                tools=list(names),
-            )
+            unknown = f"It is unknown whether the call may still start. {freeze.reason}. "
+            raise ClockInDoubt(f"{unknown}The run waits until an admin has confirmed the clock.", tools=list(names))
         if freeze.in_force and any(freeze.covers(record.run.agent, tool) for tool in (None, *names)):
             why = f": {freeze.reason.removesuffix('.')}" if freeze.reason else ""
-            raise Frozen(
-                f"{freeze.by} has frozen {describe_scope(freeze.scope)}{why}. "
-                "The run waits until an admin unfreezes it.",
-                scope=freeze.scope,
-                tools=list(names),
-            )
+            frozen = f"{freeze.by} has frozen {describe_scope(freeze.scope)}{why}"
+            problem = f"{frozen}. The run waits until an admin unfreezes it."
+            raise Frozen(problem, scope=freeze.scope, tools=list(names))
 
 
 def tools_to_start(record: SuspensionRecord) -> tuple[str, ...]:
@@ -105,10 +97,7 @@ def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now
 
 
 def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> tuple[int, int]:
-    """Return the lost time, and the moment up to which it is counted: the end of the last freeze, not now.
-
-    A freeze that is not known here yet must count from its first moment.
-    """
+    """Return the lost time, and the end of the last freeze: one that is not known yet must count from its start."""
     since_ms = counted_to_ms = _counted_from(record, item)
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.unfrozen_at_ms is None else one.unfrozen_at_ms))
@@ -127,7 +116,6 @@ def _counted_from(record: SuspensionRecord, item: Item) -> int:
 
 
 def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
-    """Whether the time that the freeze took is added to the item's deadlines."""
     doubted = freeze.doubts(record) and not freeze.in_force and freeze.deadlines == "move"
     return doubted or _holds(freeze, record, item)
 
@@ -166,12 +154,9 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
     shifted = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
     if record.status is Status.PENDING:
         shifted = shifted.model_copy(update={"due_at_ms": next_due(shifted)})
-    data: JsonObject = {
-        "suspension_id": record.id,
-        "items": [*moved],
-        "freezes": _describe_freezes(record, shifted_items, known),
-    }
-    return Change(shifted, (Event(type=EventType.DEADLINES_MOVED, data=data),))
+    data: JsonObject = {"suspension_id": record.id, "items": [*moved]}
+    data["freezes"] = _describe_freezes(record, shifted_items, known)
+    return Change(shifted, (Event(EventType.DEADLINES_MOVED, data),))
 
 
 def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Change:
@@ -189,7 +174,6 @@ def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
 
 
 def _doubted(freeze: Freeze, record: SuspensionRecord, moment_ms: int) -> bool:
-    """Whether the freeze is of time and began before the moment."""
     return freeze.in_force and freeze.doubts(record) and moment_ms > freeze.at_ms
 
 
@@ -198,17 +182,12 @@ def _in_doubt(freeze: Freeze, record: SuspensionRecord, moment_ms: int, now_ms: 
 
 
 def _shift_item(record: SuspensionRecord, item: Item, by_ms: int, to_ms: int) -> Item:
-    """Shift an open item's deadlines, which changes its digest, or a decided item's latest start."""
     if item.outcome is not None:
         return item.model_copy(update={"grace_ms": item.grace_ms + by_ms, "held_to_ms": to_ms})
     past, ahead = item.terms.remind_at_ms[: item.reminded], item.terms.remind_at_ms[item.reminded :]
-    update = {
+    terms = {
         "deadline_at_ms": item.terms.deadline_at_ms + by_ms,
         "extend_until_ms": item.terms.extend_until_ms and item.terms.extend_until_ms + by_ms,
         "remind_at_ms": (*past, *(at_ms + by_ms for at_ms in ahead)),
     }
-    terms = item.terms.model_copy(update=update)
-    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
-    return item.model_copy(
-        update={"terms": terms, "digest": digest, "held_ms": item.held_ms + by_ms, "held_to_ms": to_ms}
-    )
+    return change_terms(record, item, terms, held_ms=item.held_ms + by_ms, held_to_ms=to_ms)

@@ -1,6 +1,6 @@
 """Calls in doubt: calls that were started and whose result is not known.
 
-A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses: run it again, skip
+A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses to run it again, skip
 it, or fail the run. Without an answer the run fails.
 """
 
@@ -85,12 +85,7 @@ def put_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, by_client: bo
 
 def doubt_intent(intent: Intent) -> Doubt:
     """Return the doubt about a journalled call."""
-    return Doubt(
-        begun_at_ms=intent.begun_at_ms,
-        holder=intent.holder,
-        attempt=intent.attempt,
-        idempotency_key=intent.idempotency_key,
-    )
+    return Doubt(**{name: getattr(intent, name) for name in Doubt.model_fields})
 
 
 def check_choice(value: JsonValue) -> None:

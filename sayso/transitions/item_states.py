@@ -1,12 +1,7 @@
-"""The state shown for an item and for a run: the worst that is known.
-
-Pages, receipts, the API and the command line use it. An approved call that failed is `failed`. A completed run with a
-failed call is `call_failed`.
-"""
+"""The state shown for an item and for a run: the worst that is known."""
 
 from enum import StrEnum
 
-from sayso.records.decisions import Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.transitions.in_doubt import Choice, read_choice
@@ -42,25 +37,20 @@ class RunState(StrEnum):
 
 _ENDED_ITSELF = (RunStatus.COMPLETED, RunStatus.DEGRADED)
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
-_VERDICTS = {
-    Verdict.APPROVED: ItemState.APPROVED,
-    Verdict.ANSWERED: ItemState.ANSWERED,
-    Verdict.DENIED: ItemState.DENIED,
-    Verdict.FAILED: ItemState.FAILED,
-}
 
 
 def find_item_state(record: SuspensionRecord, item: Item) -> ItemState:
     """Return the state of an item of the record."""
     if item.outcome is None:
         return ItemState.CANCELLED if record.status in (Status.CANCELLED, Status.FAILED) else ItemState.OPEN
-    verdict = _VERDICTS[item.outcome.verdict]
+    verdict = ItemState(item.outcome.verdict.value)
     if has_failed(item):
         return ItemState.FAILED
     if not item.outcome.may_run or record.status not in _OVER:
         return verdict
     if item.permit is not None:
-        return verdict if _is_result_known(item) else ItemState.IN_DOUBT
+        is_known = item.permit.success is not None or item.permit.report is not None
+        return verdict if is_known else ItemState.IN_DOUBT
     if record.status in (Status.CANCELLED, Status.FAILED):
         return ItemState.CANCELLED if record.status is Status.CANCELLED else ItemState.FAILED
     return ItemState.NOT_RUN if _was_left_out(record, item) else verdict
@@ -90,13 +80,7 @@ def has_failed(item: Item) -> bool:
     return answer.choice is Choice.FAIL or (answer.choice is Choice.REPORTED and reported.get("success") is False)
 
 
-def _is_result_known(item: Item) -> bool:
-    permit = item.permit
-    return permit is not None and (permit.success is not None or permit.report is not None)
-
-
 def _was_left_out(record: SuspensionRecord, item: Item) -> bool:
-    """Whether the run ended without the call: it was not started in time, or another denial ended the run."""
     if record.end is None or item.doubt is not None:
         return False
     denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)

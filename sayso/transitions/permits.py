@@ -20,18 +20,18 @@ def may_start(item: Item) -> bool:
 def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
     """Return when the next unused permit or missing report lapses; `now_ms` without any."""
     unused = [item.start_by_ms for item in record.items if may_start(item)]
-    unreported = [
-        item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
-    ]
+    unreported = [item.permit.report_by_ms for item in record.items if item.permit and item.permit.report is None]
     return min((*unused, *unreported), default=now_ms)
 
 
 def redeem_permit(
     record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None
 ) -> Item:
-    """Return the item with its permit redeemed for the arguments decided on; raises as `redeem` does.
+    """Return the item with its permit redeemed, for exactly the arguments decided on.
 
     A permit that the attempt `in_vain` redeemed is valid again: its worker was killed before the call started.
+
+    Raises `DeadlinePassed` after the latest start, `StaleDigest` for other arguments, and `IllegalTransition`.
     """
     outcome = item.outcome
     if outcome is None or not outcome.may_run:

@@ -1,7 +1,4 @@
-"""Transitions for sightings: a reviewer has seen an item, so its fallback may approve it.
-
-An item is seen when a reviewer who may decide it opens it or decides on it.
-"""
+"""Transitions for sightings: a reviewer opened an item or decided on it, so its fallback may approve it."""
 
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.deliveries import DeliveryState
@@ -14,9 +11,9 @@ from sayso.transitions.table import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the fallback would approve this open item, although no reviewer saw it or received its card.
+    """Return whether the fallback would approve this open item, although nobody saw it or received its card.
 
-    Items of headless runs, which have no time to decide, need no reviewer.
+    Headless runs need no reviewer.
     """
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
@@ -48,7 +45,7 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
         return Change(record) if marked is item else put_item(record, marked, (), now_ms)
     seen = marked.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
     data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
-    return put_item(record, seen, (Event(type=EventType.ITEM_SEEN, data=data),), now_ms)
+    return put_item(record, seen, (Event(EventType.ITEM_SEEN, data),), now_ms)
 
 
 def mark_seen(item: Item, by: Actor, now_ms: int) -> Item:

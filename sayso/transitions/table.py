@@ -1,7 +1,4 @@
-"""The table of legal transitions, as data.
-
-Every transition checks itself against `LEGAL`; property tests use it as their oracle.
-"""
+"""The table of legal transitions, as data. Every transition checks itself against `LEGAL`."""
 
 from typing import NamedTuple
 

@@ -1,17 +1,13 @@
-"""Transitions that time causes on a pending suspension: reminders, escalations and fallbacks.
+"""Transitions that time causes on a pending suspension. Each changes nothing before its moment."""
 
-Each changes nothing before its moment.
-"""
-
-from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.records.decisions import TIMEOUT, Decision, DecisionAction
 from sayso.records.deliveries import queue_deliveries
 from sayso.records.events import Event, EventType
-from sayso.records.items import Item, digest_item
+from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import FallbackAction
-from sayso.transitions.closing import close_item, describe_decision, next_due, put_item
+from sayso.transitions.closing import change_terms, close_item, describe_decision, describe_item, next_due, put_item
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.table import check_step
 
@@ -55,18 +51,15 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     for item in record.items:
         passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
         if item.open and item.item_id not in held and passed > item.reminded:
-            data = {**_about(record, item), "reviewers": list(item.terms.reviewers)}
-            event = Event(type=EventType.REVIEWER_REMINDED, data=data)
+            data = {**describe_item(record, item), "reviewers": list(item.terms.reviewers)}
+            event = Event(EventType.REVIEWER_REMINDED, data)
             reminded = item.model_copy(update={"reminded": passed})
             change = _then(change, put_item(change.record, reminded, (event,), now_ms))
     return change
 
 
 def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
-    """Apply everything due on a pending suspension, except for `held` items.
-
-    Deadlines come first, then escalations, then reminders.
-    """
+    """Apply everything due, except for `held` items: first deadlines, then escalations, then reminders."""
     change = expire(record, now_ms, held)
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
@@ -83,10 +76,6 @@ def _schedule_next(change: Change, now_ms: int) -> Change:
 
 def _then(first: Change, second: Change) -> Change:
     return Change(second.record, first.events + second.events, ready=first.ready or second.ready)
-
-
-def _about(record: SuspensionRecord, item: Item) -> JsonObject:
-    return {"suspension_id": record.id, "item_id": item.item_id, "deadline_at_ms": item.terms.deadline_at_ms}
 
 
 def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
@@ -109,9 +98,9 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     )
     closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
     verdict = closed.outcome.verdict if closed.outcome else None
-    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict}
+    data = {**describe_item(record, item), "fallback": fallback.action, "verdict": verdict}
     data |= describe_decision(closed, decision)
-    return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
+    return put_item(record, closed, (Event(EventType.TIMED_OUT, data),), now_ms)
 
 
 def _escalates(record: SuspensionRecord, item: Item) -> bool:
@@ -134,12 +123,10 @@ def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now
     """Add the reviewers of the item's next escalation step, and queue their deliveries."""
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
-    terms = item.terms.model_copy(update={"reviewers": joined, "deadline_at_ms": deadline_at_ms})
-    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
-    queued = queue_deliveries(terms.channels, step.reviewers, item.escalated + 1)
+    queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1)
     known = {one.key for one in item.deliveries}
     deliveries = (*item.deliveries, *(one for one in queued if one.key not in known))
-    update = {"terms": terms, "digest": digest, "escalated": item.escalated + 1, "deliveries": deliveries}
-    called = item.model_copy(update=update)
-    data = {**_about(record, called), "reviewers": list(step.reviewers)}
-    return put_item(record, called, (Event(type=EventType.ESCALATED, data=data),), now_ms)
+    terms = {"reviewers": joined, "deadline_at_ms": deadline_at_ms}
+    called = change_terms(record, item, terms, escalated=item.escalated + 1, deliveries=deliveries)
+    data = {**describe_item(record, called), "reviewers": list(step.reviewers)}
+    return put_item(record, called, (Event(EventType.ESCALATED, data),), now_ms)

@@ -68,7 +68,7 @@ class SuspensionRequest(RequestBody):
                     ],
                 }
             ]
-        },
+        }
     )
 
     agent: str | None = Field(
@@ -124,10 +124,12 @@ async def create_suspension(
         replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1)
         for index, call in enumerate(body.calls)
     ]
-    state = None
+    foreign = None
     if body.framework_run is not None:
         limit, evaluations = parts.settings.state_limit_bytes, parts.desk.evaluations
         state = await evaluations.seal_state(manifest, body.framework_run, limit, caller=caller.name)
+        origin = Origin.model_validate(body.framework_run.model_dump(exclude={"state", "unseen"}))
+        foreign = Foreign(origin, state)
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
@@ -147,7 +149,7 @@ async def create_suspension(
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json") if key else None,
-        foreign=Foreign(_origin(body.framework_run), state) if state and body.framework_run else None,
+        foreign=foreign,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return SuspensionView.of(saved.record)
@@ -161,28 +163,21 @@ def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:
 
 async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
     if name is None:
-        raise InvalidInput(
-            "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'.",
-            errors=[{"path": "$.agent", "message": "is missing; add it"}],
-        )
+        why = "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'."
+        raise _misfit(why, "$.agent", "is missing; add it")
     return await find_agent(parts, name)
 
 
 def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifest:
-    """Return the caller as an agent with the tools that it describes."""
     if body.agent not in (None, caller.name):
-        raise InvalidInput(
-            f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out.",
-            errors=[{"path": "$.agent", "message": "is not the name of this key"}],
-        )
+        why = f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out."
+        raise _misfit(why, "$.agent", "is not the name of this key")
     tools: dict[str, ToolDefinition] = {}
     for index, call in enumerate(body.calls):
         if call.definition is None:
             path = f"$.calls[{index}].definition"
-            raise InvalidInput(
-                f"{path} is missing. Mode 'poll' needs the definition of every tool.",
-                errors=[{"path": path, "message": "is missing; add it"}],
-            )
+            why = f"{path} is missing. Mode 'poll' needs the definition of every tool."
+            raise _misfit(why, path, "is missing; add it")
         check_size(call.definition.parameters)
         definition = ToolDefinition(name=call.tool, **call.definition.model_dump())
         if tools.setdefault(call.tool, definition) != definition:
@@ -197,17 +192,13 @@ def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifes
 
 
 def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
-    """Return the call with its tool's definition. Raises `InvalidInput` for an unknown tool."""
     definition = next((one for one in manifest.tools if one.name == call.tool), None)
     if definition is None:
         known = ", ".join(one.name for one in manifest.tools) or "none"
-        path = f"$.calls[{index}].tool"
-        raise InvalidInput(
-            f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}.",
-            errors=[{"path": path, "message": "is not a tool of the agent"}],
-        )
+        why = f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}."
+        raise _misfit(why, f"$.calls[{index}].tool", "is not a tool of the agent")
     return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
 
 
-def _origin(framework_run: SuspendedFramework) -> Origin:
-    return Origin.model_validate(framework_run.model_dump(exclude={"state", "unseen"}))
+def _misfit(why: str, path: str, fault: str) -> InvalidInput:
+    return InvalidInput(why, errors=[{"path": path, "message": fault}])

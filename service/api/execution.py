@@ -8,7 +8,6 @@ from pydantic import BaseModel, Field, JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Report
-from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.transitions.client_execution import key_of
 from sayso.transitions.deciding import find_item
@@ -69,7 +68,19 @@ async def redeem_item(
     revocations = await parts.revocation_cache.find()
     within_s = (body or RedeemRequest()).report_within_s
     saved = await parts.desk.client_redeem(suspension_id, item_id, holder, revocations, within_s)
-    return _describe_redeemed(saved.record, item_id)
+    item = find_item(saved.record, item_id)
+    permit = item.permit
+    assert permit is not None  # noqa: S101  client_redeem() has set it
+    return RedeemedItem(
+        suspension_id=suspension_id,
+        item_id=item_id,
+        tool=item.tool.name,
+        args=approved_args(item),
+        idempotency_key=key_of(saved.record, item),
+        attempt=permit.attempt,
+        redeemed_at=permit.redeemed_at_ms,
+        report_by=permit.report_by_ms,
+    )
 
 
 @router.post("/{suspension_id}/items/{item_id}/outcome", operation_id="reportOutcome", responses=WRITES)
@@ -105,19 +116,3 @@ def _require(key: str | None) -> str:
     if key is None:
         raise InvalidInput("The Idempotency-Key is missing. It names the process that runs the call: send one.")
     return key
-
-
-def _describe_redeemed(record: SuspensionRecord, item_id: str) -> RedeemedItem:
-    item = find_item(record, item_id)
-    permit = item.permit
-    assert permit is not None  # noqa: S101  client_redeem() has set it
-    return RedeemedItem(
-        suspension_id=record.id,
-        item_id=item_id,
-        tool=item.tool.name,
-        args=approved_args(item),
-        idempotency_key=key_of(record, item),
-        attempt=permit.attempt,
-        redeemed_at=permit.redeemed_at_ms,
-        report_by=permit.report_by_ms,
-    )

@@ -45,7 +45,6 @@ class ExternalEventBody(RequestBody):
 
     @property
     def external_event(self) -> ExternalEvent:
-        """The event for the store."""
         return ExternalEvent(self.seq, None if self.at is None else round(self.at.timestamp() * 1000), self.event)
 
 
@@ -61,7 +60,7 @@ class ExternalEventsRequest(RequestBody):
                     "events": [{"seq": 1, "event": {"type": "run_started", "data": {"agent_name": "support"}}}],
                 }
             ]
-        },
+        }
     )
 
     source_format: SourceFormat
@@ -126,9 +125,8 @@ class TimelineEntry(BaseModel):
 
     @classmethod
     def of(cls, entry: TrailEntry | Entry) -> "TimelineEntry":
-        """Return the view of an entry."""
         if isinstance(entry, TrailEntry):
-            return cls(at=entry.at_ms, event=EventView.of(entry))
+            return cls(at=entry.at_ms, event=EventView.model_validate(entry))
         return cls(at=entry.at_ms, external=ExternalEntryView.model_validate(entry))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.records.freezes import SCOPE_PATTERN, Freeze
+from sayso.records.freezes import SCOPE_PATTERN
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
@@ -56,11 +56,6 @@ class FreezeView(View):
     unfrozen_by: str | None
     unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
 
-    @classmethod
-    def of(cls, freeze: Freeze) -> "FreezeView":
-        """Return the view of a freeze."""
-        return cls.model_validate(freeze)
-
 
 class FreezeList(BaseModel):
     """Current freezes, the oldest first."""
@@ -71,7 +66,7 @@ class FreezeList(BaseModel):
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
 async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
     """List the current freezes."""
-    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(fresh=True)])
+    return FreezeList(freezes=[FreezeView.model_validate(one) for one in await parts.freezes.in_force(fresh=True)])
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
@@ -82,7 +77,7 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
     Send `confirm` to freeze it anyway.
     """
     by = caller.actor("api")
-    return FreezeView.of(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
+    return FreezeView.model_validate(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
 
 
 @router.post("/{freeze_id}/unfreeze", operation_id="unfreeze", responses=WRITES)
@@ -91,4 +86,4 @@ async def unfreeze(
 ) -> FreezeView:
     """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
     deadlines = body.deadlines if body is not None else "move"
-    return FreezeView.of(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))
+    return FreezeView.model_validate(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))

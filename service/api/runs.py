@@ -51,7 +51,7 @@ class RunRequest(RequestBody):
                     "tags": ["bank"],
                 }
             ]
-        },
+        }
     )
 
     agent: str = Field(min_length=1, max_length=200, description="A registered agent; `GET /api/v1/agents` lists them.")
@@ -118,7 +118,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         origin=manifest.origin,
     )
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
-    return RunView.of(await parts.runs.read(saved.record.run.id))
+    return RunView.model_validate(await parts.runs.read(saved.record.run.id))
 
 
 @router.get("", operation_id="listRuns", responses=problems(401))
@@ -129,7 +129,7 @@ async def list_runs(
     found = await parts.runs.list_runs(status=status, owner=caller.owner, skip=skip, limit=limit + 1)
     more = len(found) > limit
     return RunPage(
-        runs=[RunView.of(run) for run in found[:limit] if isinstance(run, Run)],
+        runs=[RunView.model_validate(run) for run in found[:limit] if isinstance(run, Run)],
         next_skip=skip + limit if more else None,
         unreadable=UnreadableView.list_of(found[:limit]),
     )
@@ -143,7 +143,7 @@ async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts,
         return await find_run(parts, caller, run_id)
 
     run = await wait_for(request, run_id, read, who=caller.name, done=lambda run: run.status.ended, wait_s=wait)
-    return RunView.of(run)
+    return RunView.model_validate(run)
 
 
 @router.get("/{run_id}/suspensions", operation_id="listRunSuspensions", responses=READS)
@@ -154,9 +154,7 @@ async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> R
     records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
     return RunSuspensions(
-        suspensions=[SuspensionView.of(record) for record in records],
-        cut=cut,
-        unreadable=UnreadableView.list_of(found),
+        suspensions=[SuspensionView.of(record) for record in records], cut=cut, unreadable=UnreadableView.list_of(found)
     )
 
 
@@ -172,7 +170,7 @@ async def cancel_run(
     await find_run(parts, caller, run_id)
     reason = body.reason if body is not None else None
     await parts.desk.cancel(run_id, caller.actor("api"), reason, key=key)
-    return RunView.of(await parts.runs.read(run_id))
+    return RunView.model_validate(await parts.runs.read(run_id))
 
 
 @router.post("/{run_id}/revive", operation_id="reviveRun", responses=WRITES)
@@ -180,7 +178,7 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: Idempoten
     """Retry a run that Sayso gave up on. Its decisions remain valid."""
     run = await find_run(parts, caller, run_id)
     await parts.desk.revive(run.suspension_id, caller.actor("api"), key, run_id)
-    return RunView.of(await parts.runs.read(run_id))
+    return RunView.model_validate(await parts.runs.read(run_id))
 
 
 def _start_state(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:

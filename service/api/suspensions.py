@@ -38,8 +38,7 @@ router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=Sign
 decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 _PAGE = 100
-_MAX_SCANNED = 500
-"""Above this inbox size, an agent's suspensions are found by the index of its runs."""
+_MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
     "approve": {"value": {"action": "approve", "digest": _DIGEST}},
@@ -86,9 +85,7 @@ async def list_suspensions(
     more = len(found) > limit
     views = [SuspensionView.of(record) for record in found[:limit] if isinstance(record, SuspensionRecord)]
     return SuspensionPage(
-        suspensions=views,
-        next_skip=skip + limit if more else None,
-        unreadable=UnreadableView.list_of(found[:limit]),
+        suspensions=views, next_skip=skip + limit if more else None, unreadable=UnreadableView.list_of(found[:limit])
     )
 
 
@@ -129,7 +126,7 @@ async def decide_item(
     """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
     saved = await parts.desk.decide(suspension_id, item_id, body, caller.actor("api"), key=key)
     item = find_item(saved.record, item_id)
-    own = [DecisionView.of(one) for one in item.decisions if one.by.id == caller.name]
+    own = [DecisionView.model_validate(one) for one in item.decisions if one.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
     return DecidedItem(
         suspension_id=suspension_id,
@@ -142,12 +139,7 @@ async def decide_item(
 
 @router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
 async def extend_item(
-    suspension_id: SuspensionId,
-    item_id: ItemId,
-    body: ExtendRequest,
-    caller: Person,
-    parts: Parts,
-    key: IdempotencyKey,
+    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts, key: IdempotencyKey
 ) -> SuspensionView:
     """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
@@ -158,10 +150,7 @@ async def extend_item(
 async def _page(
     parts: Wiring, caller: Principal, status: str, skip: int, limit: int
 ) -> list[SuspensionRecord | UnreadableRecord]:
-    """Return one page. The indexes have no owners, so an agent's page is filtered from the whole list.
-
-    In a long inbox the index of the agent's runs is used instead. Only there an agent sees its unreadable suspensions.
-    """
+    """Return a page; an agent's is filtered from all, or in a long inbox found by the index of its runs."""
     read_ids = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
         return await parts.desk.suspensions.read_page(await read_ids(skip, limit))

@@ -131,7 +131,7 @@ async def list_events(
     end = await parts.trails.find_end(run_id)
     entries = await parts.runs.trail(run_id, after=after, limit=limit)
     return TrailPage(
-        events=[EventView.of(entry) for entry in entries],
+        events=[EventView.model_validate(entry) for entry in entries],
         next_after=after + len(entries),
         head=HeadView.model_validate(end.head) if end.head is not None else None,
         fault=end.fault or None,
@@ -186,7 +186,7 @@ async def _stream(request: Request, run_id: str, parts: Wiring, last_seq: int) -
                 return  # the client connects again and gets the error then
             for entry in entries:
                 last_seq = entry.seq
-                data = EventView.of(entry).model_dump_json()
+                data = EventView.model_validate(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:
                 fault = (await parts.trails.find_end(run_id)).fault

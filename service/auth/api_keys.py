@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, new_secret, now_ms
@@ -12,17 +13,16 @@ from service.store.people import ApiKey, KeyKind, People
 from service.store.tokens import Tokens
 
 _NAME = re.compile(r"[!-~]{1,64}")
-LATEST_MS = 2**53
-"""A moment that never comes."""
+LATEST_MS = 2**53  # a moment that never comes
 
 
+@dataclass(frozen=True)
 class ApiKeys:
     """The API keys of one tenant."""
 
-    def __init__(self, tenant: str, people: People, tokens: Tokens) -> None:
-        self._tenant = tenant
-        self._people = people
-        self._tokens = tokens
+    tenant: str
+    people: People
+    tokens: Tokens
 
     async def create(
         self,
@@ -32,10 +32,7 @@ class ApiKeys:
         predecessor_id: str | None = None,
         context: JsonObject | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its only plain copy; a given `secret` becomes the key.
-
-        Raises `InvalidInput` for a bad name or a short secret, `Conflict` for a secret that is another key's.
-        """
+        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`."""
         if predecessor_id is None:
             _check_name(name)
         if secret is not None and len(secret) < SHORTEST_KEY:
@@ -44,26 +41,23 @@ class ApiKeys:
             )
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
-        existing = await self._tokens.find_key(key_hash)
+        existing = await self.tokens.find_key(key_hash)
         if existing is not None:
             return self._check_existing(existing, name, kind), plain
         key = ApiKey(
             id=new_id("key"),
-            tenant=self._tenant,
+            tenant=self.tenant,
             name=name,
             kind=kind,
             created_at_ms=now_ms(),
             predecessor_id=predecessor_id,
             context=context or {},
         )
-        await self._people.save_key(key_hash, key)
+        await self.people.save_key(key_hash, key)
         return key, plain
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Revoke a key, within a second everywhere; raises `NotFound`.
-
-        `service.operations.withdrawals` withdraws the runs it started.
-        """
+        """Revoke a key within a second everywhere; raises `NotFound`. `withdrawals` cancels its runs."""
         at_ms = now_ms()
         return await self._change(
             key_id, lambda key: key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or at_ms})
@@ -71,8 +65,8 @@ class ApiKeys:
 
     async def rotate(self, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
         """Create the successor of a key, which ends after the overlap. Raises `NotFound`, `Conflict`."""
-        key_hash = await self._people.find_key_hash(key_id)
-        key = await self._tokens.find_key(key_hash) if key_hash else None
+        key_hash = await self.people.find_key_hash(key_id)
+        key = await self.tokens.find_key(key_hash) if key_hash else None
         if key is None:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
@@ -91,18 +85,18 @@ class ApiKeys:
 
     async def list_all(self) -> list[ApiKey]:
         """Return all API keys, including revoked ones, the oldest first."""
-        return list(await self._people.list_keys())
+        return list(await self.people.list_keys())
 
     def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
-        if (key.tenant, key.name, key.kind) != (self._tenant, name, kind):
+        if (key.tenant, key.name, key.kind) != (self.tenant, name, kind):
             raise Conflict("This key belongs to somebody else. Choose another one.")
         return key
 
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
-        key_hash = await self._people.find_key_hash(key_id)
-        changed = await self._people.change_key(key_hash, change) if key_hash else None
+        key_hash = await self.people.find_key_hash(key_id)
+        changed = await self.people.change_key(key_hash, change) if key_hash else None
         if changed is None:
             raise _not_found(key_id)
         return changed
@@ -113,7 +107,6 @@ def _not_found(key_id: str) -> NotFound:
 
 
 def _check_name(name: str) -> None:
-    """Raise `InvalidInput` for a name with characters that look alike, or one of Sayso's own."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name.")
     refuse_our_names(name)

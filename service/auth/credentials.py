@@ -12,12 +12,9 @@ from service.auth.reviewers import Reviewers, hash_token
 from service.store.people import ApiKey, Session
 from service.store.tokens import Tokens
 
-TENANT = "default"
-"""The one tenant for now. A request's tenant comes from its credential, never from what the caller sends."""
+TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
-_CACHED_MS = 800
-"""How long an identified credential is cached, so that a revoked one fails within a second."""
-
+_CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
 
 
@@ -47,17 +44,13 @@ class Credentials:
     """API keys and sessions of all tenants, checked against the store and cached for less than a second."""
 
     def __init__(self, tokens: Tokens, reviewers_of: Callable[[str], Reviewers], *, idle_s: int) -> None:
-        self._tokens = tokens
-        self._reviewers_of = reviewers_of
+        self._tokens, self._reviewers_of = tokens, reviewers_of
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, tuple[Principal, float]] = {}
         self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
-        """Return the holder of the token; raises `NotAuthenticated`.
-
-        With `in_use` false, the idle time of a session goes on.
-        """
+        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`."""
         if not token:
             raise NotAuthenticated()
         cached = self._cached.get(token)
@@ -73,15 +66,11 @@ class Credentials:
         return principal
 
     async def find_provisioner(self, token: str) -> ApiKey | None:
-        """Return the valid provisioner key with this token, or None."""
         key = await self._tokens.find_key(hash_token(token))
         return key if key is not None and key.kind == "provisioner" and key.holds(now_ms()) else None
 
     async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
-        """Return the session of a token while it is valid and its person active, else None.
-
-        With `in_use` false, its idle time goes on.
-        """
+        """Return a valid session of an active person, else None; with `in_use` false, its idle time goes on."""
         session = await self._tokens.use_session(hash_token(token), self._idle_ms if in_use else None)
         if session is None:
             return None
@@ -96,7 +85,6 @@ class Credentials:
         self.forget(token)
 
     def forget(self, token: str) -> None:
-        """Drop a token from the cache."""
         self._cached.pop(token, None)
         for in_use in (True, False):
             self._pending.pop((token, in_use), None)
@@ -130,7 +118,8 @@ class Credentials:
         return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id) if active else None
 
 
-def require_person(principal: Principal) -> None:
-    """Raise `NotAllowed` for an agent's key."""
+def require_person(principal: Principal) -> Principal:
+    """Return the person; raises `NotAllowed` for an agent's key."""
     if principal.kind is not ActorKind.HUMAN:
         raise NotAllowed("This needs a reviewer; an agent's key can only start, suspend and read its own runs.")
+    return principal

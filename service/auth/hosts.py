@@ -40,7 +40,6 @@ def allowed_hosts(settings: Settings) -> frozenset[str]:
 
 
 def _read_host(netloc: str) -> str:
-    """Return the host of a Host header without its port."""
     name = netloc.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"

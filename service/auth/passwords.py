@@ -9,8 +9,7 @@ from sayso.errors import InvalidInput
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 
 _HASHER = PasswordHash.recommended()
-_AT_ONCE = 2
-"""One verification takes 64 MiB and half a second; more at once would exhaust the machine."""
+_AT_ONCE = 2  # one verification takes 64 MiB and half a second; more at once would exhaust the machine
 
 
 class Passwords:
@@ -28,10 +27,7 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def verify(self, password: str, expected: str | None) -> bool:
-        """Return whether the password has this hash; None, for an unknown name, takes as long and fails.
-
-        The time of a sign-in does not reveal which names exist.
-        """
+        """Return whether the hash fits; None takes as long and fails, so sign-ins do not reveal which names exist."""
         if expected is None:
             self._decoy = self._decoy or await self.hash(new_secret())
         async with self._slots:

@@ -64,11 +64,8 @@ class Reviewers:
     def __init__(
         self, tenant: str, people: People, tokens: Tokens, attempts: Attempts, passwords: Passwords, settings: Settings
     ) -> None:
-        self._tenant = tenant
-        self._people = people
-        self._tokens = tokens
-        self._attempts = attempts
-        self._passwords = passwords
+        self._tenant, self._people, self._tokens = tenant, people, tokens
+        self._attempts, self._passwords = attempts, passwords
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
 
@@ -145,7 +142,6 @@ class Reviewers:
         return len(ending)
 
     async def find(self, name: str) -> Reviewer | None:
-        """Return the reviewer of that name, or None."""
         return await self._people.find_reviewer(name)
 
     async def list_all(self) -> list[Reviewer]:
@@ -180,12 +176,12 @@ class Reviewers:
         return reviewer.active and not over and session.created_at_ms >= ended_at_ms
 
     async def _count(self, name: str, address: str) -> str:
-        """Count one attempt at a person's password; return the key of the pair."""
         network = network_of(address)
         if network:
             await self._attempts.count(BY_ADDRESS, network)
-        await self._attempts.count(BY_PAIR, f"{self._tenant} {name} {network}")
-        return f"{self._tenant} {name} {network}"
+        pair = f"{self._tenant} {name} {network}"
+        await self._attempts.count(BY_PAIR, pair)
+        return pair
 
     async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin) -> SignIn:
         token = new_secret()
@@ -206,11 +202,8 @@ class Reviewers:
 
     async def _change(self, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
         """Change these fields only; concurrent changes of other fields stay."""
-
-        def change(reviewer: Reviewer) -> Reviewer:
-            return reviewer.model_copy(update=update())
-
-        return _found(await self._people.change_reviewer(name, change), name)
+        changed = await self._people.change_reviewer(name, lambda found: found.model_copy(update=update()))
+        return _found(changed, name)
 
 
 def _found(reviewer: Reviewer | None, name: str) -> Reviewer:

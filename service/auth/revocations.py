@@ -13,7 +13,6 @@ class RevocationCache:
         self._memory = Memory(self._read)
 
     async def find(self, *, fresh: bool = False) -> Revocations:
-        """Return the revocations, as cached or, with `fresh`, as of now."""
         return await self._memory.find(fresh=fresh)
 
     async def _read(self) -> Revocations:

@@ -1,6 +1,7 @@
 """Changes to suspensions that depend on what is frozen."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from sayso.errors import Frozen, Unavailable
 from sayso.records.freezes import Freeze
@@ -8,8 +9,7 @@ from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.freezing import doubt_time
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 
-KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]
-"""Returns the freezes, from the cache or, with True, from the store."""
+KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]  # with True as of now
 
 Start = Callable[[SuspensionRecord, int, tuple[Freeze, ...]], Change]
 """A transition that starts calls: of the record, the time in ms and the freezes."""
@@ -20,45 +20,31 @@ async def no_freezes(_fresh: bool) -> tuple[Freeze, ...]:
     return ()
 
 
-def no_limit() -> int:
-    """Return 0: what is known about freezes stays valid."""
-    return 0
-
-
+@dataclass(frozen=True)
 class Changes:
     """The suspensions of a tenant and its freezes."""
 
-    def __init__(
-        self,
-        suspensions: Suspensions,
-        freezes: KnownFreezes = no_freezes,
-        sure_until_ms: Callable[[], int] = no_limit,
-    ) -> None:
-        self.suspensions = suspensions
-        self._freezes = freezes
-        self._sure_until_ms = sure_until_ms
+    suspensions: Suspensions
+    known_freezes: KnownFreezes
+    sure_until_ms: Callable[[], int]
 
     async def freezes(self) -> tuple[Freeze, ...]:
-        """Return the freezes as cached."""
-        return await self._freezes(False)
+        return await self.known_freezes(False)
 
     def doubt_time(self, freezes: tuple[Freeze, ...], now_ms: int) -> tuple[Freeze, ...]:
         """Return the freezes, with one of time where no clock has confirmed `now_ms`."""
         return doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
 
     async def start(self, suspension_id: str, start: Start, known: Saved | None = None) -> Saved:
-        """Apply a transition that starts calls; on `Frozen`, read the freezes again and retry once.
-
-        It is saved only while the freezes it used are valid, however long the process was delayed.
-        """
+        """Apply a transition that starts calls, while its freezes are valid; on `Frozen` read them again once."""
         try:
             return await self._start(suspension_id, start, known, fresh=False)
         except Frozen:
             return await self._start(suspension_id, start, known, fresh=True)
 
     async def _start(self, suspension_id: str, start: Start, known: Saved | None, *, fresh: bool) -> Saved:
-        freezes = await self._freezes(fresh)
-        verb = limit_start(start, freezes, self._sure_until_ms())
+        freezes = await self.known_freezes(fresh)
+        verb = limit_start(start, freezes, self.sure_until_ms())
         return await self.suspensions.change(suspension_id, verb, known=known)
 
 

@@ -38,9 +38,8 @@ class ClientExecution:
     ) -> Saved:
         """Redeem the permit of one call; the call may start only after this. The same key again changes nothing.
 
-        Revalidates the approval. Raises what `sayso.transitions.client_execution.client_redeem` raises, `Frozen`, and
-        `Withdrawn` when a rule denies the call now, a reviewer was deactivated or the run's key was revoked. After a
-        revocation a repeated key raises `Withdrawn`, too.
+        Raises what the transition raises, `Frozen`, and `Withdrawn` when a rule denies the call now, a reviewer was
+        deactivated or the run's key was revoked: then a repeated key raises it, too.
         """
         policy = self.policy()
 
@@ -59,10 +58,7 @@ class ClientExecution:
         return await self.changes.start(suspension_id, redeem)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
-        """Record the result of a redeemed call; raises what `sayso.transitions.client_execution.conclude` raises.
-
-        A report for a call in doubt resolves the doubt.
-        """
+        """Record the result of a redeemed call, or resolve its doubt; raises what the transition `conclude` raises."""
         try:
             return await self.changes.suspensions.change(
                 suspension_id, lambda record, now_ms: conclude(record, item_id, key, reported, now_ms)
@@ -89,7 +85,6 @@ class ClientExecution:
         return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=following.record)
 
     async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved | None:
-        """Resolve the doubt about a call by its client's report; None where the call is not in doubt."""
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)
         if record.following_id is None or item.permit is None:

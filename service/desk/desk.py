@@ -6,7 +6,7 @@ Side effects of an operation (trail events, due time, ready list, outbox) are sa
 from collections.abc import Callable
 
 from sayso.policy.engine import Policy
-from service.desk.changes import Changes, KnownFreezes, no_freezes, no_limit
+from service.desk.changes import Changes, KnownFreezes, no_freezes
 from service.desk.client_execution import ClientExecution
 from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
@@ -28,49 +28,28 @@ class Desk:
         runs: Runs,
         policy: Callable[[], Policy],
         freezes: KnownFreezes = no_freezes,
-        sure_until_ms: Callable[[], int] = no_limit,
+        sure_until_ms: Callable[[], int] = lambda: 0,
         intake: Intake | None = None,
     ) -> None:
         self.suspensions = suspensions
         self.runs = runs
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
-
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake)
-        self.start = suspending.start
-        self.suspend = suspending.suspend
-
+        self.start, self.suspend = suspending.start, suspending.suspend
         scheduling = Scheduling(changes)
-        self.tick = scheduling.tick
-        self.tick_batch = scheduling.tick_batch
-        self.precompute = scheduling.precompute
-        self.fulfil = scheduling.fulfil
-        self.wake = scheduling.wake
-
+        self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
+        self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling)
-        self.decide = reviewing.decide
-        self.extend = reviewing.extend
-        self.see = reviewing.see
-        self.cancel = reviewing.cancel
-        self.withdraw = reviewing.withdraw
-        self.revive = reviewing.revive
-
+        self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
+        self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         self.record_deliveries = Notifying(changes).record_deliveries
-
         worker = WorkerExecution(changes, runs)
-        self.lease = worker.lease
-        self.renew = worker.renew
-        self.redeem = worker.redeem
-        self.checkpoint = worker.checkpoint
-        self.note_results = worker.note_results
-        self.return_permits = worker.return_permits
-        self.suspend_again = worker.suspend_again
-        self.settle = worker.settle
-        self.postpone = worker.postpone
-        self.release = worker.release
+        self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
+        self.checkpoint, self.note_results = worker.checkpoint, worker.note_results
+        self.return_permits, self.suspend_again = worker.return_permits, worker.suspend_again
+        self.settle, self.postpone, self.release = worker.settle, worker.postpone, worker.release
         self.report = worker.report
-
         client = ClientExecution(changes, policy)
-        self.client_redeem = client.client_redeem
-        self.conclude = client.conclude
+        self.client_redeem, self.conclude = client.client_redeem, client.conclude
         self.mark_in_doubt = client.mark_in_doubt

@@ -14,9 +14,7 @@ from sayso.records.freezes import TIME, Freeze
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 
-HOLDS_WITHIN_MS = 1_000
-"""The age, ms, up to which cached freezes allow a start."""
-
+HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
 _CLOCK = "clock"
 
 
@@ -32,11 +30,9 @@ class Freezes:
         return (await self._memory.find(fresh=fresh)).freezes
 
     async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
-        """Return the freezes in force."""
         return [one for one in await self.known(fresh=fresh) if one.in_force]
 
     def last_known(self) -> list[Freeze]:
-        """Return the freezes in force as of the last read."""
         return [one for one in self._last().freezes if one.in_force]
 
     def mark_ms(self) -> int:
@@ -65,10 +61,7 @@ class Freezes:
         return made
 
     async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze and shift the deadlines of the items it held by its duration.
-
-        After a freeze of time, deadlines may also pass. Raises `NotFound`, `Conflict`.
-        """
+        """End a freeze and shift deadlines; after one of time they may pass. Raises `NotFound`, `Conflict`."""
         found = next((one for one in await self.known(fresh=True) if one.id == freeze_id), None)
         if found is None:
             raise NotFound(f"There is no freeze {freeze_id!r}. List them to see what is frozen.")
@@ -106,7 +99,6 @@ class Freezes:
         await self.known(fresh=True)
 
     async def last_reading(self) -> ClockReading | None:
-        """Return the last saved reading of any clock."""
         return await self._store.load_reading()
 
     async def note_settled(self, freeze: Freeze) -> None:

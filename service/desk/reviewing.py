@@ -49,9 +49,8 @@ class Reviewing:
     ) -> Saved:
         """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
 
-        Edited arguments and given values must fit the tool's schema. The rules evaluate the final arguments: a denial
-        raises `PolicyForbids`, and another rule that needs approval renews the item. Raises what
-        `sayso.transitions.deciding.decide` raises.
+        Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
+        `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises.
         """
         facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
         seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
@@ -102,10 +101,7 @@ class Reviewing:
                 return saved
 
     async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
-        """Cancel a pending suspension for its owner; repeated, it changes nothing.
-
-        Raises `AlreadyDecided`, and `DeadlinePassed` after the fallback was applied.
-        """
+        """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             check_open(record, now_ms)
@@ -143,10 +139,7 @@ class Reviewing:
         return await self.changes.suspensions.change(suspension_id, transition)
 
     def _frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
-        """Return how long freezes have held the item: its saved deadline is that much too early.
-
-        Raises `ClockInDoubt` where it is unknown whether the deadline has passed.
-        """
+        """Return how long freezes held the item; raises `ClockInDoubt` if its deadline may have passed."""
         known = self.changes.doubt_time(freezes, now_ms)
         if not known:
             return 0
@@ -158,13 +151,9 @@ class Reviewing:
     async def _check_answer(
         self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
     ) -> ItemDraft | None:
-        """Check the final arguments; return the renewed item where another rule needs approval for them.
-
-        The digest in the request ensures that the commit concerns the same item.
-        """
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)
-        if not item.open or item.digest != request.digest:
+        if not item.open or item.digest != request.digest:  # the digest ties the commit to this item
             return None
         if request.action == "value":
             await self._check_value(item, request.value, caller)

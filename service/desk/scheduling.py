@@ -48,10 +48,7 @@ class Scheduling:
         return Precomputed(freezes, found)
 
     async def fulfil(self, precomputed: Precomputed, now_ms: int) -> list[str]:
-        """Save precomputed commits that are due; return those that need a separate tick.
-
-        If the freezes have changed or the clock is in doubt, nothing is saved and all are returned.
-        """
+        """Save due commits; return those that need a tick: all, if freezes changed or the clock is in doubt."""
         freezes = await self.changes.freezes()
         if self.changes.doubt_time(freezes, now_ms) != precomputed.freezes:
             return [one.suspension_id for one in precomputed.commits]

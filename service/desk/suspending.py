@@ -146,7 +146,6 @@ class Suspending:
             await self.intake.admit(run.owner)
 
     async def _count_turns(self, run: RunRef, key: str | None) -> int:
-        """Return the number of this request in the run's thread; 1 without a thread."""
         if run.thread_id == run.id:
             return 1
         return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)

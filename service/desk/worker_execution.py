@@ -41,10 +41,7 @@ def plan_nothing(_record: SuspensionRecord, _fence: Fence, _now_ms: int) -> tupl
 
 @dataclass(frozen=True)
 class WorkerExecution:
-    """Operations of the worker that executes a run.
-
-    `known` is what the worker saved last; with it, the next operation needs no look-up first.
-    """
+    """Operations of the worker that executes a run; with `known`, what it saved last, no look-up is needed first."""
 
     changes: Changes
     runs: Runs
@@ -61,9 +58,8 @@ class WorkerExecution:
     ) -> Saved:
         """Lease a decided run; raises `LeaseHeld`, `IllegalTransition` or `Frozen`.
 
-        With the `step_id` of an earlier attempt whose reply was lost, returns the lease of that attempt. The permits of
-        the planned calls are redeemed in the same commit where possible. `job_id` is written to the receipt. With the
-        `packed` record from the ready list no look-up is needed.
+        With the `step_id` of an attempt whose reply was lost, returns its lease. The commit redeems the permits of the
+        planned calls where possible. With the `packed` record from the ready list no look-up is needed.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
@@ -90,7 +86,6 @@ class WorkerExecution:
         return await self.changes.start(suspension_id, begin, known)
 
     async def renew(self, suspension_id: str, fence: Fence) -> Saved:
-        """Renew the lease."""
         return await self.changes.suspensions.change(suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
 
     async def redeem(
@@ -102,10 +97,7 @@ class WorkerExecution:
         state: SealedState | None,
         known: Saved | None = None,
     ) -> Saved:
-        """Write the calls that are about to start to the journal and redeem their permits; only then may they start.
-
-        Raises `Frozen` when a tool, the agent or everything is frozen.
-        """
+        """Journal the calls about to start and redeem their permits; only then may they start. Raises `Frozen`."""
         tools = tuple(intent.tool for intent in intents)
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
@@ -128,7 +120,6 @@ class WorkerExecution:
         events: tuple[Event, ...],
         known: Saved | None = None,
     ) -> Saved:
-        """Save the state of the run."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms), known
         )
@@ -144,7 +135,6 @@ class WorkerExecution:
     async def return_permits(
         self, suspension_id: str, fence: Fence, unused: Collection[int], known: Saved | None = None
     ) -> Saved:
-        """Return the permits of calls that did not start."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: return_permits(record, fence, unused, now_ms), known
         )
@@ -161,15 +151,12 @@ class WorkerExecution:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
         draft = draft_following(leased, state, step)
         return await self._change_once(
-            leased.id,
-            fence,
-            lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms),
+            leased.id, fence, lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms)
         )
 
     async def settle(
         self, suspension_id: str, fence: Fence, end: RunEnd, events: tuple[Event, ...], known: Saved | None = None
     ) -> Saved:
-        """End the run."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: settle(record, fence, end, events, now_ms), known
         )
@@ -206,9 +193,5 @@ def _stamp(intents: tuple[Intent, ...], now_ms: int) -> tuple[Intent, ...]:
 
 
 def _is_repeated(record: SuspensionRecord, fence: Fence) -> bool:
-    """Return whether this operation of the worker is saved, and only its reply was lost.
-
-    The lease names its last operation. The id of the last commit does not tell it once the clock or a renewal has
-    committed meanwhile.
-    """
+    """Return whether this operation is saved, and only its reply was lost: the lease names its last operation."""
     return bool(fence.step) and record.lease is not None and record.lease.step == fence.step

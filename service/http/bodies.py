@@ -24,12 +24,11 @@ _PLAIN = {
     "timezone_aware": "has no zone; write it as 2026-11-21T12:00:00Z",
 }
 
-_SHAPES = {
+_SHAPES = {  # messages in place of regular expressions
     SCOPE_PATTERN: "is no scope; write all, agent:<name> or tool:<name>",
     NAME_PATTERN: f"has a character that no tool's name may have; rename the tool with {NAME_CHARACTERS}",
     DIGEST_PATTERN: "is no digest; send the item's own, 64 of 0-9 and a-f",
 }
-"""Messages in place of regular expressions."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -62,7 +61,6 @@ def _describe_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str
 
 
 def _format_path(loc: Iterable[str | int], root: str | None) -> str:
-    """Return `$.args.amount` for a body, `query.limit` for other parts."""
     parts = list(loc)
     if root is None:
         first, *parts = parts or ["body"]

@@ -10,12 +10,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.settings.limits import LimitSettings
 
-SLOWEST_BYTES_S = 1_024
-"""Minimum bytes a second of a body after its first `request_timeout_s`."""
-
-_LINE_EXTRA = 4
-"""Bytes of a header's colon, space and line end, which the parser omits."""
-
+SLOWEST_BYTES_S = 1_024  # minimum bytes a second of a body after its first `request_timeout_s`
+_LINE_EXTRA = 4  # bytes of a header's colon, space and line end, which the parser omits
 _LOG = structlog.get_logger(__name__)
 
 
@@ -35,19 +31,14 @@ class ServerConfig(uvicorn.Config):
 
 
 class BoundedRequests(HttpToolsProtocol):
-    """A connection that refuses requests with too large a head, and requests that arrive too slowly.
-
-    A timer runs while a request is expected or incomplete. uvicorn's keep-alive covers idle connections.
-    """
+    """A connection that refuses too large heads and too slow requests. uvicorn's keep-alive covers idle ones."""
 
     def __init__(self, config: ServerConfig, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)
         self._limits = config.limits
         self._timer: asyncio.TimerHandle | None = None
-        self._incomplete = self._in_head = False
-        self._refused = False
-        self._unparsed_bytes = 0
-        self._body_bytes = 0
+        self._incomplete = self._in_head = self._refused = False
+        self._unparsed_bytes = self._body_bytes = 0
         self._began_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -131,14 +122,11 @@ class BoundedRequests(HttpToolsProtocol):
         if self.flow.read_paused:  # the service is not reading, so the client is not late
             self._begin_timer()
             return
-        due_s = self._began_s + self._limits.request_timeout_s + self._body_bytes / SLOWEST_BYTES_S
+        limit_s = self._limits.request_timeout_s
+        due_s = self._began_s + limit_s + self._body_bytes / SLOWEST_BYTES_S
         if self.loop.time() < due_s:
             self._timer = self.loop.call_at(due_s, self._check_time)
-        else:
-            self._refuse_late()
-
-    def _refuse_late(self) -> None:
-        limit_s = self._limits.request_timeout_s
+            return
         _LOG.debug("request_too_slow", client=self.client, limit_s=limit_s)
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"The request did not arrive within {limit_s} s. Send it again.")
 

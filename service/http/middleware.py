@@ -1,6 +1,7 @@
 """ASGI guards around the whole app: security headers, body limits, and a response to every error."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from fastapi import Request, Response
@@ -10,15 +11,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import TooLarge
 
-NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-"""Disables FastAPI's telemetry, which reads the environment on every request."""
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}  # it reads the environment
 
-_FORM_GROWTH = 8
-"""Size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`."""
-
-Answer = Callable[[Request, Exception], Response]
-"""Returns the response to an error."""
-
+_FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`
+Answer = Callable[[Request, Exception], Response]  # returns the response to an error
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
 _OURS = {
     b"content-security-policy": _POLICY.encode(),
@@ -26,41 +22,29 @@ _OURS = {
     b"x-frame-options": b"DENY",
 }
 _UNCACHED = _OURS | {b"cache-control": b"no-store"}
-_SECURE = {b"strict-transport-security": b"max-age=31536000"}
-"""For an https service. Subdomains may belong to others, so they are excluded."""
+_SECURE = {b"strict-transport-security": b"max-age=31536000"}  # over https, without subdomains
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
+@dataclass
 class Guards:
-    """Guards every request: answers uncaught errors, limits the body, sets security headers.
+    """Guards every request: answers uncaught errors, limits the body, sets security headers."""
 
-    An error after the response has started breaks it off. Only static files may be cached.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        limit_bytes: int,
-        answer: Answer,
-        wider: Mapping[str, int],
-        forms: tuple[str, ...],
-        secure: bool = False,
-    ) -> None:
-        self._app = app
-        self._limit_bytes = limit_bytes
-        self._wider = wider
-        self._forms = forms
-        self._answer = answer
-        self._secure = secure
+    app: ASGIApp
+    limit_bytes: int
+    answer: Answer
+    wider: Mapping[str, int]
+    forms: tuple[str, ...]
+    secure: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
-        limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self._forms) else 1
+        limit_bytes = self.wider.get(scope["path"], self.limit_bytes)
+        limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self.forms) else 1
         exchange = _Exchange(
-            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self._secure
+            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self.secure
         )
         try:
             await self._serve(scope, exchange)
@@ -69,7 +53,7 @@ class Guards:
         except Exception as error:
             if exchange.begun:
                 raise
-            response = self._answer(Request(scope, receive), error)
+            response = self.answer(Request(scope, receive), error)
             await response(scope, receive, exchange.answer)
 
     async def _serve(self, scope: Scope, exchange: "_Exchange") -> None:
@@ -77,7 +61,7 @@ class Guards:
         if _exceeds(scope, exchange.limit_bytes):
             raise _too_large(exchange.limit_bytes)
         try:
-            await self._app(scope, exchange.receive, exchange.send)
+            await self.app(scope, exchange.receive, exchange.send)
         except TooLarge:
             if not exchange.over:
                 raise
@@ -91,12 +75,9 @@ class _Exchange:
     def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool, secure: bool) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
-        self._static = static
-        self._secure = secure
-        self._rest_bytes = limit_bytes
-        self.limit_bytes = limit_bytes
-        self.over = False
-        self.begun = False
+        self._static, self._secure = static, secure
+        self.limit_bytes = self._rest_bytes = limit_bytes
+        self.over = self.begun = False
 
     async def receive(self) -> Message:
         """Return the next part; raises `TooLarge` over the limit."""
@@ -121,7 +102,6 @@ class _Exchange:
 
 
 def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
-    """Return the headers with ours added; an existing referrer policy stays."""
     ours = {**(_UNCACHED if fresh else _OURS), **(_SECURE if secure else {})}
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):

@@ -1,6 +1,7 @@
 """The OpenAPI file and its problem responses."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -10,9 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, compile_path
 
-MEDIA_TYPE = "application/problem+json"
-"""The media type of problems (RFC 9457)."""
-
+MEDIA_TYPE = "application/problem+json"  # the media type of problems (RFC 9457)
 LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
 Responses = dict[int | str, dict[str, Any]]
@@ -74,35 +73,39 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-READS = problems(401, 404, 409)
-"""Problems of reading one record; 409 means it is damaged."""
-
-WAITS = problems(401, 404, 429)
-"""Problems of waiting for one record."""
-
-ASKS = problems(400, 401, 403, 404, 409, 415, 429)
-"""Problems of creating a record."""
-
-WRITES = problems(400, 401, 403, 404, 409, 415)
-"""Problems of changing a record."""
+READS = problems(401, 404, 409)  # problems of reading one record; 409 means it is damaged
+WAITS = problems(401, 404, 429)  # problems of waiting for one record
+ASKS = problems(400, 401, 403, 404, 409, 415, 429)  # problems of creating a record
+WRITES = problems(400, 401, 403, 404, 409, 415)  # problems of changing a record
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
     """Return a function that builds the app's OpenAPI file once."""
+    return cache(lambda: _build(app))
 
-    def build() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _build(app)
-        return app.openapi_schema
 
-    return build
+def build_openapi(app: FastAPI, tags: list[dict[str, Any]], server: dict[str, str | Any]) -> dict[str, Any]:
+    """Return the OpenAPI file of an app as FastAPI builds it."""
+    return get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=tags,
+        servers=[server],
+        license_info=LICENSE,
+    )
+
+
+def drop_null(schema: dict[str, Any]) -> None:
+    """Remove null from the type of an optional part, because no client sends it."""
+    for kind in schema.pop("anyOf", ()):
+        if kind != {"type": "null"}:
+            schema.update(kind)
 
 
 def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
-    """Add all methods of the path to a 405 error, because the router names those of one route only.
-
-    `unlisted` are routes that the OpenAPI file omits.
-    """
+    """Add all methods of the path, also of `unlisted` routes, to a 405 error: the router names only one route's."""
     if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return error
     requested, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]
@@ -112,15 +115,7 @@ def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] =
 
 
 def _build(app: FastAPI) -> dict[str, Any]:
-    built = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
-        tags=_TAGS,
-        servers=[{"url": "/", "description": "The service that serves this file"}],
-        license_info=LICENSE,
-    )
+    built = build_openapi(app, _TAGS, {"url": "/", "description": "The service that serves this file"})
     schemas = built.setdefault("components", {}).setdefault("schemas", {})
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})
@@ -128,13 +123,5 @@ def _build(app: FastAPI) -> dict[str, Any]:
     for operation in (operation for path in built["paths"].values() for operation in path.values()):
         operation.setdefault("security", [])  # an empty list means that no credential is needed
         for parameter in operation.get("parameters", ()):
-            _drop_null(parameter["schema"])
+            drop_null(parameter["schema"])
     return built
-
-
-def _drop_null(schema: dict[str, Any]) -> None:
-    """Remove null from the type of an optional parameter, because no client sends it."""
-    kinds = schema.pop("anyOf", [])
-    for kind in kinds:
-        if kind != {"type": "null"}:
-            schema.update(kind)

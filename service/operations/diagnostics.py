@@ -12,9 +12,7 @@ from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
-OVERDUE_MS = 5_000
-"""A running clock ticks ten times a second, so nothing stays due for this long."""
-
+OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
 _NAMED = 5
 
 
@@ -56,12 +54,8 @@ async def _check_durability(wiring: Wiring) -> Finding:
         return Finding("durability", False, error.message, "Start the store, or correct its URL.")
     if weakness is None:
         return Finding("durability", True, "The store keeps confirmed writes.")
-    return Finding(
-        "durability",
-        False,
-        f"The store may lose confirmed writes: {weakness}.",
-        "Set it up as docs/operations.md says.",
-    )
+    text = f"The store may lose confirmed writes: {weakness}."
+    return Finding("durability", False, text, "Set it up as docs/operations.md says.")
 
 
 async def _check_time(wiring: Wiring) -> Finding:
@@ -104,12 +98,9 @@ async def _check_records(wiring: Wiring) -> Finding:
         return Finding("records", True, f"All {count} checked records can be read.")
     named = "; ".join(f"{one.suspension_id}: {one.reason}" for one in unreadable[:_NAMED])
     more = f" And {len(unreadable) - _NAMED} more." if len(unreadable) > _NAMED else ""
-    return Finding(
-        "records",
-        False,
-        f"{len(unreadable)} of {count} cannot be read, so nothing about them is decided or started. {named}{more}",
-        "Run the version of Sayso that wrote them, or restore them from a backup, as docs/operations.md says.",
-    )
+    text = f"{len(unreadable)} of {count} cannot be read, so nothing about them is decided or started. {named}{more}"
+    todo = "Run the version of Sayso that wrote them, or restore them from a backup, as docs/operations.md says."
+    return Finding("records", False, text, todo)
 
 
 async def _check_trails(wiring: Wiring) -> Finding:
@@ -118,12 +109,8 @@ async def _check_trails(wiring: Wiring) -> Finding:
         return Finding("trails", True, f"The newest {count} end where their runs' records say.")
     named = " ".join(f"{run_id}: {fault}" for run_id, fault in list(faults.items())[:_NAMED])
     more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-    return Finding(
-        "trails",
-        False,
-        f"{len(faults)} of {count} do not end where their runs' records say. {named}{more}",
-        "Find out who can write to the store, and compare with a backup of it.",
-    )
+    text = f"{len(faults)} of {count} do not end where their runs' records say. {named}{more}"
+    return Finding("trails", False, text, "Find out who can write to the store, and compare with a backup of it.")
 
 
 async def _check_holders(wiring: Wiring) -> Finding:
@@ -132,12 +119,8 @@ async def _check_holders(wiring: Wiring) -> Finding:
     if not others:
         return Finding("rules held", True, f"{len(holders)} services and workers hold version {version or 'none'}.")
     named = "; ".join(f"{one.process} holds {one.version} of {one.file}" for one in others[:_NAMED])
-    return Finding(
-        "rules held",
-        False,
-        f"{len(others)} of {len(holders)} hold other rules than version {version}, which is in force: {named}.",
-        "Give every service and worker the same file of rules.",
-    )
+    text = f"{len(others)} of {len(holders)} hold other rules than version {version}, which is in force: {named}."
+    return Finding("rules held", False, text, "Give every service and worker the same file of rules.")
 
 
 def _check_rules(wiring: Wiring) -> Finding:
@@ -151,7 +134,6 @@ def _check_rules(wiring: Wiring) -> Finding:
 
 
 async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
-    """Yield a finding for each rule in force that cannot work."""
     try:
         for text in await find_warnings(wiring):
             yield Finding("rules", False, text, "Correct the rule. `sayso policy check` checks a file.")

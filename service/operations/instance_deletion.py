@@ -5,8 +5,7 @@ from sayso.records.decisions import Actor, ActorKind
 from service.wiring import Wiring
 
 _BY = Actor(id="provisioner", kind=ActorKind.AGENT, channel="aap")
-_AGAIN_MS = 5_000
-"""Delay before suspensions past their deadline are checked again."""
+_AGAIN_MS = 5_000  # delay before suspensions past their deadline are checked again
 
 
 async def withdraw_all(parts: Wiring, instance_id: str) -> int:

@@ -1,7 +1,4 @@
-"""Known names of agents and tools, so that a misspelt freeze is refused.
-
-They come from registered agents, rules, API keys and recent runs.
-"""
+"""Known names of agents and tools, from manifests, rules, keys and runs: a misspelt freeze is refused."""
 
 import difflib
 
@@ -66,14 +63,12 @@ async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
 
 
 def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
-    """Return the agents and tools that rules name in full."""
     conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
     agents = {one.agent for one in conditions if one.agent and not _GLOB.intersection(one.agent)}
     return agents, {one.tool_name for one in conditions if one.tool_name}
 
 
 async def _find_asked(parts: Wiring) -> set[str]:
-    """Return the tools of open and recently decided calls."""
     ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
     records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
     return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}

@@ -7,17 +7,12 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import RunRef
 from service.wiring import Wiring
 
-BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
-"""The actor who cancels the runs of a revoked key."""
-
+BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")  # the actor who cancels the runs of a revoked key
 _LOG = structlog.get_logger(__name__)
 
 
 async def withdraw_runs(parts: Wiring, name: str) -> int:
-    """Cancel the unfinished runs of a revoked key; return their number.
-
-    It is idempotent. An unreadable run is skipped: none of its calls can start.
-    """
+    """Cancel the unfinished runs of a revoked key, except unreadable ones; return their number. Idempotent."""
     revocations = await parts.revocation_cache.find(fresh=True)
     cancelled = 0
     for suspension_id in await parts.runs.unfinished_of(name):

@@ -22,18 +22,12 @@ from service.policy.run_states import SuspendedFramework, check_suspended, pack_
 from service.policy.sandbox import Overrun, Sandbox
 from service.policy.schemas import SANDBOX, Fit
 
-RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)
-"""Checks rules: thousands of conditions take some seconds, and only their sender waits."""
+RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)  # some seconds for thousands of conditions
 
-MOST_FAULTS = 200
-"""Limit of reported faults."""
-
+MOST_FAULTS = 200  # limit of reported faults
 STATE_LIMIT_S = 10.0
-SMALL_STATE_CHARS = 32_768
-"""A state up to this size is read and packed in some milliseconds."""
-
-_WAITING = 16
-"""Limit of waiting jobs per caller."""
+SMALL_STATE_CHARS = 32_768  # a state up to this size is read and packed in some milliseconds
+_WAITING = 16  # limit of waiting jobs per caller
 
 
 class RulesFound(Immutable):
@@ -54,10 +48,7 @@ class Evaluations:
     async def check_value(
         self, schema: JsonObject, value: JsonValue, name: str, *, caller: str, formats: bool = False
     ) -> None:
-        """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`.
-
-        A schema over the bounds raises it, too, and one whose evaluation was killed.
-        """
+        """Raise `InvalidInput`, naming each place, for a value that does not fit, or a schema beyond the bounds."""
         fit = Fit(schema, value, name, formats)
         if fit.check_here():
             return

@@ -8,8 +8,7 @@ from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
-_CHECK = partial(check_value, formats=True)
-"""Runs costly checks in the sandbox."""
+_CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
 
 class Rulebook:

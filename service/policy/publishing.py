@@ -77,7 +77,6 @@ class RulesInForce:
         return await self._store.read_version(), await self._store.list_holders()
 
     async def _publish(self, holder: Holder, own: Policy) -> str:
-        """Return the version in force."""
         new = holder.version != self._reported
         if not new and monotonic_ms() - self._reported_at_ms < _REPORTED_EVERY_MS:
             version = await self._store.read_version()

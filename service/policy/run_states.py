@@ -3,19 +3,18 @@
 import base64
 import binascii
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sayso.errors import Conflict, InvalidInput, TooLarge
+from sayso.records.base import Immutable
 from sayso.records.run_state import SealedState, read_state, seal_state
 from sayso.records.suspensions import OURS
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 
 
-class SuspendedFramework(BaseModel):
+class SuspendedFramework(Immutable):
     """A suspended run of another framework, as a worker needs it to resume."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     framework: str = Field(min_length=1, max_length=100, description="As the agent's manifest says.")
     framework_version: str = Field(default="", max_length=100)

@@ -19,15 +19,9 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, TooLarge, Unavailable
 
-MEMORY_MB = 512
-"""Memory limit of one process, beyond what it uses at its start."""
-
-START_S = 60.0
-"""Time limit for the start of a process."""
-
-JOBS_EACH = 1_000
-"""Jobs after which a process is replaced."""
-
+MEMORY_MB = 512  # memory limit of one process, beyond what it uses at its start
+START_S = 60.0  # time limit for the start of a process
+JOBS_EACH = 1_000  # jobs after which a process is replaced
 READY = b"ready\n"
 _SERVICE = "service.policy.sandbox_process"
 _CHUNK_BYTES = 65_536
@@ -42,10 +36,7 @@ class Sandbox:
 
     def __init__(self, places: int, limit_s: float, *, jobs_each: int = JOBS_EACH, memory_mb: int = MEMORY_MB) -> None:
         self.limit_s = limit_s
-        self._places = places
-        self._jobs_each = jobs_each
-        self._memory_mb = memory_mb
-        self._pid = 0
+        self._places, self._jobs_each, self._memory_mb = places, jobs_each, memory_mb
         self._open()
 
     @property
@@ -55,11 +46,7 @@ class Sandbox:
         return self._threads
 
     def run(self, job: JsonObject, limit_s: float | None = None) -> Any:
-        """Return the answer to a job; blocks until there is one.
-
-        Raises `Overrun` for a job that was killed or ended its process, `Unavailable` when no process can start,
-        and the job's own error.
-        """
+        """Return a job's answer; blocking. Raises `Overrun`, `Unavailable` if no process starts, the job's error."""
         self._follow_fork()
         limit_s = self.limit_s if limit_s is None else limit_s
         answer = json.loads(self._answer(json.dumps({**job, "limit_s": limit_s}).encode() + b"\n", limit_s))
@@ -106,7 +93,6 @@ class Sandbox:
             evaluator.kill()
 
     def _follow_fork(self) -> None:
-        """Start with an empty pool after a fork."""
         if self._pid != os.getpid():
             self._open()
 
@@ -126,8 +112,6 @@ _ERRORS: dict[str, type[InvalidInput]] = {one.__name__: one for one in (InvalidI
 
 
 class _Evaluator:
-    """One running process."""
-
     def __init__(self, memory_mb: int) -> None:
         self.jobs = 0
         self._left = b""
@@ -153,7 +137,6 @@ class _Evaluator:
 
     @property
     def lives(self) -> bool:
-        """Whether the process still runs."""
         return self._process.poll() is None
 
     def ask(self, line: bytes, limit_s: float) -> bytes | None:
@@ -168,7 +151,6 @@ class _Evaluator:
         return self._read_line(limit_s)
 
     def kill(self) -> None:
-        """Kill the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

@@ -1,7 +1,4 @@
-"""Serve the jobs of a sandbox, one a line, until its input ends: `python -m service.policy.sandbox_process <MB>`.
-
-The process limits its own memory and, in case its owner dies, its own time.
-"""
+"""Serve a sandbox's jobs, one a line, within limits of its own: `python -m service.policy.sandbox_process <MB>`."""
 
 import base64
 import json
@@ -67,18 +64,13 @@ def _pack_state(job: dict[str, Any]) -> JsonObject:
 
 
 def _bound_memory(memory_mb: int) -> None:
-    """Limit mapped memory to what is mapped now plus `memory_mb`, where the system reports it."""
     mapped = Path("/proc/self/statm")
     if mapped.exists():
         limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
-    "fit": _fit,
-    "rules": _check_rules,
-    "state": _pack_state,
-}
+_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {"fit": _fit, "rules": _check_rules, "state": _pack_state}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Check values against untrusted JSON schemas.
-
-Cheap checks run in this process, others in the sandbox.
-"""
+"""Check values against untrusted JSON schemas: cheap checks in this process, others in the sandbox."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,34 +14,23 @@ from sayso.schemas.bounds import Weight, check_size, weigh
 from sayso.schemas.validators import compile_schema, list_problems, refuse
 from service.policy.sandbox import Sandbox
 
-SMALL_BYTES = 16_384
-"""A larger schema is evaluated in the sandbox."""
+SMALL_BYTES = 16_384  # a larger schema is evaluated in the sandbox
+PAIRS = 100_000  # limit of schema parts times value parts: at about 100 ns each, 10 ms
 
-PAIRS = 100_000
-"""Limit of schema parts times value parts: at about 100 ns each, 10 ms."""
+LISTED_PAIRS = 3_000  # the same for a misfit, times the nesting of alternatives: each problem takes microseconds
 
-LISTED_PAIRS = 3_000
-"""The same for a value that does not fit, times the nesting of alternatives: listing a problem takes microseconds."""
+PATTERN_STEPS = 2_000_000  # limit of pattern steps times value bytes: some milliseconds of linear search
+_SMALL_VALUES = 1_500  # a schema up to this size compiles in some milliseconds
 
-PATTERN_STEPS = 2_000_000
-"""Limit of pattern steps times value bytes: some milliseconds of linear search."""
-
-_SMALL_VALUES = 1_500
-"""A schema up to this size compiles in some milliseconds."""
-
+# Formats whose check is linear in the text.
 _FORMATS = frozenset(("date", "date-time", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"))
-"""Formats whose check is linear in the text."""
 
-SANDBOX = Sandbox(places=2, limit_s=2.0)
-"""Evaluates schemas of unknown cost."""
+SANDBOX = Sandbox(places=2, limit_s=2.0)  # evaluates schemas of unknown cost
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A value, its schema, and its name in messages.
-
-    `formats` checks formats such as `date`; in tool arguments they are mostly hints.
-    """
+    """A value, its schema and its name in messages. `formats` checks formats such as `date`."""
 
     schema: JsonObject
     value: JsonValue
@@ -52,10 +38,7 @@ class Fit:
     formats: bool = False
 
     def check_here(self) -> bool:
-        """Check the value if that is cheap; return False if the cost is unknown.
-
-        Raises `InvalidInput` for a value that does not fit, and for a schema over its bounds.
-        """
+        """Check the value if cheap, else return False; raises `InvalidInput` for a misfit or too large a schema."""
         raw = to_json(self.schema)
         weight = _weigh(raw) if len(raw) <= SMALL_BYTES else None
         if weight is None:
@@ -74,14 +57,7 @@ class Fit:
         return True
 
     def job(self) -> JsonObject:
-        """Return the job for the sandbox."""
-        return {
-            "kind": "fit",
-            "schema": self.schema,
-            "value": self.value,
-            "name": self.name,
-            "formats": self.formats,
-        }
+        return {"kind": "fit", "schema": self.schema, "value": self.value, "name": self.name, "formats": self.formats}
 
 
 def check_value(schema: JsonObject, value: JsonValue, name: str, *, formats: bool = False) -> None:

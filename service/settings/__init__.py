@@ -7,14 +7,14 @@ faults, one line each, before anything starts.
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from sayso.errors import InvalidInput
-from service.settings.edge import EdgeSettings
+from service.settings.edge import EdgeSettings, Words
 from service.settings.exposure import find_exposure
 from service.settings.limits import LimitSettings
 from service.settings.misspelt import find_unknown
@@ -23,17 +23,13 @@ from service.settings.places import reached_at, socket_path, store_url_at
 from service.settings.store_urls import check_port, check_store_url
 from service.settings.webhooks import WebhookSettings
 
+# The folder that holds `service/`; relative defaults start here, not in the working directory.
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""The folder that holds `service/`; relative defaults start here, not in the working directory."""
-
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 SHORTEST_KEY = 16
 WEAKEST_PRODUCTION_PASSWORD = 12
 WEAKEST_PRODUCTION_KEY = 32
-
-Words = Annotated[tuple[str, ...], NoDecode]
-"""A setting written as words with commas between them."""
 
 
 class InvalidSettings(InvalidInput):
@@ -43,96 +39,55 @@ class InvalidSettings(InvalidInput):
 class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """All settings, immutable."""
 
-    model_config = SettingsConfigDict(env_prefix="SAYSO_", env_ignore_empty=True, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="SAYSO_", env_ignore_empty=True, frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
 
-    env: Literal["local", "production"] = Field(
-        default="local",
-        description="`production` refuses what only fits your own machine: plain http, short secrets, weak durability.",
-    )
-    home: Path = Field(
-        default=CHECKOUT / ".sayso",
-        description="Folder of all data: the store's files, sockets and logs. Kept between starts.",
-    )
-    host: str = Field(
-        default="127.0.0.1",
-        min_length=1,
-        description="Address the service listens on; `0.0.0.0` for every one.",
-    )
-    port: int = Field(
-        default=8321,
-        ge=1,
-        le=65534,
-        description="Port the service listens on. The demo's model endpoint takes the next one.",
-    )
-    public_url: str = Field(
-        default_factory=lambda data: f"http://{reached_at(data['host'])}:{data['port']}",
-        description="Address at which browsers and agents reach the service, used in links and origin checks. "
-        "With `https` the session cookie is `Secure` and named `__Host-…`.",
-    )
-    admin_password: SecretStr | None = Field(
-        default=None,
-        min_length=1,
-        description="Password of the reviewer `admin`, set at every start. Without it one is made at the first start "
-        "and printed once.",
-    )
-    agent_key: SecretStr | None = Field(
-        default=None,
-        min_length=1,
-        description="Known API key for the agent named `demo`. Without it one is made and printed once.",
-    )
+    env: Literal["local", "production"] = "local"
+    """`production` refuses what only fits your own machine: plain http, short secrets, weak durability."""
+    home: Path = CHECKOUT / ".sayso"
+    """Folder of all data: the store's files, sockets and logs. Kept between starts."""
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """Address the service listens on; `0.0.0.0` for every one."""
+    port: int = Field(default=8321, ge=1, le=65534)
+    """Port the service listens on. The demo's model endpoint takes the next one."""
+    public_url: str = Field(default_factory=lambda data: f"http://{reached_at(data['host'])}:{data['port']}")
+    """Address at which browsers and agents reach the service, used in links and origin checks. With `https` the session
+    cookie is `Secure` and named `__Host-…`."""
+    admin_password: SecretStr | None = Field(default=None, min_length=1)
+    """Password of the reviewer `admin`, set at every start. Without it one is made at the first start and printed
+    once."""
+    agent_key: SecretStr | None = Field(default=None, min_length=1)
+    """Known API key for the agent named `demo`. Without it one is made and printed once."""
     redis_url: str | None = Field(
-        default=None,
-        repr=False,
-        validation_alias=AliasChoices("SAYSO_REDIS_URL", "REDIS_URL", "redis_url"),
-        description="Redis or Valkey to use: `redis://`, `rediss://` or `unix://`; plain `REDIS_URL` works too. "
-        "Without it `make up` starts its own server on a socket in the home.",
+        default=None, repr=False, validation_alias=AliasChoices("SAYSO_REDIS_URL", "REDIS_URL", "redis_url")
     )
-    allow_weak_durability: bool = Field(
-        default=False,
-        description="Start even if the store may lose confirmed writes: no append-only file, or not synced at once.",
-    )
-    allow_plain_store: bool = Field(
-        default=False,
-        description="Start in production though the store is on another machine and its URL has no password or no TLS: "
-        "only where the network between is yours alone.",
-    )
-    agents: Words = Field(
-        default=("demo.agents:support",),
-        description="Agents that can be run: import paths such as `demo.agents:support`, with commas between them.",
-    )
-    policy: Path = Field(
-        default=CHECKOUT / "demo" / "policy.yaml",
-        description="YAML file with the rules that judge every tool call.",
-    )
-    channels: Path | None = Field(
-        default=None,
-        description="YAML file with the channels over which reviewers are asked, such as Slack and mail, and their "
-        "secrets. Without it nobody is notified.",
-    )
-    body_limit_bytes: int = Field(
-        default=262_144,
-        ge=1_024,
-        le=16 * 1024 * 1024,
-        description="Largest request body in bytes.",
-    )
-    state_limit_bytes: int = Field(
-        default=4 * 1024 * 1024,
-        ge=1_024,
-        le=8 * 1024 * 1024,
-        description="Largest state in bytes of a suspended run of another framework.",
-    )
-    model_url: str = Field(
-        default_factory=lambda data: _demo_model_url(data["host"], data["port"]),
-        description="Base URL of the chat-completions API the demo agent talks to. While it is the default, `make up` "
-        "starts a small local endpoint there.",
-    )
-    model_name: str = Field(default="demo", min_length=1, description="Model the demo agent asks for.")
-    model_key: SecretStr | None = Field(
-        default=None, min_length=1, description="API key for the model endpoint, if it wants one."
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least important kind of log line that is written."
-    )
+    """Redis or Valkey to use: `redis://`, `rediss://` or `unix://`; plain `REDIS_URL` works too. Without it `make up`
+    starts its own server on a socket in the home."""
+    allow_weak_durability: bool = False
+    """Start even if the store may lose confirmed writes: no append-only file, or not synced at once."""
+    allow_plain_store: bool = False
+    """Start in production though the store is on another machine and its URL has no password or no TLS: only where the
+    network between is yours alone."""
+    agents: Words = ("demo.agents:support",)
+    """Agents that can be run: import paths such as `demo.agents:support`, with commas between them."""
+    policy: Path = CHECKOUT / "demo" / "policy.yaml"
+    """YAML file with the rules that judge every tool call."""
+    channels: Path | None = None
+    """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
+    body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
+    """Largest request body in bytes."""
+    state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
+    """Largest state in bytes of a suspended run of another framework."""
+    model_url: str = Field(default_factory=lambda data: _demo_model_url(data["host"], data["port"]))
+    """Base URL of the chat-completions API the demo agent talks to. While it is the default, `make up` starts a small
+    local endpoint there."""
+    model_name: str = Field(default="demo", min_length=1)
+    """Model the demo agent asks for."""
+    model_key: SecretStr | None = Field(default=None, min_length=1)
+    """API key for the model endpoint, if it wants one."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least important kind of log line that is written."""
 
     @field_validator("home", "policy", "channels", mode="after")
     @classmethod
@@ -141,11 +96,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
             return path and path.expanduser().resolve()
         except RuntimeError:
             raise ValueError(f"{path} begins with the home of an unknown user; write the whole path") from None
-
-    @field_validator("agents", mode="before")
-    @classmethod
-    def _split_words(cls, value: object) -> object:
-        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
 
     @field_validator("agents", mode="after")
     @classmethod
@@ -174,9 +124,8 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     @field_validator("redis_url", mode="after")
     @classmethod
     def _check_redis_url(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        check_store_url(url)
+        if url is not None:
+            check_store_url(url)
         return url
 
     @field_validator("public_url", "model_url", mode="after")
@@ -216,7 +165,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     @property
     def secure_cookies(self) -> bool:
-        """Whether browsers reach the service over https."""
         return self.public_url.startswith("https://")
 
     @property
@@ -226,7 +174,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     @property
     def runs_demo_model(self) -> bool:
-        """Whether `make up` starts the model endpoint."""
         return self.model_url == _demo_model_url(self.host, self.port)
 
 

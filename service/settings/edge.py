@@ -4,33 +4,32 @@ import re
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Annotated
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode
+from pydantic import BeforeValidator, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
-_Words = Annotated[tuple[str, ...], NoDecode]
+
+def _split(value: object) -> object:
+    return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+
+SPLIT = BeforeValidator(_split)
+Words = Annotated[tuple[str, ...], NoDecode, SPLIT]  # a setting written as words with commas between them
 
 
 class EdgeSettings(BaseSettings):
     """Trusted proxies and allowed hosts."""
 
-    trusted_proxies: _Words = Field(
-        default=(),
-        description="Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their "
-        "`X-Forwarded-For` and `X-Forwarded-Proto` count. Empty: none count.",
-    )
-    allowed_hosts: _Words = Field(
-        default=(),
-        description="Hosts beside that of `SAYSO_PUBLIC_URL` under which people may sign in and open pages, with "
-        "commas between them. In the `local` environment this machine's own names are allowed too.",
-    )
+    model_config = SettingsConfigDict(use_attribute_docstrings=True)
 
-    @field_validator("trusted_proxies", "allowed_hosts", mode="before")
-    @classmethod
-    def _split_edges(cls, value: object) -> object:
-        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+    trusted_proxies: Words = ()
+    """Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their `X-Forwarded-For` and
+    `X-Forwarded-Proto` count. Empty: none count."""
+    allowed_hosts: Words = ()
+    """Hosts beside that of `SAYSO_PUBLIC_URL` under which people may sign in and open pages, with commas between them.
+    In the `local` environment this machine's own names are allowed too."""
 
     @field_validator("trusted_proxies", mode="after")
     @classmethod

@@ -10,10 +10,7 @@ OTHERS = ("SAYSO_URL", "SAYSO_KEY", "SAYSO_LAUNCHED_FROM", "SAYSO_BENCH_STAMPS")
 
 
 def find_unknown(known: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each variable of the environment that names no setting, with the nearest name.
-
-    A misspelt setting has no effect, so it is refused.
-    """
+    """Yield a sentence for each variable that names no setting, with the nearest name: it would have no effect."""
     settings = tuple(known)
     for name in sorted(os.environ):
         upper = name.upper()

@@ -3,7 +3,7 @@
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 LONGEST_SESSION_S = 366 * 86_400
 
@@ -11,41 +11,24 @@ LONGEST_SESSION_S = 366 * 86_400
 class PeriodSettings(BaseSettings):
     """Worker counts and periods; a part of `Settings`."""
 
-    workers: int = Field(default=2, ge=1, le=64, description="Number of worker processes that `make up` starts.")
-    lease_s: int = Field(
-        default=30,
-        ge=1,
-        le=3600,
-        description="Seconds a worker holds a run before another may take it up; renewed while it works.",
-    )
-    drain_window_s: int = Field(
-        default=30,
-        ge=1,
-        le=3600,
-        description="Longest time in seconds one job goes on taking runs from the ready list.",
-    )
-    drain_concurrency: int = Field(default=64, ge=1, le=1024, description="Runs one job drives at the same time.")
-    keep_runs_days: int = Field(
-        default=30, ge=1, le=36_500, description="Days after its end at which a run's records and state are deleted."
-    )
-    keep_trail_days: int = Field(
-        default=365,
-        ge=1,
-        le=36_500,
-        description="Days after its end at which a run's trail is deleted too: the last that is known of it.",
-    )
-    session_idle_s: int = Field(
-        default=7_200,
-        ge=60,
-        le=LONGEST_SESSION_S,
-        description="Seconds after which a reviewer who did nothing is signed out.",
-    )
-    session_max_s: int = Field(
-        default=43_200,
-        ge=60,
-        le=LONGEST_SESSION_S,
-        description="Seconds after which a reviewer signs in again in any case.",
-    )
+    model_config = SettingsConfigDict(use_attribute_docstrings=True)
+
+    workers: int = Field(default=2, ge=1, le=64)
+    """Number of worker processes that `make up` starts."""
+    lease_s: int = Field(default=30, ge=1, le=3600)
+    """Seconds a worker holds a run before another may take it up; renewed while it works."""
+    drain_window_s: int = Field(default=30, ge=1, le=3600)
+    """Longest time in seconds one job goes on taking runs from the ready list."""
+    drain_concurrency: int = Field(default=64, ge=1, le=1024)
+    """Runs one job drives at the same time."""
+    keep_runs_days: int = Field(default=30, ge=1, le=36_500)
+    """Days after its end at which a run's records and state are deleted."""
+    keep_trail_days: int = Field(default=365, ge=1, le=36_500)
+    """Days after its end at which a run's trail is deleted too: the last that is known of it."""
+    session_idle_s: int = Field(default=7_200, ge=60, le=LONGEST_SESSION_S)
+    """Seconds after which a reviewer who did nothing is signed out."""
+    session_max_s: int = Field(default=43_200, ge=60, le=LONGEST_SESSION_S)
+    """Seconds after which a reviewer signs in again in any case."""
 
     @model_validator(mode="after")
     def _check_sessions(self) -> Self:

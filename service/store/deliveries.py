@@ -4,26 +4,18 @@ An attempt claims a message by its version, so that one process sends it. A clai
 crash it expires and the message is sent again. The list of due messages is a hint; the message holds the time.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from service.store.connection.connecting import text, translated
-from service.store.lua import read_script
 from service.store.suspensions.commits import Commit
 from service.store.suspensions.outbox import Delivery, pack_delivery
 from service.store.tenants import TenantStore
 
-CLAIM_MS = 30_000
-"""Three times as long as an attempt may take."""
-
-KEPT_MS = 86_400_000
-"""How long a message is kept after its end."""
-
-_COMMIT = read_script("commit")
+CLAIM_MS = 30_000  # three times as long as an attempt may take
+KEPT_MS = 86_400_000  # how long a message is kept after its end
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A stored message with its version."""
 
     delivery: Delivery
@@ -35,7 +27,7 @@ class Deliveries:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._commit = store.redis.register_script(_COMMIT)
+        self._send = store.send
 
     async def due(self, now_ms: int, limit: int = 200) -> list[str]:
         """Return due messages, the most overdue first."""
@@ -46,7 +38,6 @@ class Deliveries:
         return [text(one) for one in found]
 
     async def read(self, event_id: str) -> Waiting | None:
-        """Return a message, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.delivery(event_id))
         if raw is None:
@@ -104,7 +95,4 @@ class Deliveries:
         else:
             commit.write("SET", keys.delivery(now.id), packed)
             commit.write("ZADD", keys.deliveries, next_at_ms, now.id)
-        names, args = commit.arguments()
-        async with translated():
-            failed_guard, *_ = await self._commit(keys=names, args=args)
-        return None if failed_guard else Waiting(now, seen.version + 1)
+        return Waiting(now, seen.version + 1) if await self._send(commit) else None

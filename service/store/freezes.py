@@ -1,14 +1,11 @@
-"""Freezes in force, and ended ones while something that they held may wait.
-
-Also the last reading of the server's time, and the mark: the latest server time that a clock confirmed.
-"""
+"""Freezes in force or still needed, and the mark: the latest server time that a clock confirmed."""
 
 from dataclasses import dataclass
 
 from sayso.records.clock_readings import ClockReading
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import as_ms, translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore
 
@@ -31,53 +28,39 @@ class FreezeStore:
         self._redis, self._keys = store.redis, store.keys
 
     async def now_ms(self) -> int:
-        """Return the server's time."""
         async with translated():
-            return _as_ms(*await self._redis.time())
+            return as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
-        """Return all freezes and the mark."""
-        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hvals(keys.freezes)
-            pipe.hget(keys.clock, "mark")
+            pipe.hvals(self._keys.freezes)
+            pipe.hget(self._keys.clock, "mark")
             pipe.time()
             found, mark, time = await pipe.execute()
         freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
-        return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
+        return Kept(tuple(freezes), int(mark or 0), as_ms(*time))
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
-        """Save a freeze and, if given, the mark."""
-        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
+            pipe.hset(self._keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
-                pipe.hset(keys.clock, "mark", mark_ms)
+                pipe.hset(self._keys.clock, "mark", mark_ms)
             pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
     async def load_reading(self) -> ClockReading | None:
-        """Return the last reading of any clock."""
         async with translated():
             found = await self._redis.hget(self._keys.clock, "beat")
         return ClockReading.model_validate_json(found) if found is not None else None
 
     async def save_reading(self, reading: ClockReading, mark_ms: int) -> None:
-        """Save a reading and the mark."""
         async with translated():
             await self._redis.hset(self._keys.clock, mapping={"beat": reading.model_dump_json(), "mark": mark_ms})
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete freezes that ended so long ago that nothing they held can wait."""
-        old = [
-            one.id
-            for one in (await self.load()).freezes
-            if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS
-        ]
+        kept = (await self.load()).freezes
+        old = [one.id for one in kept if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS]
         if old:
             async with translated():
                 await self._redis.hdel(self._keys.freezes, *old)
-
-
-def _as_ms(seconds: int, micros: int) -> int:
-    return int(seconds) * 1000 + int(micros) // 1000

@@ -1,6 +1,7 @@
 """Searches for unreadable records: a cheap sample for `/readyz`, a full pass for `sayso doctor`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sayso.clock import monotonic_ms
 from service.store.runs.runs import Runs
@@ -11,58 +12,54 @@ from service.store.suspensions.schedule import Schedule
 
 _SAMPLE = 50
 _SAMPLE_EVERY_MS = 5_000
-_AT_ONCE = 50
-"""How many records are read at once; takes some milliseconds, and other requests run in between."""
-
+_AT_ONCE = 50  # how many records are read at once; takes some milliseconds, and other requests run in between
 _MOST = 5_000
 
 
+@dataclass
 class Inspections:
     """Unreadable records and damaged trails of one tenant."""
 
-    def __init__(
-        self, suspensions: Suspensions, runs: Runs, trails: Trails, schedule: Schedule, readings: Readings
-    ) -> None:
-        self._suspensions = suspensions
-        self._runs = runs
-        self._trails = trails
-        self._schedule = schedule
-        self._readings = readings
-        self._sampled_at_ms = -_SAMPLE_EVERY_MS + 0.0
+    suspensions: Suspensions
+    runs: Runs
+    trails: Trails
+    schedule: Schedule
+    readings: Readings
+    sampled_at_ms: float = -_SAMPLE_EVERY_MS
 
     async def sample(self) -> list[UnreadableRecord]:
         """Return the unreadable records known to this process, after reading a sample every 5 s."""
-        if monotonic_ms() - self._sampled_at_ms >= _SAMPLE_EVERY_MS:
-            self._sampled_at_ms = monotonic_ms()
+        if monotonic_ms() - self.sampled_at_ms >= _SAMPLE_EVERY_MS:
+            self.sampled_at_ms = monotonic_ms()
             await self._read(await self._list_ids(_SAMPLE))
-        return self._readings.list_unreadable()
+        return self.readings.list_unreadable()
 
     async def look_through(self) -> tuple[int, list[UnreadableRecord]]:
         """Read all waiting records and the newest others; return their number and the unreadable ones."""
         ids = await self._list_ids(_MOST)
         await self._read(ids)
-        return len(ids), self._readings.list_unreadable()
+        return len(ids), self.readings.list_unreadable()
 
     async def look_through_trails(self) -> tuple[int, dict[str, str]]:
         """Compare the newest trails with their records; return their number and the fault of each damaged run."""
-        run_ids = await self._runs.list_ids(_MOST)
+        run_ids = await self.runs.list_ids(_MOST)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):
-            ends: list[TrailEnd] = await self._trails.find_ends(some)
+            ends: list[TrailEnd] = await self.trails.find_ends(some)
             faults |= {one.run_id: one.fault for one in ends if one.fault}
         return len(run_ids), faults
 
     async def _list_ids(self, limit: int) -> list[str]:
-        known = [one.suspension_id for one in self._readings.list_unreadable()]
-        waiting = await self._runs.inbox(limit=limit)
-        scheduled = (await self._schedule.everything())[:limit]
-        decided = await self._runs.decided(limit=limit)
-        latest = await self._runs.latest(limit)
+        known = [one.suspension_id for one in self.readings.list_unreadable()]
+        waiting = await self.runs.inbox(limit=limit)
+        scheduled = (await self.schedule.everything())[:limit]
+        decided = await self.runs.decided(limit=limit)
+        latest = await self.runs.latest(limit)
         return list(dict.fromkeys([*known, *waiting, *scheduled, *decided, *latest]))
 
     async def _read(self, ids: Sequence[str]) -> None:
         for some in _divide(ids):
-            await self._suspensions.read_page(some)
+            await self.suspensions.read_page(some)
 
 
 def _divide(ids: Sequence[str]) -> Iterator[list[str]]:

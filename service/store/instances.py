@@ -1,39 +1,25 @@
-"""Instances of the Agent Approval Protocol.
+"""Instances of the Agent Approval Protocol. A deleted one cannot suspend: its mark is kept for seven days."""
 
-One commit saves a change and the Idempotency-Key of its caller. A deleted instance cannot suspend: its mark is kept
-for seven days.
-"""
-
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
-
-from sayso.errors import IdempotencyConflict
+from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS
-from service.store.lua import read_script
 from service.store.suspensions.commits import Commit, Idempotency
 from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
 
-KEPT_MS = 7 * 86_400_000
-"""How long the Idempotency-Key of an instance and the mark of a deleted one are kept."""
+KEPT_MS = 7 * 86_400_000  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
 
 
-class Registration(BaseModel):
+class Registration(Immutable):
     """The URL that receives an instance's decisions, and the secret that signs them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str
     registration_id: str
     signing_secret: str
 
 
-class Instance(BaseModel):
+class Instance(Immutable):
     """One installation of an agent; `scope` is its provisioner."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     tenant: str
@@ -46,7 +32,6 @@ class Instance(BaseModel):
 
     @property
     def owner(self) -> str:
-        """The owner of its runs."""
         return f"aap:{self.id}"
 
 
@@ -55,10 +40,9 @@ class Instances:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._commit = store.redis.register_script(read_script("commit"))
+        self._send = store.send
 
     async def read(self, instance_id: str) -> Instance | None:
-        """Return the instance, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.instance(instance_id))
         return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
@@ -68,17 +52,6 @@ class Instances:
         async with translated():
             raw = await self._redis.get(self._keys.gone(instance_id))
         return raw is not None and text(raw) == f"1|{scope}"
-
-    async def recall(self, seen: Idempotency) -> str | None:
-        """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
-        async with translated():
-            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
-        if raw is None:
-            return None
-        _, fingerprint, ref = text(raw).split("|", 2)
-        if fingerprint != seen.fingerprint:
-            raise IdempotencyConflict(idempotency_key=seen.key)
-        return ref
 
     async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
         """Save a new or changed instance; return None, and save nothing, after a concurrent change."""
@@ -100,10 +73,7 @@ class Instances:
             await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
 
     async def delete(self, instance: Instance, now_ms: int) -> bool:
-        """Delete an instance, so that it cannot suspend; return False after a concurrent change.
-
-        Its entry in `deliveries` schedules the cancellation of its open requests.
-        """
+        """Delete an instance and schedule the cancellation of its requests; False after a concurrent change."""
         keys = self._keys
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)
@@ -115,10 +85,3 @@ class Instances:
         async with translated():
             await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
         return True
-
-    async def _send(self, commit: Commit) -> bool:
-        names, args = commit.arguments()
-        async with translated():
-            failed_guard: Any
-            failed_guard, *_ = await self._commit(keys=names, args=args)
-        return not failed_guard

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import JsonObject
+from sayso.records.base import Immutable
 from service.settings.periods import LONGEST_SESSION_S
 from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS
@@ -15,10 +16,8 @@ from service.store.tenants import TenantStore
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
-class Reviewer(BaseModel):
+class Reviewer(Immutable):
     """A person who may decide; an admin also manages people and keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     password_hash: str
@@ -26,14 +25,11 @@ class Reviewer(BaseModel):
     active: bool = True
     created_at_ms: int
     password_set_at_ms: int = 0
-    sessions_end_at_ms: int = 0
-    """Sessions opened earlier are invalid."""
+    sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
 
 
-class Session(BaseModel):
+class Session(Immutable):
     """One sign-in of one person; `address` and `client` come from the request that opened it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: str
     name: str
@@ -57,10 +53,8 @@ KeyKind = Literal["agent", "reviewer", "provisioner"]
 Agent Approval Protocol."""
 
 
-class ApiKey(BaseModel):
+class ApiKey(Immutable):
     """A credential of a machine; `kind` is its permission."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     tenant: str
@@ -70,11 +64,9 @@ class ApiKey(BaseModel):
     revoked_at_ms: int | None = None
     ends_at_ms: int | None = None
     predecessor_id: str | None = None
-    context: JsonObject = Field(default_factory=dict)
-    """Facts about the holder, given by the operator; rules read them as `context`."""
+    context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
 
-    withdrawn: bool = False
-    """Whether all runs of this revoked key were withdrawn."""
+    withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
     def holds(self, at_ms: int) -> bool:
         """Return whether the key is neither revoked nor past its end after a rotation."""
@@ -94,7 +86,6 @@ class People:
             return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
 
     async def save_reviewer(self, reviewer: Reviewer) -> None:
-        """Overwrite a reviewer."""
         async with translated():
             await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
@@ -103,13 +94,11 @@ class People:
         return await self._change(Reviewer, self._keys.reviewers, name, change)
 
     async def find_reviewer(self, name: str) -> Reviewer | None:
-        """Return the reviewer with this name, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
         return Reviewer.model_validate_json(raw) if raw else None
 
     async def list_reviewers(self) -> list[Reviewer]:
-        """Return all reviewers by name."""
         async with translated():
             found = await self._redis.hgetall(self._keys.reviewers)
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
@@ -170,8 +159,6 @@ class People:
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
     ) -> Kept | None:
-        """Change a value, or a field of a hash, in a transaction."""
-
         async def write(pipe: Pipeline) -> Kept | None:
             raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
             if raw is None:

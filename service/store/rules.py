@@ -6,9 +6,7 @@ from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
-ALIVE_MS = 20_000
-"""How long after its last report a process counts as alive."""
-
+ALIVE_MS = 20_000  # how long after its last report a process counts as alive
 _SCRIPT = read_script("rules")
 
 
@@ -65,6 +63,5 @@ class RuleStore:
         return sorted(holders)
 
     async def remove(self, process: str) -> None:
-        """Remove a process."""
         async with translated():
             await self._redis.hdel(self._keys.rules, f"p:{process}")

@@ -5,12 +5,14 @@ from math import inf
 
 from redis.asyncio import Redis
 
+from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
 from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
 from service.store.suspensions.reading import Readings
 
-_BATCH_PIPELINES = 4
-"""The server reads about 16 kB from each connection between two writes to its disk, or six of a hundred commits."""
+_BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two writes to its disk
 
 
 class Connections:
@@ -18,9 +20,7 @@ class Connections:
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
-        self.time_read = (0, -inf)
-        """The server's time, ms, as of the last commit or look-up, and the monotonic time of that reading."""
-
+        self.time_read = (0, -inf)  # the server's last known time, ms, and the monotonic time of that reading
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)
         self.ready = Pipeline(redis)
@@ -40,3 +40,11 @@ class TenantStore:
         self.redis = connections.redis
         self.keys = TenantKeys(tenant)
         self.readings = Readings(tenant)
+        self._commit = connections.redis.register_script(read_script("commit"))
+
+    async def send(self, commit: Commit) -> bool:
+        """Run a commit; return False, with nothing written, where a guard fails."""
+        names, args = commit.arguments()
+        async with translated():
+            failed_guard, *_ = await self._commit(keys=names, args=args)
+        return not failed_guard

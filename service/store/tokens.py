@@ -1,17 +1,15 @@
 """API keys, sessions and instances of all tenants, by the hash of their token."""
 
-from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
+from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS
 from service.store.people import ApiKey, Session
 
 
-class InstanceKey(BaseModel):
+class InstanceKey(Immutable):
     """The instance of a credential of the Agent Approval Protocol."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: str
     instance_id: str
@@ -24,13 +22,11 @@ class Tokens:
         self._redis = redis
 
     async def find_key(self, token_hash: str) -> ApiKey | None:
-        """Return the API key, or None."""
         async with translated():
             raw = await self._redis.get(KEYS + token_hash)
         return ApiKey.model_validate_json(raw) if raw else None
 
     async def find_instance(self, token_hash: str) -> InstanceKey | None:
-        """Return the instance that the credential names, or None."""
         async with translated():
             raw = await self._redis.get(INSTANCE_KEYS + token_hash)
         return InstanceKey.model_validate_json(raw) if raw else None
@@ -45,6 +41,5 @@ class Tokens:
         return Session.model_validate_json(raw) if raw else None
 
     async def close_session(self, token_hash: str) -> None:
-        """Delete the session."""
         async with translated():
             await self._redis.delete(SESSIONS + token_hash)

@@ -12,8 +12,7 @@ from service.web.pages import render
 
 _PAGE_HEADERS = frozenset({"Retry-After", "Allow"})
 
-Again = Callable[[Problem], Response]
-"""Renders the page of a rejected form, with the problem and the input."""
+Again = Callable[[Problem], Response]  # renders the page of a rejected form, with the problem and the input
 
 
 def show_again(request: Request, again: Again) -> None:

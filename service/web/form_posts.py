@@ -13,11 +13,8 @@ from service.web.sessions import Visitor, process_of
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 200
 _MAX_REASON_CHARS = 2000
-_SMALL_BYTES = 32_768
-"""Longer forms are parsed in a thread, because every `%0D%0A` takes time."""
-
-Post = Mapping[str, str]
-"""The submitted values by control name."""
+_SMALL_BYTES = 32_768  # longer forms are parsed in a thread, because every `%0D%0A` takes time
+Post = Mapping[str, str]  # the submitted values by control name
 
 SEND_AGAIN = "Nothing was changed. Check your input below and send it again."
 """The sentence of a page that shows a form again after `EarlierSignIn`."""

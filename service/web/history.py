@@ -73,7 +73,6 @@ async def decided(
 
 
 async def _find(request: Request, wanted: Filter, skip: int) -> tuple[list[Row], list[UnreadableRecord], int | None]:
-    """Return a page of rows, the unreadable records, and the `skip` of the next page or None."""
     wiring = wiring_of(request)
     rows: list[Row] = []
     damaged: list[UnreadableRecord] = []

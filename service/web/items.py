@@ -10,10 +10,9 @@ from fastapi.responses import RedirectResponse, Response
 from sayso import errors
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from sayso.problems import Problem
-from sayso.records.decisions import ActorKind, DecisionRequest
+from sayso.records.decisions import ActorKind
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences import items as sentences
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
 from sayso.text.summaries import summarize
@@ -73,7 +72,6 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 
 def _is_opened(request: Request) -> bool:
-    """Return whether a person opens the page: no HEAD request, no prefetch, and no refresh by the page."""
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
     return request.method == "GET" and not ahead and REFRESH_HEADER not in request.headers
 
@@ -122,16 +120,11 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    decision = await asyncio.to_thread(_read_decision, item, definition, post, wiring.settings.body_limit_bytes)
+    limit_bytes = wiring.settings.body_limit_bytes
+    decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
-    actor = visitor.principal.actor("web")
-    await wiring.desk.decide(suspension_id, item_id, decision, by=actor, key=key)
-
-
-def _read_decision(item: Item, definition: ToolDefinition | None, post: Post, limit_bytes: int) -> DecisionRequest:
-    """Return the submitted decision; slow for large input, so it runs in a thread."""
-    return read_answer(make_forms(item, definition), post, limit_bytes)
+    await wiring.desk.decide(suspension_id, item_id, decision, by=visitor.principal.actor("web"), key=key)
 
 
 async def _show_again(

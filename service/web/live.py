@@ -14,9 +14,7 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
 
 PING_S = 15.0
-APART_S = 0.2
-"""Minimum seconds between two events; faster changes are merged."""
-
+APART_S = 0.2  # minimum seconds between two events; faster changes are merged
 router = APIRouter()
 
 
@@ -30,10 +28,7 @@ async def limit_streams(request: Request, visitor: SignedIn) -> AsyncIterator[No
 async def follow(
     request: Request, visitor: SignedIn, _limited: Annotated[None, Depends(limit_streams)], run: str | None = None
 ) -> StreamingResponse:
-    """Stream `inbox`, with the number of waiting runs, after any change, and `run` after a change of that run.
-
-    A freeze sends `run` too, because the run's page shows it.
-    """
+    """Stream `inbox` with the number of waiting runs after any change, and `run` after a change or a freeze."""
     wiring = wiring_of(request)
     if run is not None:
         await wiring.runs.read(run)

@@ -1,7 +1,7 @@
 """Pages from templates: everything is escaped, and a missing name is an error."""
 
 import asyncio
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 
 from fastapi import Request
@@ -22,13 +22,10 @@ from service.web.sessions import Visitor, wiring_of
 STATIC = CHECKOUT / "templates" / "static"
 
 
+@cache
 def asset(name: str) -> str:
     """Return the URL of a static file; it changes with the content, so browsers may cache it."""
-    known = _ADDRESSES.get(name)
-    if known is None:
-        digest = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
-        known = _ADDRESSES[name] = f"/static/{name}?v={digest}"
-    return known
+    return f"/static/{name}?v={sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
 
 async def show(
@@ -94,12 +91,8 @@ def _make_environment() -> Environment:
         "listed": join_words,
         "scope": describe_scope,
     }
-    environment.globals |= {
-        "asset": asset,
-        "UNCHECKED": UNCHECKED,
-    }
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
     return environment
 
 
-_ADDRESSES: dict[str, str] = {}
 _ENVIRONMENT = _make_environment()

@@ -19,14 +19,7 @@ from service.web.content.cards import item_href
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_page_again
-from service.web.form_posts import (
-    EarlierSignIn,
-    check_session,
-    describe_refusal,
-    read_form,
-    read_post,
-    read_reason,
-)
+from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 from service.web.sign_ins import find_sender
@@ -152,7 +145,6 @@ def _line(record: SuspensionRecord, item: Item) -> _Line:
 async def _find(
     request: Request, status: RunStatus | None, agent: str, skip: int
 ) -> tuple[list[Run], list[UnreadableRecord], int | None]:
-    """Return a page of runs, the unreadable ones, and the `skip` of the next page or None."""
     wiring = wiring_of(request)
     found: list[Run] = []
     damaged: list[UnreadableRecord] = []

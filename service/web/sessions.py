@@ -14,13 +14,11 @@ from service.auth.credentials import Principal
 from service.settings import Settings
 from service.wiring import Process, Wiring
 
-_PAGES = re.compile(
+_PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
     r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
 )
-"""Pages that a sign-in may redirect to; others redirect to the inbox."""
 
-REFRESH_HEADER = "x-sayso-live"
-"""Header of requests that an open page sends by itself; they do not keep a session alive."""
+REFRESH_HEADER = "x-sayso-live"  # of an open page's own requests, which do not keep a session alive
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ ALLOWED_NAMES = frozenset(
         *("fold", "_fold", "_fold_pattern"),  # of text: case folding, folding blanks
         *("Wire", "_wire"),  # models as they are sent; assembling the parts of a process
         *("spent_ms", "_spent_ms"),  # time, not permits
-        "looks_like",
     }
 )
 AAP_PART = re.compile("consume[ds]?|consumptions?")  # the protocol's own words

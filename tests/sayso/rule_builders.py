@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sayso.policy.engine import Action, Policy, PolicyEvent, PolicyRule, RuleCondition
+from sayso.policy.engine import Action, Policy, PolicyEvent
+from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.records.terms import RuleTerms
 
 UNSURE: dict[str, Any] = {"when": "args.amount > 100"}

@@ -52,7 +52,6 @@ class RequestIds:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] != "http" or not is_aap_path(scope["path"]):
             await self._app(scope, receive, send)
             return

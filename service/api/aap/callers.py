@@ -74,9 +74,7 @@ Key = Annotated[
 ]
 
 
-async def id_of(
-    id: Annotated[str, Path(description="A UUID.", json_schema_extra={"format": "uuid"})],
-) -> str:
+async def id_of(id: Annotated[str, Path(description="A UUID.", json_schema_extra={"format": "uuid"})]) -> str:
     """Return the id in the path. Raises `NotFound` unless it is a UUID."""
     if not _UUID.fullmatch(id):
         raise NotFound("Nothing has this id for this credential.")

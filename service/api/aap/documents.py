@@ -1,14 +1,15 @@
 """The OpenAPI document of the protocol, with its errors and headers."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.aap.models import UUID_FORM, drop_default
-from service.http.openapi import LICENSE, Responses
+from service.api.aap.problems import TYPES
+from service.http.openapi import Responses, build_openapi
 
 PREFIX = "/api/aap"
 _ALWAYS = (400, 422, 429, 500, 503)
@@ -25,10 +26,7 @@ _MEANINGS = {
 }
 _TAGS = [
     {"name": "instances", "description": "Manage instances, for provisioners."},
-    {
-        "name": "requests",
-        "description": "Request and consume approvals and report outcomes, for instances.",
-    },
+    {"name": "requests", "description": "Request and consume approvals and report outcomes, for instances."},
 ]
 _REQUEST_ID = {
     "description": "The id of this request in the logs.",
@@ -47,20 +45,7 @@ class ErrorFacts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", title="ErrorFacts")
 
-    type: str = Field(
-        json_schema_extra={
-            "enum": [
-                "invalid_request",
-                "authentication",
-                "authorization",
-                "not_found",
-                "conflict",
-                "rate_limit",
-                "internal",
-                "dependency",
-            ]
-        }
-    )
+    type: str = Field(json_schema_extra={"enum": [*dict.fromkeys(TYPES.values())]})
     code: str = Field(pattern="^[a-z][a-z0-9]*(_[a-z0-9]+)*$")
     message: str
     param: str = Field(default="", json_schema_extra=drop_default)
@@ -89,25 +74,11 @@ def replays(model: type[BaseModel], description: str, *statuses: int) -> Respons
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
     """Return a function that builds the OpenAPI document once."""
-
-    def make() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _make(app)
-        return app.openapi_schema
-
-    return make
+    return cache(lambda: _make(app))
 
 
 def _make(app: FastAPI) -> dict[str, Any]:
-    built = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
-        tags=_TAGS,
-        servers=[{"url": PREFIX}],
-        license_info=LICENSE,
-    )
+    built = build_openapi(app, _TAGS, {"url": PREFIX})
     for operation in (one for path in built["paths"].values() for one in path.values()):
         for parameter in operation.get("parameters", ()):
             parameter["schema"].pop("default", None)

@@ -1,7 +1,4 @@
-"""JSON as it was written: the text of each member, and exact comparison.
-
-Here 1, 1.0 and 1e0 differ, because clients compare what they get with what they sent.
-"""
+"""JSON as it was written: 1, 1.0 and 1e0 differ, because clients compare what they get with what they sent."""
 
 import json
 from decimal import Decimal
@@ -14,8 +11,6 @@ _READER = json.JSONDecoder()
 
 
 class _Number(str):
-    """A number as it was written."""
-
     __slots__ = ()
 
 
@@ -36,10 +31,7 @@ def split_members(raw: bytes) -> dict[str, str]:
 
 
 def write_exactly(raw: bytes | str) -> str:
-    """Return JSON with sorted keys, without blanks and with the original text of numbers.
-
-    Raises `InvalidJson` for a number beyond the precision of a double, because reviewers could not see it.
-    """
+    """Return JSON with sorted keys and the numbers' own text; raises `InvalidJson` beyond a double's precision."""
     return _write(json.loads(raw, parse_float=_read_float, parse_int=_Number))
 
 

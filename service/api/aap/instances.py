@@ -73,10 +73,7 @@ async def get_instance(id_: Id, scope: Provisioner, parts: Parts) -> InstanceVie
 
 
 @router.patch(
-    "/{id}",
-    operation_id="changeInstance",
-    response_model_exclude_none=True,
-    responses=problems(401, 403, 404, 409),
+    "/{id}", operation_id="changeInstance", response_model_exclude_none=True, responses=problems(401, 403, 404, 409)
 )
 async def change_instance(
     request: Request, body: InstanceChange, id_: Id, scope: Provisioner, parts: Parts, key: Key
@@ -84,7 +81,7 @@ async def change_instance(
     """Change the name or the delivery of an instance. A delivery applies to later requests."""
     idempotency = _idempotency(scope, key, f"change {id_} {write_exactly(await request.body())}", id_)
     await _find(parts, scope, id_)
-    if await parts.instances.recall(idempotency) is not None:
+    if await parts.replays.recall(idempotency) is not None:
         return InstanceView.of(await _find(parts, scope, id_))
     delivery = body.delivery.register() if body.delivery is not None else None
     if delivery is not None:
@@ -97,7 +94,7 @@ async def change_instance(
         saved = await parts.instances.save(found.model_copy(update=update), idempotency)
         if saved is not None:
             return InstanceView.of(saved)
-        if await parts.instances.recall(idempotency) is not None:
+        if await parts.replays.recall(idempotency) is not None:
             return InstanceView.of(await _find(parts, scope, id_))
     raise Unavailable()
 
@@ -128,8 +125,7 @@ def _unknown(instance_id: str) -> NotFound:
 
 
 async def _recall(parts: Wiring, scope: Scope, idempotency: Idempotency) -> ProvisionedInstance | None:
-    """Return the instance and credential that the same request created before, or None."""
-    ref = await parts.instances.recall(idempotency)
+    ref = await parts.replays.recall(idempotency)
     if ref is None:
         return None
     instance_id, salt = ref.split(" ")
@@ -149,11 +145,7 @@ async def _activate(parts: Wiring, instance: Instance, token: str) -> Provisione
 
 
 def _derive_token(scope: Scope, salt: str) -> str:
-    """Return the credential for a salt.
-
-    The store has the salt and a hash of the credential, but not the provisioner's token. So a repeated request gets the
-    same credential, and the store alone does not reveal it.
-    """
+    """Return the same credential for the same salt. The store lacks the provisioner's token, so it cannot."""
     return f"sayso_instance_{hmac_digest(scope.token.encode(), f'instance credential {salt}'.encode(), sha256).hex()}"
 
 

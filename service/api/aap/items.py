@@ -1,7 +1,5 @@
 """Convert a request of the protocol into a suspension with one item, whose times never change."""
 
-from dataclasses import dataclass
-
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.policy.external import ExternalCall
@@ -15,34 +13,27 @@ from service.api.aap.models import NewRequest
 from service.store.instances import Instance
 
 ADAPTER = "aap"
-KEPT_MS = 8 * 86_400_000
-"""Retention of a request's key after its deadline: seven days of delivery attempts, and one more."""
+ORIGIN = Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")
+KEPT_MS = 8 * 86_400_000  # retention of a key after its deadline: seven days of delivery attempts, and one more
 
 
-@dataclass(frozen=True)
-class ProtocolLimits:
-    """Limits items to what the protocol can express."""
-
-    timeout_s: int
-
-    def fit(self, draft: ItemDraft) -> ItemDraft:
-        """Return the draft as an approval within the agent's timeout. A rule that asks for a value becomes a denial."""
-        preset = draft.preset
-        if draft.kind is not ItemKind.APPROVAL and preset is None:
-            why = f"The rule {draft.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
-            preset = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
-        return draft.model_copy(
-            update={
-                "kind": ItemKind.APPROVAL,
-                "allowed": (Answer.APPROVE, Answer.DENY),
-                "choices": None,
-                "response_schema": None,
-                "target_arg": None,
-                "terms": fit_terms(draft.terms, self.timeout_s),
-                "preset": preset,
-                "fixed": True,
-            }
-        )
+def fit_draft(timeout_s: int, draft: ItemDraft) -> ItemDraft:
+    """Return the draft as an approval within the agent's timeout. A rule that asks for a value becomes a denial."""
+    preset = draft.preset
+    if draft.kind is not ItemKind.APPROVAL and preset is None:
+        why = f"The rule {draft.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
+        preset = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
+    update = {
+        "kind": ItemKind.APPROVAL,
+        "allowed": (Answer.APPROVE, Answer.DENY),
+        "choices": None,
+        "response_schema": None,
+        "target_arg": None,
+        "terms": fit_terms(draft.terms, timeout_s),
+        "preset": preset,
+        "fixed": True,
+    }
+    return draft.model_copy(update=update)
 
 
 def fit_terms(terms: RuleTerms, timeout_s: int) -> RuleTerms:
@@ -88,8 +79,3 @@ def describe_reasoning(request: NewRequest) -> tuple[Event, ...]:
     if not request.agent_reasoning:
         return ()
     return (Event(type=EventType.LLM_COMPLETED, data={"text": request.agent_reasoning, "tool_call_count": 1}),)
-
-
-def origin() -> Origin:
-    """Return the origin of these runs."""
-    return Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")

@@ -1,7 +1,4 @@
-"""Request bodies and views of the protocol.
-
-Unknown, null and repeated members are refused. Arguments and context are arbitrary JSON.
-"""
+"""Request bodies and views of the protocol. Unknown, null and repeated members are refused."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -9,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.canonical_json import JsonObject
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
+from service.http.openapi import drop_null
 from service.store.instances import Instance, Registration
 
 DURATION = r"^[1-9][0-9]*(s|m|h)$"
@@ -16,6 +14,11 @@ UUID_FORM = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
 _SIGNING = r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def read_duration(text: str) -> int:
+    """Return the seconds of a duration such as `10m`."""
+    return int(text[:-1]) * _SECONDS[text[-1]]
 
 
 def drop_default(schema: dict[str, Any]) -> None:
@@ -26,9 +29,7 @@ def drop_default(schema: dict[str, Any]) -> None:
 def _drop_null(schema: dict[str, Any]) -> None:
     """Remove null from the schema: an optional member may be absent, but not null."""
     drop_default(schema)
-    for kind in schema.pop("anyOf"):
-        if kind != {"type": "null"}:
-            schema.update(kind)
+    drop_null(schema)
 
 
 _ABSENT: Any = Field(default=None, json_schema_extra=_drop_null)
@@ -78,7 +79,6 @@ class Delivery(Submitted):
     )
 
     def register(self) -> Registration:
-        """Return the record to store."""
         return Registration(url=self.url, registration_id=self.registration_id, signing_secret=self.signing_secret)
 
 
@@ -115,18 +115,10 @@ class NewRequest(Submitted):
     server: Name | None = _ABSENT
     arguments: JsonObject = Field(description="The exact arguments of the call.")
     timeout: str = Field(
-        max_length=20,
-        pattern=DURATION,
-        description="How long the agent waits; rules may shorten it.",
-        examples=["10m"],
+        max_length=20, pattern=DURATION, description="How long the agent waits; rules may shorten it.", examples=["10m"]
     )
     agent_reasoning: Annotated[str, Field(max_length=20_000)] | None = _ABSENT
     context: JsonObject | None = _ABSENT
-
-    @property
-    def timeout_s(self) -> int:
-        """The timeout in seconds."""
-        return int(self.timeout[:-1]) * _SECONDS[self.timeout[-1]]
 
 
 class NewOutcome(Submitted):
@@ -153,7 +145,6 @@ class InstanceView(ProtocolModel):
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
-        """Return the view of an instance."""
         saved = instance.delivery
         delivery = DeliveryView(url=saved.url, registration_id=saved.registration_id) if saved else None
         return cls(id=instance.id, name=instance.name, delivery=delivery)

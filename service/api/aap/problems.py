@@ -20,7 +20,7 @@ REQUEST_ID = "X-Request-ID"
 _KEY = "idempotency-key"
 _LOG = structlog.get_logger(__name__)
 
-TYPES = {
+TYPES = {  # the type of every error, by its status; the protocol has no other statuses
     400: "invalid_request",
     401: "authentication",
     403: "authorization",
@@ -32,7 +32,6 @@ TYPES = {
     500: "internal",
     503: "dependency",
 }
-"""The type of every error, by its status. The protocol has no other statuses."""
 
 CODES: Mapping[type[SaysoError], str] = {
     SaysoError: "internal_error",
@@ -107,7 +106,6 @@ def _describe(error: Exception) -> Refusal:
 
 
 def _describe_misfit(error: RequestValidationError) -> Refusal:
-    """Return 422 for a fault of the body, 400 for one of a header, the path or the query."""
     fault = misfit(error.errors())
     first = error.errors()[0]
     place, name = str(first["loc"][0]), str(first["loc"][-1])

@@ -1,5 +1,6 @@
 """Routes for instances: create, read and cancel requests, consume approvals, report outcomes."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,8 +12,8 @@ from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly
-from service.api.aap.items import ADAPTER, KEPT_MS, ProtocolLimits, describe_reasoning, draft_call, draft_run, origin
-from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
+from service.api.aap.items import ADAPTER, KEPT_MS, ORIGIN, describe_reasoning, draft_call, draft_run, fit_draft
+from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration
 from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
 from service.api.routing.dependencies import Parts
@@ -26,11 +27,8 @@ from service.wiring import Wiring
 router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=InstanceRoute)
 
 LONGEST_WAIT_S = 30
-REPORT_WITHIN_S = 7 * 86_400
-"""Time to report the outcome of a consumed call; the protocol does not require a report."""
-
+REPORT_WITHIN_S = 7 * 86_400  # time to report the outcome of a consumed call; the protocol does not require a report
 _ITEM = "i1"
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 Wait = Annotated[
     str,
@@ -54,9 +52,9 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
     """Request approval of a call. Rules may decide it immediately."""
     raw = await request.body()
     foreign = Foreign(
-        origin=origin(),
+        origin=ORIGIN,
         state=seal_state(raw),
-        fit=ProtocolLimits(body.timeout_s).fit,
+        fit=partial(fit_draft, read_duration(body.timeout)),
         kept_ms=KEPT_MS,
         events=describe_reasoning(body),
     )
@@ -86,7 +84,7 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
         read,
         who=caller.owner,
         done=lambda found: closed_at_ms(found) is not None,
-        wait_s=_read_wait(wait),
+        wait_s=min(LONGEST_WAIT_S, read_duration(wait)) if wait else 0,
         identify=find_instance,
     )
     return await _show(parts, record)
@@ -98,15 +96,12 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
 async def cancel_request(id_: Id, caller: Requester, parts: Parts) -> Response:
     """Cancel a pending request. A decision is final."""
     found = await _find(parts, caller, id_)
-    saved = await parts.desk.withdraw(found.id, _actor(caller))
+    saved = await parts.desk.withdraw(found.id, Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER))
     return await _show(parts, saved.record)
 
 
 @router.post(
-    "/{id}/consume",
-    operation_id="consumeApproval",
-    response_model=RequestView,
-    responses=problems(401, 403, 404, 409),
+    "/{id}/consume", operation_id="consumeApproval", response_model=RequestView, responses=problems(401, 403, 404, 409)
 )
 async def consume_approval(request: Request, id_: Id, caller: Requester, parts: Parts, key: Key) -> Response:
     """Consume the approval once, immediately before the call starts."""
@@ -124,10 +119,7 @@ async def consume_approval(request: Request, id_: Id, caller: Requester, parts: 
 
 
 @router.post(
-    "/{id}/outcome",
-    operation_id="reportOutcome",
-    response_model=RequestView,
-    responses=problems(401, 403, 404, 409),
+    "/{id}/outcome", operation_id="reportOutcome", response_model=RequestView, responses=problems(401, 403, 404, 409)
 )
 async def report_outcome(body: NewOutcome, id_: Id, caller: Requester, parts: Parts) -> Response:
     """Report the outcome of a consumed call. Repeating the report changes nothing; a different one is refused."""
@@ -151,7 +143,6 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
 
 
 async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Return the record after its timeout, if that is due and no clock has processed it yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
     return (await parts.desk.tick(record.id)).record if late else record
 
@@ -168,13 +159,3 @@ def _refuse_consumption(found: SuspensionRecord, error: Conflict) -> Refusal:
     if found.items[0].permit is None and found.status is not Status.CANCELLED:
         return Refusal(409, "approval_expired", error.message)
     return Refusal(409, "approval_withdrawn", error.message)
-
-
-def _read_wait(wait: str) -> int:
-    if not wait:
-        return 0
-    return min(LONGEST_WAIT_S, int(wait[:-1]) * _SECONDS[wait[-1]])
-
-
-def _actor(caller: Instance) -> Actor:
-    return Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER)

@@ -19,25 +19,18 @@ _CONCURRENCY = Slots(2)
 
 
 async def verify_receiver(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
-    """Send one signed challenge to the receiver, which must return it.
-
-    Raises `TooManyRequests`, and `Refusal` for an unsafe address or a failed verification.
-    """
+    """Send a signed challenge, which the receiver must return; raises `TooManyRequests` or `Refusal`."""
     try:
         check_url(delivery.url, loopback=parts.settings.aap_allow_loopback)
-        await _verify(parts, scope, instance_id, delivery)
+        place = host_and_port(delivery.url)
+        await parts.attempts.count(PER_PROVISIONER, scope)
+        await parts.attempts.count(PER_HOST, place)
+        with _CONCURRENCY.take((f"scope {scope}", f"place {place}")) as free:
+            if not free:
+                raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
+            await _challenge(parts, instance_id, delivery)
     except UnsafeUrl as error:
         raise Refusal(400, "invalid_webhook_url", error.message) from None
-
-
-async def _verify(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
-    place = host_and_port(delivery.url)
-    await parts.attempts.count(PER_PROVISIONER, scope)
-    await parts.attempts.count(PER_HOST, place)
-    with _CONCURRENCY.take((f"scope {scope}", f"place {place}")) as free:
-        if not free:
-            raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
-        await _challenge(parts, instance_id, delivery)
 
 
 async def _challenge(parts: Wiring, instance_id: str, delivery: Registration) -> None:

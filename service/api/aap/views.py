@@ -55,7 +55,6 @@ def view_decision(record: SuspensionRecord) -> DecisionView | None:
 
 
 def _cancel_reason(record: SuspensionRecord) -> str | None:
-    """Return who cancelled the request and why, or None if its owner did."""
     reason = record.end.error if record.end is not None else None
     return reason if reason and not reason.startswith(f"Cancelled by {record.run.owner}") else None
 

@@ -51,18 +51,15 @@ async def caller_of(
     return principal
 
 
-Caller = Annotated[Principal, Depends(caller_of)]
-"""Any caller with a credential."""
+Caller = Annotated[Principal, Depends(caller_of)]  # any caller with a credential
 
 
 async def person_of(caller: Caller) -> Principal:
     """Return the calling person. Raises `NotAllowed` for an agent."""
-    require_person(caller)
-    return caller
+    return require_person(caller)
 
 
-Person = Annotated[Principal, Depends(person_of)]
-"""A reviewer or an admin."""
+Person = Annotated[Principal, Depends(person_of)]  # a reviewer or an admin
 
 
 async def admin_of(person: Person) -> Principal:
@@ -119,9 +116,7 @@ async def wait_of(
     return int(found[1])
 
 
-Wait = Annotated[int, Depends(wait_of)]
-"""Seconds of a long poll."""
-
+Wait = Annotated[int, Depends(wait_of)]  # seconds of a long poll
 Skip = Annotated[int, Query(ge=0, le=FURTHEST_SKIP, description="The number of entries to skip.")]
 Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="The largest number of entries to return.")]
 

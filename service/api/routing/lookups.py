@@ -32,10 +32,7 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
 async def find_suspension(
     parts: Wiring, owner: str | None, suspension_id: str, unknown: NotFound | None = None
 ) -> tuple[SuspensionRecord, int]:
-    """Return a suspension that belongs to `owner`, or any if that is None, and the store's time.
-
-    Raises `unknown`, and `Unreadable` if the suspension belongs to the owner.
-    """
+    """Return a suspension of `owner`, of anyone if None, and the store's time; raises `unknown`, `Unreadable`."""
     unknown = unknown or NotFound(f"There is no suspension {suspension_id!r} for this credential.")
     try:
         found = await parts.desk.suspensions.read(suspension_id)

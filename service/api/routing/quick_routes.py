@@ -18,21 +18,14 @@ from service.api.routing.routes import Respond, SignedInRoute, check_query, iden
 from service.auth.credentials import Principal, require_person
 from service.http.bodies import misfit
 
-_MANY = 1_000
-"""The largest number of faults to list; more would take longer than the request itself."""
-
+_MANY = 1_000  # the largest number of faults to list; more would take longer than the request itself
 Provide = Callable[[Request, Principal], Any]
-
-
-def _provide_person(_request: Request, caller: Principal) -> Principal:
-    require_person(caller)
-    return caller
 
 
 _PROVIDED: dict[Any, Provide] = {
     wiring_of: lambda request, _: request.state.wiring,
     caller_of: lambda _, caller: caller,
-    person_of: _provide_person,
+    person_of: lambda _, caller: require_person(caller),
     key_of: lambda request, _: read_key(request),
 }
 
@@ -72,10 +65,7 @@ class QuickRoute(SignedInRoute):
 
 
 class QuickRouter:
-    """Middleware that serves quick routes and passes all other requests to FastAPI.
-
-    Errors propagate to the error handlers of the app.
-    """
+    """Middleware that serves quick routes and passes all other requests to FastAPI. Errors propagate."""
 
     def __init__(self, app: ASGIApp, prefix: str, routers: Iterable[APIRouter]) -> None:
         self._app = app
@@ -89,7 +79,6 @@ class QuickRouter:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] == "http" and scope["path"].startswith(self._prefix) and not scope.get("root_path"):
             for method, path, respond in self._quick:
                 if scope["method"] == method and (found := path.match(scope["path"])):

@@ -1,7 +1,4 @@
-"""Routes that are stricter than FastAPI's about JSON, media types, repeated values and unknown parameters.
-
-The credential is checked before the body is read.
-"""
+"""Routes stricter than FastAPI's about JSON and queries. The credential is checked before the body is read."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator
@@ -73,8 +70,6 @@ def bearer_token(request: Request) -> str | None:
 
 
 class _ReadRequest(Request):
-    """A request whose body was already read and parsed."""
-
     def __init__(self, request: Request, raw: bytes, value: Any) -> None:
         super().__init__(request.scope, request.receive)
         self._raw = raw
@@ -93,7 +88,6 @@ async def read_json(request: Request) -> Any:
 
 
 async def _read_body(request: Request, *, required: bool) -> bytes:
-    """Return the body after checking its media type. It may be empty unless `required`."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(f"The content encoding {encoding[:40]!r} is not supported. Send plain JSON.")

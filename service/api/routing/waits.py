@@ -14,9 +14,7 @@ from service.api.routing.routes import identify
 from service.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
 from service.wiring import Wiring
 
-REVALIDATE_S = 5.0
-"""How often a stream checks its credential. A long poll checks when it answers."""
-
+REVALIDATE_S = 5.0  # how often a stream checks its credential; a long poll checks when it answers
 T = TypeVar("T")
 
 
@@ -59,7 +57,6 @@ async def wait_for(
 
 @contextmanager
 def _watching_disconnect(request: Request, moved: Event) -> Iterator[asyncio.Task[None]]:
-    """Yield a task that ends and sets `moved` when the caller hangs up."""
     task = asyncio.create_task(_await_disconnect(request))
     task.add_done_callback(lambda _: moved.set())
     try:

@@ -6,12 +6,11 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Plai
 
 from sayso.clock import iso_utc
 
-Timestamp = Annotated[
+Timestamp = Annotated[  # milliseconds since 1970 inside, RFC 3339 in UTC outside
     int,
     PlainSerializer(iso_utc, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
 ]
-"""Milliseconds since 1970 inside, RFC 3339 in UTC outside."""
 
 
 def _require_text(value: object) -> object:
@@ -21,8 +20,7 @@ def _require_text(value: object) -> object:
     return value
 
 
-SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]
-"""A timestamp in a request: RFC 3339 with its zone."""
+SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]  # RFC 3339 with its zone
 
 
 class RequestBody(BaseModel):

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor, Decision, DecisionAction, Verdict
-from sayso.records.items import Answer, Item, ItemKind, ItemTool, Prompt
+from sayso.records.decisions import Actor, DecisionAction, Verdict
+from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.records.terms import EscalationStep, Fallback, Quorum
 from sayso.transitions.item_states import ItemState
 from service.api.views.base import Timestamp, View
@@ -24,11 +24,6 @@ class DecisionView(View):
     args_digest: str = Field(description="The digest of the item when the reviewer decided.")
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
-
-    @classmethod
-    def of(cls, decision: Decision) -> "DecisionView":
-        """Return the view of a decision."""
-        return cls.model_validate(decision)
 
 
 class OutcomeView(View):
@@ -126,8 +121,3 @@ class ItemView(View):
     )
     seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
-
-    @classmethod
-    def of(cls, item: Item) -> "ItemView":
-        """Return the view of an item."""
-        return cls.model_validate(item)

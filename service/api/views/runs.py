@@ -5,11 +5,9 @@ from collections.abc import Iterable
 from pydantic import ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.events import TrailEntry
-from sayso.records.suspensions import RunRef, RunStatus
+from sayso.records.suspensions import RunStatus
 from sayso.transitions.item_states import RunState
 from service.api.views.base import Timestamp, View
-from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord
 
 CLAIMED_TITLE = "The title that the agent gave; it is not verified."
@@ -56,11 +54,6 @@ class RunView(View):
     result: JsonValue
     error: str | None
 
-    @classmethod
-    def of(cls, run: Run) -> "RunView":
-        """Return the view of a run."""
-        return cls.model_validate(run)
-
 
 class RunRefView(View):
     """The run of a suspension."""
@@ -81,11 +74,6 @@ class RunRefView(View):
     started_at: Timestamp = Field(validation_alias="started_at_ms")
     key_id: str | None = Field(description="The key that started the run; null for a session.")
 
-    @classmethod
-    def of(cls, run: RunRef) -> "RunRefView":
-        """Return the view of a run's reference."""
-        return cls.model_validate(run)
-
 
 class EventView(View):
     """A trail event; its hash includes the hash of the previous event."""
@@ -95,11 +83,6 @@ class EventView(View):
     type: str
     data: JsonObject
     hash: str
-
-    @classmethod
-    def of(cls, entry: TrailEntry) -> "EventView":
-        """Return the view of an event."""
-        return cls.model_validate(entry)
 
 
 class UnreadableView(View):
@@ -111,5 +94,4 @@ class UnreadableView(View):
 
     @classmethod
     def list_of(cls, found: Iterable[object]) -> "list[UnreadableView]":
-        """Return the views of the unreadable records in a list."""
         return [cls.model_validate(one) for one in found if isinstance(one, UnreadableRecord)]

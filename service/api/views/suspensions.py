@@ -62,7 +62,6 @@ class SuspensionView(View):
 
     @classmethod
     def of(cls, record: SuspensionRecord) -> "SuspensionView":
-        """Return the view of a suspension."""
         view = cls.model_validate(record)
         items = zip(view.items, record.items, strict=True)
         shown = (one.model_copy(update={"state": find_item_state(record, item)}) for one, item in items)

@@ -1,7 +1,4 @@
-"""Connections to the store, and its failures as `Unavailable`.
-
-The client never sends a command again: after a lost reply the caller reads the record.
-"""
+"""Connections to the store, without retries, and its failures as `Unavailable`."""
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -21,8 +18,7 @@ from sayso.errors import Unavailable
 
 _LOG = structlog.get_logger(__name__)
 
-LOST = (RedisConnectionError, RedisTimeoutError, OSError)
-"""Errors after which the server may or may not have run the command."""
+LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have run the command
 
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
@@ -57,6 +53,11 @@ def connect_blocking(url: str, **options: Any) -> BlockingRedis:
 def text(raw: bytes | str) -> str:
     """Decode a name or id from the store."""
     return raw.decode() if isinstance(raw, bytes) else raw
+
+
+def as_ms(seconds: bytes | int, micros: bytes | int) -> int:
+    """Return the server's time in ms from the reply to TIME."""
+    return int(seconds) * 1000 + int(micros) // 1000
 
 
 def translated() -> AbstractAsyncContextManager[None]:

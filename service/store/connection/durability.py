@@ -18,10 +18,7 @@ class WeakDurability(SaysoError):
 
 
 async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
-    """Wait for the store; return its weak settings, or None.
-
-    Raises `WeakDurability` unless weakness is allowed, and `Unavailable` if the store does not answer in time.
-    """
+    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`."""
     await await_store(url, wait_s)
     async with connect(url) as redis:
         weakness = await _find_weakness(redis)
@@ -42,6 +39,5 @@ async def _find_weakness(redis: Redis) -> str | None:
             except ResponseError:
                 return "it does not tell how it is set up (CONFIG GET is refused)"
         found |= {text(key): text(value) for key, value in reply.items()}
-    weak = [f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in WANTED.items()]
-    wrong = [said for said, (name, value) in zip(weak, WANTED.items(), strict=True) if found.get(name) != value]
-    return "; ".join(wrong) or None
+    wrong = [(name, value) for name, value in WANTED.items() if found.get(name) != value]
+    return "; ".join(f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in wrong) or None

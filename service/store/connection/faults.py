@@ -31,10 +31,7 @@ def describe_fault(url: str, error: BaseException) -> str:
 
 
 async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
-    """Wait until the store answers, without limit if `wait_s` is None; log the address and each new cause.
-
-    Raises `Unavailable` after the limit, and at once for a refused user or password.
-    """
+    """Wait until the store answers; raises `Unavailable` after the limit, and at once for a refused password."""
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
     logged = ""
     async with connect(url) as redis:
@@ -67,7 +64,6 @@ async def _ping(redis: Redis) -> Exception | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error and its causes, the innermost first."""
     found: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in found:

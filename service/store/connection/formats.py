@@ -1,7 +1,4 @@
-"""The version of the store's format.
-
-A process of another format does not start. A change that this version cannot read takes the next number.
-"""
+"""The version of the store's format; a process of another format does not start."""
 
 import re
 
@@ -11,11 +8,8 @@ from sayso.errors import SaysoError
 from service.store.connection.connecting import connect, text, translated
 from service.store.keys import FORMAT
 
-CURRENT = 2
-"""The format that this version reads and writes. Format 2 renamed stored fields and keys."""
-
-_UNNUMBERED = "1"
-"""The format of a store with keys of Sayso but no number."""
+CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
+_UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
 
 
 class OtherFormat(SaysoError):
@@ -46,7 +40,6 @@ async def claim_format(redis: Redis) -> None:
 
 
 async def _holds_keys(redis: Redis) -> bool:
-    """Return whether the store holds keys of Sayso."""
     async for _ in redis.scan_iter(match="sayso:{*", count=1000):
         return True
     return False

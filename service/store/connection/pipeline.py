@@ -1,8 +1,6 @@
 """Pipelined commands and scripts over one connection.
 
-A connection of the client library serves one command at a time. Here all commands of one turn of the event loop go out
-in one write, and replies are matched in order; see `docs/decisions/one-connection-to-the-store.md`. The library still
-connects, authenticates and negotiates TLS.
+All commands of one turn of the event loop go out in one write; see `docs/decisions/one-connection-to-the-store.md`.
 """
 
 import asyncio
@@ -21,18 +19,15 @@ Word = str | bytes | int
 
 
 def _pack(*words: Word) -> bytes:
-    """Return the encoded command."""
     packed: bytes = hiredis.pack_command(cast(Any, words))
     return packed
 
 
 def _pack_words(*words: Word) -> bytes:
-    """Return encoded words, without the header of a command."""
     return _pack(*words).partition(b"\r\n")[2]
 
 
 def _unwrap(found: Any) -> Any:
-    """Return a reply; raises an error reply."""
     if isinstance(found, Exception):
         raise found
     return found
@@ -46,7 +41,6 @@ class Script:
         self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
 
     def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
-        """Return the encoded command that runs it."""
         return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
 
     def pack_parts(self, parts: Sequence["Part"]) -> bytes:
@@ -73,10 +67,7 @@ class Part(NamedTuple):
 
 
 class Pipeline:
-    """One connection for concurrent commands; it connects on first use, and again after a loss.
-
-    A reply may take as long as the client's `socket_timeout`; then the connection and all pending commands fail.
-    """
+    """One connection for concurrent commands. It fails on a reply slower than `socket_timeout`, and reconnects."""
 
     def __init__(self, redis: Redis) -> None:
         self._pool = redis.connection_pool
@@ -84,11 +75,7 @@ class Pipeline:
         self._connecting = asyncio.Lock()
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
-        """Return what the script returns.
-
-        Raises the library's `ConnectionError` or `TimeoutError` when the reply is lost: the script may have run. Raises
-        `ResponseError` when the store refuses.
-        """
+        """Return what the script returns; raises `ResponseError`, or a lost reply's error: the script may have run."""
         return await self._run(script, script.pack(keys, args))
 
     async def ask(self, *words: Word) -> Any:
@@ -100,7 +87,6 @@ class Pipeline:
         return await self._run(script, script.pack_parts(parts))
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
@@ -142,10 +128,7 @@ class _Connection(asyncio.Protocol):
         self.open = True
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; an error reply is returned, not raised.
-
-        uvloop sends all writes of one turn of the loop at once.
-        """
+        """Send a command; an error reply is returned, not raised. uvloop writes all of one turn at once."""
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
         answer: asyncio.Future[Any] = self._loop.create_future()
@@ -156,7 +139,6 @@ class _Connection(asyncio.Protocol):
         return answer
 
     def close(self) -> None:
-        """Close the connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._transport.close()
@@ -173,7 +155,6 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Fail all pending commands."""
         self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it was closed'}"))
 
     def _check_timeout(self) -> None:

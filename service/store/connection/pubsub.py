@@ -1,8 +1,4 @@
-"""Subscriptions to any number of channels over one connection.
-
-The client library needs longer for a message than the store for the commit. As in `pipeline.py`, it only connects,
-authenticates and negotiates TLS.
-"""
+"""Subscriptions to any number of channels over one connection, with less delay than the client library's."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -18,11 +14,7 @@ _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
-    """One connection with subscriptions.
-
-    `notify` is called with the channel's name when its subscription is confirmed, and for each message. A reader that
-    starts after the confirmation misses no message.
-    """
+    """One connection with subscriptions; `notify` gets the channel's name at its confirmation and each message."""
 
     def __init__(self, connection: Any, notify: Callable[[bytes], None]) -> None:
         self._connection = connection  # garbage collection would close it
@@ -42,11 +34,9 @@ class Channels(asyncio.Protocol):
         return cls(connection, notify)
 
     def subscribe(self, names: Collection[str]) -> None:
-        """Subscribe to channels."""
         self._send("SUBSCRIBE", *names)
 
     def unsubscribe(self, name: str) -> None:
-        """Unsubscribe from a channel."""
         self._send("UNSUBSCRIBE", name)
 
     async def run(self, alive_every_s: float) -> None:
@@ -63,11 +53,9 @@ class Channels(asyncio.Protocol):
                     raise RedisTimeoutError("the store did not answer a PING on the connection for channels")
 
     def close(self) -> None:
-        """Close the connection."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Notify of each message."""
         self._heard += 1
         try:
             self._reader.feed(data)

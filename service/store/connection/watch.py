@@ -16,14 +16,9 @@ from service.store.connection.connecting import LOST
 from service.store.connection.pubsub import Channels
 from service.store.keys import CHANGES
 
-ALIVE_EVERY_S = 2.0
-"""Interval of PINGs on a quiet connection; without an answer within another interval it is lost."""
-
-HEARD_WITHIN_S = 1.0
-"""How long to wait for the first wake-up before reading anyway."""
-
-READERS = 32
-"""How many woken waiters read at once; each uses a connection to the store."""
+ALIVE_EVERY_S = 2.0  # interval of PINGs on a quiet connection; without an answer within another interval it is lost
+HEARD_WITHIN_S = 1.0  # how long to wait for the first wake-up before reading anyway
+READERS = 32  # how many woken waiters read at once; each uses a connection to the store
 
 
 class Watch:
@@ -44,16 +39,22 @@ class Watch:
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set once `topic` (a tenant, suspension or run) is subscribed, and at each change.
-
-        Clear it to wait again.
-        """
+        """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again."""
         event = asyncio.Event()
-        self._subscribe(topic, event)
+        if topic in self._heard:
+            event.set()
+        elif self._channels is not None and topic not in self._waiters:
+            self._channels.subscribe((CHANGES + topic,))
+        self._waiters[topic].add(event)
         try:
             yield event
         finally:
-            self._unsubscribe(topic, event)
+            self._waiters[topic].discard(event)
+            if not self._waiters[topic]:
+                del self._waiters[topic]
+                self._heard.discard(topic)
+                if self._channels is not None:
+                    self._channels.unsubscribe(CHANGES + topic)
 
     async def listen(self) -> None:
         """Receive changes until cancelled; reconnect after a loss."""
@@ -78,26 +79,8 @@ class Watch:
             self._heard.clear()
             channels.close()
 
-    def _subscribe(self, topic: str, event: asyncio.Event) -> None:
-        if topic in self._heard:
-            event.set()
-        elif self._channels is not None and topic not in self._waiters:
-            self._channels.subscribe((CHANGES + topic,))
-        self._waiters[topic].add(event)
-
-    def _unsubscribe(self, topic: str, event: asyncio.Event) -> None:
-        self._waiters[topic].discard(event)
-        if not self._waiters[topic]:
-            del self._waiters[topic]
-            self._heard.discard(topic)
-            if self._channels is not None:
-                self._channels.unsubscribe(CHANGES + topic)
-
     def _wake(self, channel: bytes) -> None:
-        """Wake a topic's waiters.
-
-        A late message from an earlier subscription is harmless: the new subscription is confirmed after it.
-        """
+        """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
         if events:
@@ -106,7 +89,6 @@ class Watch:
                 event.set()
 
     def wake_all(self) -> None:
-        """Wake all waiters."""
         for events in self._waiters.values():
             for event in events:
                 event.set()

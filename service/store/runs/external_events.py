@@ -14,9 +14,7 @@ from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
-MOST_BYTES = 4 * 1024 * 1024
-"""Limits of one run."""
-
+MOST_BYTES = 4 * 1024 * 1024  # limits of one run
 _SCRIPT = read_script("external_events")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
@@ -46,10 +44,7 @@ class ExternalEvents:
     async def add(
         self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
     ) -> Appended:
-        """Save those events that are new, all or none.
-
-        Raises `IdempotencyConflict` for a known number with other content, and `TooLarge` over the limits.
-        """
+        """Save new events, all or none; raises `NotFound`, `IdempotencyConflict`, and `TooLarge` over the limits."""
         keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
         for one in external_events:
@@ -72,7 +67,6 @@ class ExternalEvents:
         return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
-        """Return all events of the run."""
         return await self.read(run_id, limit=MOST_EVENTS)
 
 

@@ -1,11 +1,14 @@
 """Look-ups in the indexes of runs and suspensions, without their records."""
 
 import heapq
+from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Any
 
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
+
+_PAGE = 200
 
 
 class RunIndex:
@@ -22,17 +25,23 @@ class RunIndex:
 
     async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
         """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
-        keys = self._keys
         if owner is not None:
-            return await self.page(keys.runs_of(owner), skip, limit, newest_first=True)
+            return await self.page(self._keys.runs_of(owner), skip, limit, newest_first=True)
         async with translated():
-            owners = await self._redis.smembers(keys.owners)
+            owners = await self._redis.smembers(self._keys.owners)
             async with self._redis.pipeline(transaction=False) as pipe:
                 for one in owners:
-                    pipe.zrange(keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
+                    pipe.zrange(self._keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
                 pages = await pipe.execute()
         merged = heapq.merge(*pages, key=lambda entry: -entry[1])
         return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
+
+    async def pages_of(self, owner: str) -> AsyncIterator[list[str]]:
+        """Yield the ids of the owner's runs in pages, the newest first."""
+        skip = 0
+        while ids := await self.page(self._keys.runs_of(owner), skip, _PAGE, newest_first=True):
+            yield ids
+            skip += _PAGE
 
     async def latest(self, run_ids: list[str]) -> list[str]:
         """Return the id of each run's latest suspension; an empty one for a deleted run."""
@@ -45,3 +54,7 @@ class RunIndex:
         async with translated():
             scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
         return scores
+
+    async def among(self, index: str, ids: list[str]) -> list[str]:
+        """Return the ids that are in a sorted index, in the given order."""
+        return [one for one, score in zip(ids, await self.scores(index, ids), strict=True) if score is not None]

@@ -1,7 +1,4 @@
-"""Deletion of runs that ended long ago: first their records and index entries, later their trails.
-
-One commit deletes a run, and only if it is unchanged since it was read.
-"""
+"""Deletion of runs that ended long ago, each in one commit if it is unchanged, and later of their trails."""
 
 from typing import Any, NamedTuple
 
@@ -10,14 +7,10 @@ from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
-from service.store.lua import read_script
 from service.store.suspensions.commits import Commit
 from service.store.tenants import TenantStore
 
-PROMISED_MS = 8 * 86_400_000
-"""How long a request of another protocol is kept after its end and its deadline, as its key and message are."""
-
-_SCRIPT = read_script("commit")
+PROMISED_MS = 8 * 86_400_000  # how long a request of another protocol, its key and its message are kept after its end
 
 
 class _Age(NamedTuple):
@@ -27,7 +20,6 @@ class _Age(NamedTuple):
     promised_before_ms: int
 
     def reached(self, record: SuspensionRecord) -> bool:
-        """Return whether an ended run may be deleted."""
         if record.resume.endpoint_id is not None:
             promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
             if promised_ms >= self.promised_before_ms:
@@ -40,7 +32,7 @@ class Retention:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-        self._commit = store.redis.register_script(_SCRIPT)
+        self._send = store.send
 
     async def claim(self, every_s: int) -> bool:
         """Return True once in `every_s`, to one of all processes."""
@@ -58,15 +50,11 @@ class Retention:
             return await self._redis.zscore(self._keys.trails, run_id) is not None
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
-        """Delete up to `limit` runs that ended before this time, and keep their trails; return their number.
-
-        A request of another protocol is kept for `PROMISED_MS` as of `now_ms`.
-        """
+        """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
         age = _Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
-        for status in RunStatus:
-            if status.ended:
-                forgotten += await self._forget_in(self._keys, status, age, limit - forgotten)
+        for status in filter(lambda one: one.ended, RunStatus):
+            forgotten += await self._forget_in(status, age, limit - forgotten)
         return forgotten
 
     async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
@@ -82,42 +70,38 @@ class Retention:
                 await pipe.execute()
         return len(found)
 
-    async def _forget_in(self, keys: TenantKeys, status: RunStatus, age: _Age, limit: int) -> int:
+    async def _forget_in(self, status: RunStatus, age: _Age, limit: int) -> int:
         """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
         forgotten = passed = 0
         while forgotten < limit:
             async with translated():
                 ids: list[Any] = await self._redis.zrangebyscore(
-                    keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
+                    self._keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
                 )
             if not ids:
                 break
             for one in ids:
-                gone = await self._forget(keys, text(one), age)
+                gone = await self._forget(text(one), age)
                 forgotten += gone
                 passed += not gone
         return forgotten
 
-    async def _forget(self, keys: TenantKeys, run_id: str, age: _Age) -> bool:
+    async def _forget(self, run_id: str, age: _Age) -> bool:
         try:
-            records, head = await self._read_chain(keys, run_id)
+            records, head = await self._read_chain(run_id)
         except Unreadable:
             return False  # it is kept until it is readable
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        names, args = _build(keys, records, head).arguments()
-        async with translated():
-            failed_guard, *_ = await self._commit(keys=names, args=args)
-        return not failed_guard
+        return await self._send(_build(self._keys, records, head))
 
-    async def _read_chain(self, keys: TenantKeys, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
-        """Return the run's suspensions, the latest first, and the head of its trail; raises `Unreadable`."""
+    async def _read_chain(self, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
         records: list[SuspensionRecord] = []
         head = TrailHead()
         async with translated():
-            found: Any = await self._redis.get(keys.run(run_id))
+            found: Any = await self._redis.get(self._keys.run(run_id))
             while found is not None:
-                raw: Any = await self._redis.get(keys.suspension(text(found)))
+                raw: Any = await self._redis.get(self._keys.suspension(text(found)))
                 if raw is None:
                     break
                 stored = self._readings.read(text(found), raw)
@@ -135,9 +119,8 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -
         commit.write("DEL", keys.suspension(record.id))
         for index in (keys.decided, keys.inbox, keys.schedule):
             commit.write("ZREM", index, record.id)
-    commit.write("DEL", keys.run(last.run.id))
-    for key in (keys.state(last.run.id), keys.external_events(last.run.id), keys.external_events_seen(last.run.id)):
-        commit.write("DEL", key)
+    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen):
+        commit.write("DEL", key(last.run.id))
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
     commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")

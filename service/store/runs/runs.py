@@ -12,7 +12,6 @@ from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.store.connection.connecting import text, translated
-from service.store.keys import TenantKeys
 from service.store.runs.indexes import RunIndex
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
 from service.store.suspensions.turns import number_turn
@@ -40,13 +39,10 @@ class Run(BaseModel):
 
     @property
     def state(self) -> RunState:
-        """The state that follows from the status and the failed calls."""
         return find_run_state(self.status, self.failed_calls)
 
 
-UNREADABLE = "unreadable"
-"""The type of a damaged event."""
-
+UNREADABLE = "unreadable"  # the type of a damaged event
 _ENTRY = TypeAdapter(TrailEntry)
 _PAGE = 200
 _REMEMBERED_MS = 500
@@ -64,7 +60,7 @@ class Runs:
 
     async def read(self, run_id: str) -> Run:
         """Return the run; raises `NotFound`, or `Unreadable` for its latest record."""
-        runs = await self._read_many(self._keys, [run_id])
+        runs = await self._read_many([run_id])
         if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
         run = runs[0]
@@ -77,17 +73,15 @@ class Runs:
     ) -> list[Run | UnreadableRecord]:
         """Return runs, optionally of one status, one owner or both; the newest first.
 
-        Suspended runs of all owners come by deadline, the earliest first. A run that changes during the read may be
-        listed in its new status. An unreadable one is listed with the reason.
+        Suspended runs of all owners come by deadline. A run that changes meanwhile may appear in its new status.
         """
-        keys = self._keys
         if status is None:
-            return await self._read_many(keys, await self._index.newest(owner, skip, limit))
+            return await self._read_many(await self._index.newest(owner, skip, limit))
         if owner is not None:
-            return await self._read_many(keys, (await self._list_in_status(keys, owner, status, skip + limit))[skip:])
+            return await self._read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
-            return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
-        return await self._read_many(keys, await self._index.page(keys.runs(status), skip, limit, newest_first=True))
+            return [_run_of(one) for one in await self._records(await self._suspended(skip, limit))]
+        return await self._read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return up to `limit` events after number `after`, in order; a damaged one has the type `unreadable`."""
@@ -118,11 +112,9 @@ class Runs:
         return [one for one in await self._index.latest(run_ids) if one] if run_ids else []
 
     async def list_ids(self, limit: int) -> list[str]:
-        """Return the ids of the newest runs."""
         return await self._index.newest(None, 0, limit)
 
     async def count_pending(self) -> int:
-        """Return the number of pending suspensions."""
         async with translated():
             return int(await self._redis.zcard(self._keys.inbox))
 
@@ -142,7 +134,6 @@ class Runs:
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the tool definition with this digest, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.definitions, digest)
         return ToolDefinition.model_validate_json(raw) if raw else None
@@ -152,7 +143,6 @@ class Runs:
         return await number_turn(self._redis, self._keys.thread(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
-        """Save the manifest of a registered agent."""
         async with translated():
             await self._redis.hset(self._keys.agents, name, manifest)
 
@@ -169,100 +159,79 @@ class Runs:
         return manifests
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
-        """Return whether the run, or the run whose latest suspension this is, belongs to the owner.
-
-        It reads only indexes, because the record may be unreadable.
-        """
-        keys, at = self._keys, 0
+        """Return whether the run, or the run of this latest suspension, is the owner's, from indexes only."""
         if run_id:
-            return (await self._index.scores(keys.runs_of(owner), [run_id]))[0] is not None
-        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
-            at += _PAGE
+            return bool(await self._index.among(self._keys.runs_of(owner), [run_id]))
+        async for ids in self._index.pages_of(owner):
             if suspension_id in await self._index.latest(ids):
                 return True
         return False
 
     async def waiting_of(self, owner: str) -> list[str]:
         """Return the ids of the owner's pending suspensions, the earliest deadline first."""
-        keys, at = self._keys, 0
         found: list[tuple[float, str]] = []
-        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
-            at += _PAGE
+        async for ids in self._index.pages_of(owner):
             latest = await self._index.latest(ids)
-            dues = zip(latest, await self._index.scores(keys.inbox, latest), strict=True)
+            dues = zip(latest, await self._index.scores(self._keys.inbox, latest), strict=True)
             found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
         return [one for _, one in sorted(found)]
 
     async def unfinished_of(self, owner: str) -> list[str]:
-        """Return the latest suspensions of the owner's unfinished runs, the newest first.
-
-        Every unfinished run is on the schedule.
-        """
-        keys, at = self._keys, 0
+        """Return the owner's unfinished runs' latest suspensions, the newest first; all of them are scheduled."""
         found: list[str] = []
-        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
-            at += _PAGE
+        async for ids in self._index.pages_of(owner):
             latest = [one for one in await self._index.latest(ids) if one]
-            dues = zip(latest, await self._index.scores(keys.schedule, latest), strict=True)
-            found += [one for one, due_ms in dues if due_ms is not None]
+            found += await self._index.among(self._keys.schedule, latest)
         return found
 
-    async def _list_in_status(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
-        """Return the ids of up to `most` of an owner's runs in a status, the newest first, mainly from indexes."""
+    async def _list_in_status(self, owner: str, status: str, most: int) -> list[str]:
         found: list[str] = []
-        at = 0
-        while len(found) < most and (ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True)):
-            at += _PAGE
-            found += await self._keep(keys, ids, status)
+        async for ids in self._index.pages_of(owner):
+            found += await self._keep(ids, status)
+            if len(found) >= most:
+                break
         return found[:most]
 
-    async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[str]:
+    async def _keep(self, run_ids: list[str], status: str) -> list[str]:
         if status != RunStatus.SUSPENDED:
-            scores = await self._index.scores(keys.runs(status), run_ids)
-            return [one for one, score in zip(run_ids, scores, strict=True) if score is not None]
+            return await self._index.among(self._keys.runs(status), run_ids)
         latest = await self._index.latest(run_ids)
-        scores = await self._index.scores(keys.inbox, latest)
-        waiting = {one for one, due_ms in zip(latest, scores, strict=True) if due_ms is not None}
-        suspended = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
+        waiting = await self._index.among(self._keys.inbox, latest)
+        suspended = {*waiting, *await self._decided([one for one in latest if one not in waiting])}
         return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in suspended]
 
-    async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
+    async def _decided(self, ids: list[str]) -> list[str]:
         """Return which suspensions are decided, but not resumed; only scheduled ones can be."""
-        due = zip(ids, await self._index.scores(keys.schedule, ids), strict=True)
-        records = await self._records(keys, [one for one, at_ms in due if at_ms is not None])
+        records = await self._records(await self._index.among(self._keys.schedule, ids))
         return [one.id for one in records if isinstance(one, SuspensionRecord) and one.run_status == "suspended"]
 
-    async def _suspended(self, keys: TenantKeys, skip: int, limit: int) -> list[str]:
+    async def _suspended(self, skip: int, limit: int) -> list[str]:
         """Return pending suspensions, the earliest deadline first, then those decided, but not resumed."""
-        ids = await self._index.page(keys.inbox, skip, limit, newest_first=False)
+        ids = await self.inbox(skip, limit)
         if len(ids) == limit:
             return ids
-        async with translated():
-            skip = max(0, skip - int(await self._redis.zcard(keys.inbox)))
+        skip = max(0, skip - await self.count_pending())
         decided: list[str] = []
-        at, most = 0, skip + limit - len(ids)
-        while len(decided) < most and (page := await self._index.page(keys.schedule, at, _PAGE, newest_first=False)):
+        at, most, schedule = 0, skip + limit - len(ids), self._keys.schedule
+        while len(decided) < most and (page := await self._index.page(schedule, at, _PAGE, newest_first=False)):
             at += _PAGE
-            waits = zip(page, await self._index.scores(keys.inbox, page), strict=True)
-            decided += await self._decided(keys, [one for one, due in waits if due is None and one not in ids])
+            waiting = {*ids, *await self._index.among(self._keys.inbox, page)}
+            decided += await self._decided([one for one in page if one not in waiting])
         return ids + decided[skip:most]
 
-    async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run | UnreadableRecord]:
-        """Read runs through their latest suspensions."""
+    async def _read_many(self, run_ids: list[str]) -> list[Run | UnreadableRecord]:
         if not run_ids:
             return []
         run_of = {one: run_id for run_id, one in zip(run_ids, await self._index.latest(run_ids), strict=True) if one}
-        found = await self._records(keys, list(run_of))
+        found = await self._records(list(run_of))
         return [_run_of(one, run_of.get(id_of(one))) for one in found]
 
-    async def _records(self, keys: TenantKeys, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
-        if not suspension_ids:
+    async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        if not ids:
             return []
         async with translated():
-            found = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
-        return [
-            self._readings.try_read(one, _bytes(raw)) for one, raw in zip(suspension_ids, found, strict=True) if raw
-        ]
+            found = await self._redis.mget([self._keys.suspension(one) for one in ids])
+        return [self._readings.try_read(one, _bytes(raw)) for one, raw in zip(ids, found, strict=True) if raw]
 
 
 def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:

@@ -1,8 +1,4 @@
-"""Comparison of trails with the heads in their runs' records.
-
-A commit saves the events, and in the record the number and hash of the last one. So a trail that was cut or extended is
-detected even if its chain is valid.
-"""
+"""Comparison of trails with the heads in their runs' records: it detects a trail that was cut or extended."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,12 +6,10 @@ from typing import Any, NamedTuple
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from service.store.connection.connecting import text, translated
-from service.store.keys import TenantKeys
 from service.store.runs.runs import read_entry
 from service.store.tenants import TenantStore
 
-_ROUNDS = 10
-"""Attempts to read a run that moves to its next suspension at the same time."""
+_ROUNDS = 10  # attempts to read a run that moves to its next suspension at the same time
 
 
 class TrailEnd(NamedTuple):
@@ -59,12 +53,13 @@ class Trails:
             left = [one for one in run_ids if one not in ends]
             if not left:
                 break
-            ends |= await self._read(self._keys, left)
+            ends |= await self._read(left)
         unknown = TrailHead()
         return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
 
-    async def _read(self, keys: TenantKeys, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
+    async def _read(self, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
         """Return the ends of those runs that did not move to their next suspension meanwhile."""
+        keys = self._keys
         async with translated():
             latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -77,15 +72,12 @@ class Trails:
         for place, (run_id, suspension) in enumerate(zip(run_ids, latest, strict=True)):
             (now_latest, raw, kept), length, last = replies[3 * place : 3 * place + 3]
             if now_latest == suspension:
-                head = self._read_head(keys, text(suspension or b""), raw, kept)
+                head = self._read_head(text(suspension or b""), raw, kept)
                 found = TrailHead(length, read_entry(last, length).hash if last else "")
                 ends[run_id] = TrailEnd(run_id, head, found)
         return ends
 
-    def _read_head(
-        self, keys: TenantKeys, suspension_id: str, raw: bytes | None, kept: bytes | None
-    ) -> TrailHead | None:
-        """Return the head in the record, or of a deleted run the head kept with its trail."""
+    def _read_head(self, suspension_id: str, raw: bytes | None, kept: bytes | None) -> TrailHead | None:
         if raw is not None:
             try:
                 return self._readings.read(suspension_id, raw).head

@@ -1,19 +1,15 @@
-"""Batches of changes: read many suspensions, apply a transition to each, commit them with one script.
-
-Each change succeeds or fails alone. The caller receives those that failed: missing, unreadable, refused or changed
-concurrently.
-"""
+"""Batches of changes in one script. Each change succeeds or fails alone; the caller gets those that failed."""
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
 from sayso.errors import SaysoError
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import as_ms, translated
 from service.store.connection.pipeline import Part, Script
 from service.store.lua import read_script
 from service.store.suspensions.commits import build_commit
@@ -28,9 +24,7 @@ _COMMIT = Script(
     + read_script("commit_many")
 )
 
-PRECOMPUTED_FOR_MS = 2_000
-"""How long after its due time, ms, a precomputed commit may be saved."""
-
+PRECOMPUTED_FOR_MS = 2_000  # how long after its due time, ms, a precomputed commit may be saved
 Verb = Callable[[SuspensionRecord, int], Change]
 
 
@@ -54,8 +48,7 @@ class DueBatches:
         """Apply the transition to each; return the ids that failed. Raises `Unavailable`."""
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
-        sent: list[str] = []
-        commits: list[Part] = []
+        commits: dict[str, Part] = {}
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
                 commit = _prepare(self._keys.tenant, suspension_id, raw, verb, now_ms)
@@ -63,17 +56,13 @@ class DueBatches:
                 left.append(suspension_id)
                 continue
             if commit is not None:
-                sent.append(suspension_id)
-                commits.append(commit)
-        return left + await self._send(sent, commits)
+                commits[suspension_id] = commit
+        return left + await self._send(list(commits), list(commits.values()))
 
     async def precompute(
         self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
     ) -> tuple[PrecomputedCommit, ...]:
-        """Return the commits of pending suspensions that are due before `until_ms`, each as of its due time.
-
-        A commit is saved at that time, not earlier, and only if the record is unchanged.
-        """
+        """Return the commits of pending suspensions due before `until_ms`, each valid from its due time on."""
         now_ms, packed = await self._load(suspension_ids)
         found: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
@@ -90,14 +79,12 @@ class DueBatches:
         return await self._send([one.suspension_id for one in commits], [one.commit for one in commits])
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
-        keys = self._keys
         async with translated():
-            reply: Any = await next(self._pipelines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
-        seconds, micros, packed = reply
-        return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
+            names = [self._keys.suspension(one) for one in suspension_ids]
+            seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
+        return max(as_ms(seconds, micros), self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
-        """Send commits and return the ids of those that failed; raises `Unavailable` when the reply is lost."""
         if not commits:
             return []
         async with translated():
@@ -105,15 +92,11 @@ class DueBatches:
                 answers = await next(self._pipelines).run_parts(_COMMIT, commits)
             except ResponseError:
                 return [*suspension_ids]  # the caller finds the malformed one by changing each alone
-        return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]
-
-
-def _went_through(answer: Any) -> bool:
-    return isinstance(answer, list) and answer[0] == 0
+        results = zip(suspension_ids, answers, strict=True)
+        return [one for one, answer in results if not isinstance(answer, list) or answer[0] != 0]
 
 
 def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
-    """Return the commit, or None without a change."""
     if raw is None:
         raise ValueError("the suspension is gone")
     record, head, _ = read_record(tenant, suspension_id, raw)
@@ -137,7 +120,6 @@ def _precompute(
 
 
 def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
-    """Return the commit; a precomputed one is packed small, to be sent fast."""
     commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
     commit.between_ms = between_ms
     return Part.pack(*commit.arguments())

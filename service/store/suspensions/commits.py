@@ -9,8 +9,7 @@ from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.outbox import draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000
-"""How long an Idempotency-Key is kept."""
+IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,9 @@ class Commit:
         self.rooms[len(self.guards) // 2] = full
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        """Add a write."""
         self.writes += [len(args), command, self._place(key), *args]
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        """Return the KEYS and ARGV of the script."""
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
     def _place(self, key: str) -> int:
@@ -79,10 +76,7 @@ def build_commit(
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit of `change`, the record after it, and the new head of the trail.
-
-    `small` saves bytes at the price of time. With `room` the commit requires room for the items that it opens.
-    """
+    """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
     commit = Commit()

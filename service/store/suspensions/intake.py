@@ -50,7 +50,6 @@ class Intake:
         raise TooManyRequests(f"{reason} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
 
     async def count_open(self) -> Opened:
-        """Return the number of open items and active runs."""
         keys = self._keys
         async with translated():
             owners = sorted(text(one) for one in await self._redis.smembers(keys.owners))

@@ -23,23 +23,18 @@ class SuspensionLookups:
         """Return the suspensions that exist, in the given order, and name unreadable ones."""
         if not suspension_ids:
             return []
-        keys = self._keys
         async with translated():
-            found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+            found: list[Any] = await self._redis.mget([self._keys.suspension(one) for one in suspension_ids])
+        records: list[SuspensionRecord | UnreadableRecord] = []
         for suspension_id, raw in zip(suspension_ids, found, strict=True):
             if raw is None:
                 self._readings.forget(suspension_id)
-        return [
-            self._readings.try_read(suspension_id, raw)
-            for suspension_id, raw in zip(suspension_ids, found, strict=True)
-            if raw is not None
-        ]
+            else:
+                records.append(self._readings.try_read(suspension_id, raw))
+        return records
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return up to `limit` suspensions of a run that end with this one, the oldest first.
-
-        An unreadable one is the first: its predecessor is unknown.
-        """
+        """Return up to `limit` suspensions that end with this one, the oldest first, from an unreadable one on."""
         records: list[SuspensionRecord | UnreadableRecord] = []
         before: str | None = suspension_id
         while before is not None and len(records) < limit:

@@ -1,28 +1,18 @@
-"""The message that notifies an endpoint of a decision, saved in the commit that decides.
-
-It names the request, not the outcome. Its id and body are the same for every attempt.
-"""
+"""The message that notifies an endpoint of a decision, but not of its outcome; saved in the deciding commit."""
 
 import json
 from hashlib import sha256
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from sayso.clock import iso_utc
+from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
 
-RETRY_FOR_MS = 7 * 86_400_000
-"""How long after the decision a message is sent."""
+RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
 
 
-class Delivery(BaseModel):
-    """A message, its endpoint and the time of its last attempt.
-
-    `not_before_ms` is the time of the next attempt, or the end of the current claim.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class Delivery(Immutable):
+    """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim."""
 
     id: str
     endpoint_id: str

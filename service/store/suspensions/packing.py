@@ -1,8 +1,7 @@
 """Compressed records.
 
-Field names are most of a record. They are in a preset dictionary, so that a packed record is little larger than its
-arguments. The first byte names the dictionary, or marks a plain record: one that a worker leases at once is soon
-written again.
+Field names, most of a record, are in a preset dictionary. The first byte names it, or marks a plain record: one that a
+worker leases at once is soon written again.
 """
 
 import zlib
@@ -34,23 +33,17 @@ _WORDS = (
     b'"definition":""},"prompt":{"title":"","body":"","reason":"","metadata":{},"terms":{"rule_id":"",'
     b'"rule_version":"","reviewers":["","deadline_at_ms":17,"start_by_s":3600},"digest":""}],"due_at_ms":17'
 )
-_DICTIONARIES = {b"1": _WORDS}
-"""All dictionaries; a packed record names its own, so none is ever changed."""
-
+_DICTIONARIES = {b"1": _WORDS}  # all dictionaries; a packed record names its own, so none is ever changed
 _CURRENT = b"1"
 _PLAIN = b"0"
-_WINDOW_BITS, _MEMORY_LEVEL = -13, 5
-"""A small window fits short records, and takes a fraction of the time to set up."""
+_WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
 
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])
 
 
 def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, small: bool = False) -> bytes:
-    """Return the stored form of a record: version, head of the trail, commit id and body.
-
-    `small` compresses it even where it is soon written again.
-    """
+    """Return the stored form: version, head of the trail, commit id and body, which `small` always compresses."""
     header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
     doc = record.model_dump_json(exclude_defaults=True).encode()
     if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:
@@ -85,7 +78,6 @@ def _parse_record(doc: bytes) -> SuspensionRecord:
 
 
 def _check_digests(record: SuspensionRecord, item: Item) -> None:
-    """Raise `Unreadable` where arguments do not match their digest."""
     outcome = item.outcome
     expected = [(item.tool.args, item.digest)]
     if outcome is not None and (outcome.args is not None or outcome.digest != item.digest):

@@ -1,6 +1,6 @@
 """Reading of records. Lists name unreadable ones and go on; nothing about them can be decided."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import structlog
@@ -37,14 +37,11 @@ def id_of(found: SuspensionRecord | UnreadableRecord) -> str:
 
 
 def split_readable(
-    found: Iterable[SuspensionRecord | UnreadableRecord],
+    found: Sequence[SuspensionRecord | UnreadableRecord],
 ) -> tuple[list[SuspensionRecord], list[UnreadableRecord]]:
     """Return the readable records, and the others."""
-    every = list(found)
-    return (
-        [one for one in every if isinstance(one, SuspensionRecord)],
-        [one for one in every if isinstance(one, UnreadableRecord)],
-    )
+    readable = [one for one in found if isinstance(one, SuspensionRecord)]
+    return readable, [one for one in found if isinstance(one, UnreadableRecord)]
 
 
 def read_record(tenant: str, suspension_id: str, raw: bytes) -> Stored:
@@ -86,7 +83,6 @@ class Readings:
         return stored
 
     def try_read(self, suspension_id: str, raw: bytes) -> SuspensionRecord | UnreadableRecord:
-        """Return the record, or why it cannot be read."""
         try:
             return self.read(suspension_id, raw).record
         except Unreadable as error:

@@ -18,7 +18,7 @@ from sayso.errors import (
 )
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from service.store.connection.connecting import LOST, translated
+from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.batches import DueBatches
@@ -27,28 +27,14 @@ from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import read_record
 from service.store.tenants import TenantStore
 
-_ROUNDS = 100
-"""Attempts of one change. Each failure means that another change succeeded."""
-
-_REMEMBERED = 512
-"""Pending suspensions that a process caches, to change them without a read."""
-
-_EARLY_MS, _LATE_MS = 20, 200
-"""The allowed error, ms, of this process's estimate of the store's time."""
-
-ROOM_AFTER_S = 15
-"""`Retry-After` of a request over the limits of open items."""
-
-_READING_MS = 1_000
-"""The age, ms, up to which a reading of the store's time counts."""
-
+_ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
+_REMEMBERED = 512  # pending suspensions that a process caches, to change them without a read
+_EARLY_MS, _LATE_MS = 20, 200  # the allowed error, ms, of this process's estimate of the store's time
+ROOM_AFTER_S = 15  # `Retry-After` of a request over the limits of open items
+_READING_MS = 1_000  # the age, ms, up to which a reading of the store's time counts
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
 Step = Callable[[SuspensionRecord | None, int], Change]
-
-
-def _no_mark() -> int:
-    return 0
 
 
 class Found(NamedTuple):
@@ -86,20 +72,15 @@ class Saved(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """A commit, and its result if it succeeds."""
-
     commit: Commit
     commit_id: str
     saved: Saved
 
 
 class Suspensions(SuspensionLookups):
-    """The suspensions of one tenant; `due_batches` changes many at once.
+    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached."""
 
-    `mark_ms` returns the latest time that a clock confirmed, as cached.
-    """
-
-    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = _no_mark) -> None:
+    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0) -> None:
         super().__init__(store)
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
@@ -117,16 +98,9 @@ class Suspensions(SuspensionLookups):
         return _unchanged(found.record, found)
 
     async def create(
-        self,
-        suspension_id: str,
-        begin: Begin,
-        seen: Idempotency | None = None,
-        room: Room | None = None,
+        self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
     ) -> Saved:
-        """Save a new suspension; a repeated Idempotency-Key returns the first one in its present state.
-
-        Raises `TooManyRequests` over the limits of `room`, except for a repeated request.
-        """
+        """Save a new suspension, or return the first one of the key; raises `TooManyRequests` over `room`."""
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
@@ -134,11 +108,7 @@ class Suspensions(SuspensionLookups):
         return await self._change(suspension_id, start, seen, new=True, room=room)
 
     async def change(
-        self,
-        suspension_id: str,
-        verb: Verb,
-        seen: Idempotency | None = None,
-        known: Saved | None = None,
+        self, suspension_id: str, verb: Verb, seen: Idempotency | None = None, known: Saved | None = None
     ) -> Saved:
         """Apply the transition `verb` and save its change. Nothing changes when it raises.
 
@@ -213,11 +183,7 @@ class Suspensions(SuspensionLookups):
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
     def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
-        """Return the suspension as cached; None where it must be read.
-
-        The commit succeeds only if the version is unchanged, the server time is about as estimated, and the due time of
-        the record has not passed.
-        """
+        """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
         known = known or self._recent.pop(suspension_id, None)
         if self._readings.doubts(suspension_id):
             return None  # the cached record would overwrite one that is now unreadable
@@ -236,12 +202,11 @@ class Suspensions(SuspensionLookups):
                 self._recent.popitem(last=False)
 
     def _read_time(self, seconds: Any, micros: Any) -> int:
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        now_ms = as_ms(seconds, micros)
         self._connections.time_read = (now_ms, monotonic_ms())
         return now_ms
 
     async def _send(self, attempt: _Attempt) -> Saved | None:
-        """Commit; None after a concurrent change."""
         keys, args = attempt.commit.arguments()
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
@@ -261,13 +226,11 @@ class Suspensions(SuspensionLookups):
         return (await self.read(str(found.ref)))._replace(ref=found.ref)
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> Found:
-        keys = self._keys
-        wanted = [keys.suspension(suspension_id)]
+        wanted = [self._keys.suspension(suspension_id)]
         if seen is not None:
-            wanted.append(keys.idempotency(seen.actor, seen.key))
+            wanted.append(self._keys.idempotency(seen.actor, seen.key))
         async with translated():
-            reply: Any = await self._load(keys=wanted)
-        seconds, micros, raw, request = reply
+            seconds, micros, raw, request = await self._load(keys=wanted)
         # After the store's clock went back a little, time stands still until it passes the mark.
         now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
@@ -279,7 +242,6 @@ class Suspensions(SuspensionLookups):
 
 
 def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
-    """Return an unchanged record, usable as `known`."""
     return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
 
 

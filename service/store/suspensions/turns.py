@@ -6,17 +6,12 @@ from redis.asyncio import Redis
 
 from service.store.connection.connecting import text, translated
 
-MOST_TURNS = 10_000
-"""The highest number of a turn; all later turns share it."""
-
+MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
 _KEPT_S = 30 * 86_400
 
 
 async def number_turn(redis: Redis, thread: str, turn: str) -> int:
-    """Return the number of this turn in the thread, from 1; a repeated turn has the same number.
-
-    Two concurrent turns may share a number. A thread is deleted 30 days after its last turn.
-    """
+    """Return the turn's number in the thread, from 1; concurrent turns may share one. Threads last 30 days."""
     field = sha256(turn.encode()).hexdigest()[:16]
     async with translated():
         async with redis.pipeline(transaction=False) as pipe:

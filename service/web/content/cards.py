@@ -16,17 +16,11 @@ from sayso.transitions.item_states import ItemState, find_item_state
 class Card:
     """An open item in the inbox."""
 
+    record: SuspensionRecord
+    item: Item
     href: str
-    tool: str
-    title: str
     need: str
     summary: Summary
-    reason: str
-    run: str
-    agent: str
-    owner: str
-    created_at_ms: int
-    deadline_at_ms: int
     hold: str
     fallback: str
     quorum: str
@@ -62,7 +56,7 @@ def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence
         for item in record.items
         if item.open
     ]
-    return sorted(cards, key=lambda card: card.deadline_at_ms)
+    return sorted(cards, key=lambda card: card.item.terms.deadline_at_ms)
 
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
@@ -72,17 +66,11 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
 
 def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
     return Card(
+        record=record,
+        item=item,
         href=item_href(record, item),
-        tool=item.tool.name,
-        title=item.prompt.title or "",
         need=sentences.describe_need(item),
         summary=summarize(item.tool.args),
-        reason=item.prompt.reason or "",
-        run=record.run.title,
-        agent=record.run.agent,
-        owner=record.run.owner,
-        created_at_ms=record.created_at_ms,
-        deadline_at_ms=item.terms.deadline_at_ms,
         hold=hold,
         fallback=sentences.describe_fallback(record, item),
         quorum=sentences.describe_quorum(item),

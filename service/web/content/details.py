@@ -103,7 +103,6 @@ def find_changes(item: Item, decision: Decision) -> list[Change]:
 
 
 def _find_suspension(suspension_id: str, trail: Sequence[TrailEntry]) -> int:
-    """Return the trail's index of the event that began the suspension; the trail's length without one."""
     for index, entry in enumerate(trail):
         begins = entry.type == EventType.RUN_PAUSED
         if begins and Facts(entry.data).object("payload").text("suspension_id") == suspension_id:

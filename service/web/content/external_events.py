@@ -12,9 +12,7 @@ from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from service.store.runs.external_events import ExternalEvents
 from service.web.content.timeline import Line, describe_trail
 
-MAX_EXTERNAL_EVENTS = 1_000
-"""A page shows the latest external events only; the API has all of them."""
-
+MAX_EXTERNAL_EVENTS = 1_000  # a page shows the latest external events only; the API has all of them
 _MAX_CHARS = 8_000
 _MAX_DEPTH = 4
 

@@ -16,9 +16,7 @@ from sayso.errors import InvalidInput
 from sayso.text.summaries import write_key, write_pretty
 from service.web.content.schemas import Shape, properties_of, shape_of
 
-MANY_FIELDS = 40
-"""Arguments with more fields are edited as one JSON text."""
-
+MANY_FIELDS = 40  # arguments with more fields are edited as one JSON text
 LONG_TEXT_CHARS = 60
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
@@ -33,10 +31,7 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Field:
-    """One control of a form; without a name it stands for the whole value.
-
-    A `requested` value has no original, so an empty control is an error. An argument may stay omitted.
-    """
+    """One control; without a name, the whole value. A `requested` value has no original, so it must be given."""
 
     key: str
     name: str | None
@@ -198,7 +193,6 @@ def _read(field: Field, typed: str) -> JsonValue | Absent:
 
 
 def _can_keep(field: Field) -> bool:
-    """Return whether the field could produce its original value, so that untouched means unchanged."""
     original = field.original
     if isinstance(original, Absent):
         return not field.requested
@@ -211,7 +205,6 @@ def _can_keep(field: Field) -> bool:
 
 
 def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
-    """Return the value of an empty control: omitted if allowed, else null, else the default or an error."""
     if not field.required:
         return ABSENT
     if field.shape.nullable:

@@ -15,11 +15,7 @@ from service.web.content.facts import Facts
 
 @dataclass(frozen=True)
 class Line:
-    """One event: a sentence, a note below it, and the data that the sentence omits.
-
-    The tone is one of good, bad, wait, plain and quiet. An external event names its source, and its depth below the
-    first invocation.
-    """
+    """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet."""
 
     seq: int
     at_ms: int
@@ -32,8 +28,7 @@ class Line:
     depth: int = 0
 
 
-Sentence = tuple[str, str, str]
-"""Tone, sentence, note."""
+Sentence = tuple[str, str, str]  # tone, sentence, note
 
 
 def describe_trail(entries: Iterable[TrailEntry]) -> list[Line]:

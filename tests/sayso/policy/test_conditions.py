@@ -151,10 +151,10 @@ def test_condition_in_a_forked_process() -> None:
 def test_without_the_engine_the_error_names_the_extra() -> None:
     program = (
         "import sys; sys.modules['cel_expr_python'] = None\n"
-        "from sayso.policy.engine import PolicyRule, RuleCondition\n"
+        "from sayso.policy.rules import PolicyRule, RuleCondition\n"
         "PolicyRule(rule_id='plain', action='deny', condition=RuleCondition(tool_name='x'))\n"
         "try: RuleCondition(when='step > 1')\n"
         "except ValueError as error: print(error)\n"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "sayso[policies]" in told.stdout
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "sayso[policies]" in done.stdout

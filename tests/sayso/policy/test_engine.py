@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyDecision, PolicyEvent, PolicyRule, Subject, stricter
+from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyDecision, PolicyEvent, stricter
+from sayso.policy.rules import PolicyRule, Subject
 from sayso.records.terms import RuleTerms
 from tests.sayso.rule_builders import UNSURE, event, policy, rule
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyRule, RequestPayload, RuleCondition
+from sayso.policy.engine import Action, Policy, PolicyDecision
+from sayso.policy.rules import PolicyRule, RequestPayload, RuleCondition
 from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms
 from tests.sayso.rule_builders import UNSURE, event, policy, rule
 

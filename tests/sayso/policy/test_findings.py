@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from sayso.policy.conditions import Comparison, find_args, find_comparisons, find_text_order
-from sayso.policy.engine import Policy, PolicyRule
+from sayso.policy.engine import Policy
 from sayso.policy.files import load_rulebook
 from sayso.policy.findings import Known, find_findings
+from sayso.policy.rules import PolicyRule
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import CHECKOUT
@@ -44,8 +45,8 @@ def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]
     ],
 )
 def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
-    (told,) = found(rule("a", **first), rule("b", **later))
-    assert told.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
+    (finding,) = found(rule("a", **first), rule("b", **later))
+    assert finding.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,8 @@ def test_find_findings_reachable_rule(first: dict[str, Any], later: dict[str, An
 def test_find_findings_allow_before_an_equal_deny() -> None:
     allow = rule("a-lookups", "allow", tool_name_pattern="db_*", when="args.limit < 10")
     deny = rule("b-secrets", tool_name="db_read", when="args.table == 'keys'")
-    (told,) = found(allow, deny)
-    assert told == (
+    (finding,) = found(allow, deny)
+    assert finding == (
         "rule a-lookups: allows before rule b-secrets can deny, because both have priority 100 and its id comes "
         "first; raise the priority of b-secrets"
     )
@@ -79,8 +80,8 @@ def test_find_findings_allow_before_an_equal_deny() -> None:
 
 
 def test_find_findings_allow_by_claim() -> None:
-    (told,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
-    assert told.startswith("rule a: allows by claims of the agent")
+    (finding,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
+    assert finding.startswith("rule a: allows by claims of the agent")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_find_findings_allow_by_claim() -> None:
     ],
 )
 def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words: list[str]) -> None:
-    told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
-    assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
+    finding = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
+    assert [one for one, word in zip(finding, words, strict=True) if word not in one or "rule a: " not in one] == []
     default = find_findings(policy(terms=RuleTerms.model_validate(terms)), Known(PEOPLE))
     assert len(default) == len(words)
 
@@ -119,8 +120,8 @@ def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words:
     ],
 )
 def test_find_findings_unknown_arguments(parts: dict[str, Any], words: str) -> None:
-    (told,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
-    assert words in told
+    (finding,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
+    assert words in finding
 
 
 @pytest.mark.parametrize(

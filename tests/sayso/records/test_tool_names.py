@@ -8,7 +8,7 @@ from sayso.errors import InvalidInput
 from sayso.gating.decorator import gate
 from sayso.policy.engine import Action
 from sayso.records.tool_calls import ToolDefinition
-from sayso.records.tool_names import check_tool_name, looks_like
+from sayso.records.tool_names import check_tool_name, find_alike
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import build_agent
@@ -76,7 +76,7 @@ def test_in_process_desk_refuses_an_invalid_tool_name() -> None:
     ],
 )
 def test_names_look_alike_but_for_case_separators_and_letters(pattern: str, name: str) -> None:
-    assert looks_like(pattern, name)
+    assert find_alike(frozenset({pattern}), name)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_names_look_alike_but_for_case_separators_and_letters(pattern: str, name
     ],
 )
 def test_the_same_and_other_names_do_not_look_alike(pattern: str, name: str) -> None:
-    assert not looks_like(pattern, name)
+    assert not find_alike(frozenset({pattern}), name)
 
 
-def test_looks_like_is_linear_in_wildcards() -> None:
-    assert not looks_like("*A" * 99 + "*b", "a" * 200)
+def test_find_alike_is_linear_in_wildcards() -> None:
+    assert not find_alike(frozenset({"*A" * 99 + "*b"}), "a" * 200)
 
 
 @pytest.mark.parametrize("name", ["Send_Email", "send-email", "sendEmail", "send_emai1"])
@@ -127,7 +127,7 @@ def test_alike_rules_combine_their_terms() -> None:
     assert not found.request_payload.allow_edit
 
 
-def test_the_rest_of_a_rule_must_hold_for_a_name_that_looks_alike() -> None:
+def test_similar_name_needs_the_other_conditions_of_the_rule() -> None:
     rules = policy(rule("large", tool_name="pay", when="args.amount > 100"))
     assert rules.judge(event("Pay", amount=5)).action is Action.ALLOW
     assert rules.judge(event("Pay", amount=500)).action is Action.DENY

@@ -104,15 +104,17 @@ def test_decisions_record_their_possible_reviewers() -> None:
     record = pending(ask(reviewers=("ada", "bob"), quorum={"approve": 2}))
     first, *_ = decide(record, word(record), T0).events
     late, *_ = expire(record, DEADLINE).events
-    assert [{name: told.data[name] for name in WHO} for told in (first, late)] == [WHO, WHO]
+    assert [{name: payload.data[name] for name in WHO} for payload in (first, late)] == [WHO, WHO]
 
 
 def test_cancel_records_undecided_items() -> None:
     record = pending(ask(0, reviewers=("ada", "bob"), quorum={"approve": 2}), ask(1))
     decided = decide(record, word(record, item_id="i2"), T0).record
-    told = cancel(decided, person("root"), None, T0).events[0].data
-    assert [(one["item_id"], one["tool_name"], one["args"]) for one in told["unanswered"]] == [("i1", "refund", ASKED)]
-    assert told["unanswered"][0].items() >= WHO.items()
+    payload = cancel(decided, person("root"), None, T0).events[0].data
+    assert [(one["item_id"], one["tool_name"], one["args"]) for one in payload["unanswered"]] == [
+        ("i1", "refund", ASKED)
+    ]
+    assert payload["unanswered"][0].items() >= WHO.items()
 
 
 def test_an_edit_changes_what_runs_and_its_digest() -> None:

@@ -102,8 +102,10 @@ def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page])
 
 def check_page(page: Page, name: str) -> None:
     results = Axe().run(page, options={"resultTypes": ["violations"]})
-    told = [f"{one['id']}: {[node['target'] for node in one['nodes'][:3]]}" for one in results.response["violations"]]
-    assert told == [], name
+    violations = [
+        f"{one['id']}: {[node['target'] for node in one['nodes'][:3]]}" for one in results.response["violations"]
+    ]
+    assert violations == [], name
     check_fit(page, name)
 
 

@@ -1,4 +1,4 @@
-"""Decisions by signed webhook: taken once, from an active reviewer, and from nobody whose signature does not hold."""
+"""Decisions by signed webhook: applied once, from active reviewers with a valid signature."""
 
 import json
 from typing import Any
