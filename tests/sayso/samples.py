@@ -12,9 +12,9 @@ T0 = 1_700_000_000_000
 """The time at which tests start, in ms."""
 
 
-def person(name: str) -> Actor:
-    """Return a reviewer."""
-    return Actor(id=name, kind=ActorKind.HUMAN)
+def person(name: str, *groups: str) -> Actor:
+    """Return a reviewer in these groups."""
+    return Actor(id=name, kind=ActorKind.HUMAN, groups=groups)
 
 
 def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> ItemDraft:

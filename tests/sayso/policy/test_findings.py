@@ -104,6 +104,32 @@ def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words:
 
 
 @pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"reviewers": ["group:payments"]}, []),
+        ({"reviewers": ["group:payments"], "quorum": {"approve": 2}}, []),
+        ({"reviewers": ["group:payments"], "quorum": {"approve": 3}}, ["3 must approve, but only 2 of the reviewers"]),
+        ({"reviewers": ["group:mixed", "anna"], "quorum": {"approve": 2}}, ["2 must approve, but only 1"]),
+        (
+            {"reviewers": ["group:payment"]},
+            ["there is no group 'payment' (did you mean 'payments'?); create it", "1 must approve"],
+        ),
+        ({"reviewers": ["group:"]}, ["there is no group ''", "1 must approve"]),
+        ({"reviewers": ["group:gone"]}, ["the group 'gone' has no active member", "1 must approve"]),
+        ({"reviewers": ["payments"]}, ["did you mean 'group:payments'?", "1 must approve"]),
+        (
+            {"reviewers": ["anna"], "escalate": [{"after_s": 9, "reviewers": ["group:ops"]}]},
+            ["there is no group 'ops'"],
+        ),
+    ],
+)
+def test_find_findings_groups_that_cannot_decide(terms: dict[str, Any], words: list[str]) -> None:
+    groups = {"payments": ("anna", "ben"), "mixed": ("anna", "carla"), "gone": ("carla",)}
+    told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE, groups=groups))
+    assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
+
+
+@pytest.mark.parametrize(
     ("parts", "words"),
     [
         ({"when": "args.amuont > 5"}, "when: refund has no argument 'amuont' (did you mean 'amount'?); correct it"),

@@ -60,6 +60,18 @@ async def test_check_of_rules_hides_reviewers_from_agents(world: World) -> None:
     assert found["warnings"][0].startswith(WARNINGS[0])
 
 
+async def test_check_of_rules_knows_the_groups(world: World) -> None:
+    await world.wiring.groups.create("payments", ("anna",), (), "root")
+    text = DOUBTFUL.replace("[anna, dora, eve]", "['group:payments', 'group:ops']")
+    async with world.client("anna") as client:
+        found = (await client.post("/api/v1/policy/check", json={"text": text})).json()
+    told = [one for one in found["warnings"] if "group" in one or "approve" in one]
+    assert told == [
+        "rule refunds: there is no group 'ops'; create it, or correct the name",
+        "rule refunds: 2 must approve, but only 1 of the reviewers can decide; add reviewers, or lower quorum.approve",
+    ]
+
+
 async def test_doctor_reports_unusable_rules_in_force(world: World) -> None:
     await make_eve(world)
     assert world.wiring.settings.policy is not None

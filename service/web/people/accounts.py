@@ -1,6 +1,7 @@
-"""The account page: change the password, list and end sessions."""
+"""The account page: password, sessions, channels, preferences and absences. Also the posts of the first two."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -13,12 +14,16 @@ from service.store.people import Session
 from service.web.errors import show_page_again
 from service.web.form_posts import check_session, describe_refusal, read_form
 from service.web.pages import show
+from service.web.people.hours import write_preferences
 from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
-_PAGE = "pages/account.html"
+PAGE = "pages/account.html"
 _DONE = {
     "password": "The password is changed. All other sessions have ended.",
     "sessions": "Ended. This takes effect everywhere within a second.",
+    "contacts": "The address is unlinked.",
+    "preferences": "Your preferences are saved.",
+    "absences": "Your absences are saved.",
 }
 
 router = APIRouter()
@@ -27,7 +32,7 @@ router = APIRouter()
 @router.get("/account")
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the account and its sessions."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, done=_DONE.get(done, "")))
+    return await show(request, visitor, PAGE, **await gather(request, visitor, done=_DONE.get(done, "")))
 
 
 @router.post("/account/password")
@@ -43,7 +48,7 @@ async def change_password(request: Request, visitor: SignedIn) -> Response:
         wiring = wiring_of(request)
         opened = await wiring.reviewers.change_password(session, current, chosen, origin_of(request))
     except SaysoError as error:
-        await _show_again(request, visitor, error)
+        await show_again(request, visitor, error)
         raise
     wiring.credentials.forget(visitor.token)
     response = RedirectResponse("/account?done=password", 303)
@@ -63,18 +68,22 @@ async def end_sessions(request: Request, visitor: SignedIn) -> Response:
         else:
             await reviewers.end_session(visitor.name, post.get("which", ""))
     except SaysoError as error:
-        await _show_again(request, visitor, error)
+        await show_again(request, visitor, error)
         raise
     return RedirectResponse("/account?done=sessions", 303)
 
 
-async def _show_again(request: Request, visitor: Visitor, error: SaysoError) -> None:
-    context = await _gather(request, visitor, sentence=describe_refusal(error))
-    show_page_again(request, _PAGE, visitor=visitor, **context)
+async def show_again(request: Request, visitor: Visitor, error: SaysoError, **typed: Any) -> None:
+    """Show the account page with the reason and the input of a refused form."""
+    context = {**await gather(request, visitor, sentence=describe_refusal(error)), **typed}
+    show_page_again(request, PAGE, visitor=visitor, **context)
 
 
-async def _gather(request: Request, visitor: Visitor, sentence: str = "", done: str = "") -> dict[str, Any]:
-    found = await wiring_of(request).reviewers.list_sessions(visitor.name)
+async def gather(request: Request, visitor: Visitor, sentence: str = "", done: str = "") -> dict[str, Any]:
+    """Return what the account page shows."""
+    wiring = wiring_of(request)
+    found = await wiring.reviewers.list_sessions(visitor.name)
+    preferences = await wiring.duty.find_preferences(visitor.name)
     return {
         "title": "Your account",
         "sentence": sentence,
@@ -83,4 +92,11 @@ async def _gather(request: Request, visitor: Visitor, sentence: str = "", done: 
         "sessions": [(id_of_session(one.token_hash), one.session) for one in found],
         "shortest": SHORTEST_PASSWORD,
         "longest": LONGEST_PASSWORD,
+        "contacts": await wiring.contacts.list_of(visitor.name),
+        "contact_code": None,
+        "channel": "",
+        "typed": write_preferences(preferences),
+        "zone": ZoneInfo(preferences.time_zone),
+        "absences": await wiring.duty.list_absences(visitor.name),
+        "absence": {},
     }

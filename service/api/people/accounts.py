@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, Field
 
 from sayso.errors import NotAllowed
-from service.api.people import ReviewerView
+from service.api.people.administration import ReviewerView
 from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute, bearer_token
 from service.api.sessions import Password, SessionView, view_session
