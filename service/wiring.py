@@ -23,6 +23,7 @@ from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
+from service.store.channels.mail_codes import MailedCodes
 from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
@@ -81,6 +82,7 @@ class Wiring:
     cards: CardQueue
     leases: NamedLeases
     subscriptions: Subscriptions
+    mailed_codes: MailedCodes
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -153,6 +155,7 @@ class Process:
             cards=CardQueue(store),
             leases=NamedLeases(store),
             subscriptions=Subscriptions(store),
+            mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

@@ -96,6 +96,10 @@ class TenantKeys:
         """A named lease of one process."""
         return f"{self.prefix}lease:{name}"
 
+    def mailed_code(self, code_hash: str) -> str:
+        """The person and address of a mailed code."""
+        return f"{self.prefix}mailed-code:{code_hash}"
+
     def card_claim(self, suspension_id: str) -> str:
         """The claim of the process that delivers a suspension's cards."""
         return f"{self.prefix}card-claim:{suspension_id}"

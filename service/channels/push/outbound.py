@@ -138,7 +138,7 @@ class PushChannel:
         """Return why a push service refused; a browser that is gone is unsubscribed."""
         service = self.destination_of(to.address)
         if answer.status in _GONE:
-            await self.parts.subscriptions.delete(to.address)
+            await forget_browser(self.parts, self.name, to.person, to.address, by=self.name)
             return DeliveryFailed("The browser has unsubscribed.", permanent=True)
         if answer.status == 0:
             return DeliveryFailed(f"{service}: {answer.error}.")
@@ -160,6 +160,14 @@ class PushChannel:
         if self._vapid is None:
             self._vapid = read_key(await self.parts.subscriptions.keep_key(make_key()))
         return self._vapid
+
+
+async def forget_browser(parts: Wiring, channel: str, person: str, address: str, *, by: str) -> None:
+    """Unsubscribe a browser, and unlink it from its person; nothing happens if it is not theirs."""
+    await parts.subscriptions.delete(address)
+    for contact in await parts.contacts.list_of(person):
+        if (contact.channel, contact.address) == (channel, address):
+            await parts.contacts.unlink(person, contact.id, by)
 
 
 def check_subscription(endpoint: str, p256dh: str, auth: str, *, loopback: bool = False) -> Subscription:
