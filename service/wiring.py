@@ -24,6 +24,8 @@ from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
 from service.store.channel_notes import ChannelNotes
+from service.store.channels.mail_codes import MailedCodes
+from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -81,6 +83,8 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    subscriptions: Subscriptions
+    mailed_codes: MailedCodes
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -135,7 +139,7 @@ class Process:
             posts=self.posts,
             tenant=tenant,
             rules=rules,
-            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
+            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
             schedule=schedule,
@@ -153,6 +157,8 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            subscriptions=Subscriptions(store),
+            mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

@@ -29,6 +29,11 @@ def describe_need(item: Item) -> str:
     return "needs approval"
 
 
+def describe_number(record: SuspensionRecord, item: Item) -> str:
+    """Return how to get the number that an approval needs, or an empty text."""
+    return f"Ask {record.run.owner} for the two digits of this item" if item.terms.match_number else ""
+
+
 def describe_denial(record: SuspensionRecord) -> str:
     """Return the effect of a denial on the run."""
     return _AFTER_DENIAL[record.on_deny]

@@ -125,6 +125,7 @@ class InProcessDesk:
             value=request.value,
             message=request.message,
             args_digest=request.digest,
+            number=request.number or item.secret_number or None,
             by=by,
             at_ms=self.clock.now_ms,
         )

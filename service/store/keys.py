@@ -39,7 +39,9 @@ class TenantKeys:
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
         self.schedule = f"{prefix}schedule"
+        self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
@@ -93,6 +95,10 @@ class TenantKeys:
     def lease(self, name: str) -> str:
         """A named lease of one process."""
         return f"{self.prefix}lease:{name}"
+
+    def mailed_code(self, code_hash: str) -> str:
+        """The person and address of a mailed code."""
+        return f"{self.prefix}mailed-code:{code_hash}"
 
     def card_claim(self, suspension_id: str) -> str:
         """The claim of the process that delivers a suspension's cards."""

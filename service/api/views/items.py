@@ -89,6 +89,7 @@ class TermsView(View):
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
     channels: tuple[str, ...]
+    match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
 
 
 class ItemView(View):
@@ -116,6 +117,9 @@ class ItemView(View):
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
+    number: str | None = Field(
+        default=None, description="The digits that a reviewer types to approve. Only the requester sees them."
+    )
     state: ItemState = Field(
         default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."
     )
