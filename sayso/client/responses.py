@@ -93,6 +93,19 @@ class DoubtView(ResponseModel):
     idempotency_key: str
 
 
+class DeliveryView(ResponseModel):
+    """The delivery of an item's card over one channel."""
+
+    channel: str
+    person: str = ""
+    state: str = ""
+    step: int = 0
+    reason: str | None = None
+    next_try_at: datetime | None = None
+    sent_at: datetime | None = None
+    seen_at: datetime | None = None
+
+
 class ItemView(ResponseModel):
     """One item of a suspension."""
 
@@ -111,6 +124,7 @@ class ItemView(ResponseModel):
     outcome: OutcomeView | None = None
     permit: PermitView | None = None
     state: str = ""
+    deliveries: tuple[DeliveryView, ...] = ()
 
 
 class RunRefView(ResponseModel):
