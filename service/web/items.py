@@ -15,9 +15,11 @@ from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
+from sayso.sentences.deliveries import describe_delivery, describe_silence
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
+from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.sightings import note_seen
@@ -203,6 +205,8 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor) -> dict[str,
         "quorum": sentences.describe_quorum(item),
         "resemblance": sentences.describe_resemblance(item.resembles),
         "deadlock": sentences.describe_deadlock(record, item),
+        "deliveries": [(one.state, describe_delivery(one)) for one in item.deliveries],
+        "silence": describe_silence(item.deliveries, live=is_live(record, item)),
         "outcome": describe_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [

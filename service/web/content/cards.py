@@ -9,6 +9,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
+from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import ItemState, find_item_state
@@ -28,6 +29,7 @@ class Card:
     quorum: str
     ineligibility: str
     resemblance: str
+    silence: str
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> C
         quorum=sentences.describe_quorum(item),
         ineligibility=sentences.describe_ineligibility(record, item, reviewer),
         resemblance=sentences.describe_resemblance(item.resembles),
+        silence=describe_silence(item.deliveries, live=True),
     )
 
 
