@@ -40,6 +40,9 @@ from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
+from service.store.webhooks.announcing import AnnouncementQueue
+from service.store.webhooks.endpoints import Endpoints
+from service.store.webhooks.senders import Senders
 
 _COLLECT_AFTER = 50_000
 
@@ -68,6 +71,9 @@ class Wiring:
     revocation_cache: RevocationCache
     instances: Instances
     deliveries: Deliveries
+    announcements: AnnouncementQueue
+    endpoints: Endpoints
+    senders: Senders
     cards: CardQueue
     leases: NamedLeases
     waiters: Waiters
@@ -136,6 +142,9 @@ class Process:
             revocation_cache=RevocationCache(people),
             instances=Instances(store),
             deliveries=Deliveries(store),
+            announcements=AnnouncementQueue(store),
+            endpoints=Endpoints(store),
+            senders=Senders(store),
             cards=CardQueue(store),
             leases=NamedLeases(store),
             waiters=Waiters(settings.waits_per_key),
