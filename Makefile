@@ -85,7 +85,7 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
 	done
-	grep -o '^[a-z0-9._-]*==[^ ]*' requirements.lock | grep -v '^redis==' > $(VENV)/beside-afk.txt
+	grep -o '^[a-z0-9._-]*==[^\\]*' requirements.lock | grep -v '^redis==' > $(VENV)/beside-afk.txt
 	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/afk.in --extra server \
 		--constraints $(VENV)/beside-afk.txt --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/afk.lock

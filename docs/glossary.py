@@ -16,6 +16,7 @@ from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
+from service.store.directory import contacts, duty, groups
 from service.store.runs import external_events, runs
 from service.store.suspensions import commits, schedule
 from workers import resumers
@@ -24,11 +25,13 @@ PAGE = Path(__file__).with_name("glossary.md")
 
 TERMS: dict[str, object] = {
     "actor": decisions.Actor,
+    "absence": duty.Absence,
     "agent": agents.Agent,
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,
     "commit": commits.Commit,
+    "contact": contacts.Contact,
     "decision": decisions.Decision,
     "desk": desk,
     "draft": items.ItemDraft,
@@ -39,6 +42,7 @@ TERMS: dict[str, object] = {
     "finding": diagnostics.Finding,
     "framework": protocol.Framework,
     "freeze": freezes.Freeze,
+    "group": groups.Group,
     "idempotency key": commits.Idempotency,
     "in doubt": items.Doubt,
     "intent": suspensions.Intent,

@@ -1,6 +1,7 @@
 """The only access to the machine's clock and random numbers. The desk uses the store server's TIME instead."""
 
 import os
+import secrets
 import time
 import uuid
 from contextlib import suppress
@@ -39,6 +40,11 @@ def new_id(prefix: str) -> str:
 def new_secret() -> str:
     """Return 256 random bits as 64 hex digits, for keys and sessions."""
     return os.urandom(32).hex()
+
+
+def new_code(alphabet: str, length: int) -> str:
+    """Return random characters of the alphabet, for codes that people type."""
+    return "".join(secrets.choice(alphabet) for _ in range(length))
 
 
 def iso_utc(at_ms: int) -> str:

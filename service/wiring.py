@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from service.auth.api_keys import ApiKeys
+from service.auth.contacts import Contacts
 from service.auth.credentials import TENANT, Credentials
+from service.auth.duty import Duty
+from service.auth.groups import Groups
 from service.auth.passwords import Passwords
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
@@ -24,6 +27,9 @@ from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
+from service.store.directory.contacts import ContactStore
+from service.store.directory.duty import DutyStore
+from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
@@ -69,6 +75,9 @@ class Wiring:
     freezes: Freezes
     retention: Retention
     revocation_cache: RevocationCache
+    groups: Groups
+    contacts: Contacts
+    duty: Duty
     instances: Instances
     deliveries: Deliveries
     announcements: AnnouncementQueue
@@ -140,6 +149,9 @@ class Process:
             freezes=freezes,
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
+            groups=Groups(GroupStore(store), people),
+            contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
+            duty=Duty(DutyStore(store), people),
             instances=Instances(store),
             deliveries=Deliveries(store),
             announcements=AnnouncementQueue(store),

@@ -1,4 +1,4 @@
-"""Receivers outside, as small programs: https on this machine, with a certificate of our own, answering as told."""
+"""HTTPS receivers on this machine, with their own certificate and scripted responses."""
 
 import json
 import socket
@@ -39,8 +39,8 @@ class Receiver:
 
     def events(self) -> list[dict[str, Any]]:
         """The messages about decisions, in the order in which they came."""
-        told = [json.loads(body) for _, body in self.came]
-        return [one for one in told if one["type"] == "request.resolved"]
+        bodies = [json.loads(body) for _, body in self.came]
+        return [one for one in bodies if one["type"] == "request.resolved"]
 
     def delivery(self, **members: Any) -> dict[str, Any]:
         """Its registration, as a provisioner sends it."""

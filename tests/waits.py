@@ -1,4 +1,4 @@
-"""Wait for a condition of something that tells nobody when it changes."""
+"""Wait for a condition that sends no event."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from sayso import __version__
-from sayso.cli.accounts import change_password, people, sessions
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.people.accounts import change_password, people, sessions
+from sayso.cli.people.contacts import contacts
+from sayso.cli.people.duty import absence, preferences
+from sayso.cli.people.groups import groups
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
@@ -38,6 +41,10 @@ app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
 app.add_typer(people, name="people")
 app.add_typer(sessions, name="sessions")
+app.add_typer(groups, name="groups")
+app.add_typer(contacts, name="contacts")
+app.add_typer(absence, name="absence")
+app.command("preferences")(preferences)
 app.command("password")(change_password)
 app.command("runs")(list_runs)
 app.command()(events)

@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from sayso.canonical_json import JsonObject
+from sayso.client.people import path_of
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
@@ -150,23 +151,19 @@ def change_password(current: str, password: str) -> Request[SessionView]:
 
 def list_sessions(name: str | None) -> Request[OpenSessionPage]:
     """List your own sessions, or those of the reviewer `name`."""
-    return Request("GET", f"{_path(name)}/sessions", OpenSessionPage)
+    return Request("GET", f"{path_of(name)}/sessions", OpenSessionPage)
 
 
 def end_sessions(name: str | None) -> Request[EndedSessions]:
     """End your other sessions, or all sessions of the reviewer `name`."""
-    return Request("DELETE", f"{_path(name)}/sessions", EndedSessions)
+    return Request("DELETE", f"{path_of(name)}/sessions", EndedSessions)
 
 
 def end_session(name: str | None, session_id: str) -> Request[Empty]:
     """End one session."""
-    return Request("DELETE", f"{_path(name)}/sessions/{segment(session_id)}", Empty)
+    return Request("DELETE", f"{path_of(name)}/sessions/{segment(session_id)}", Empty)
 
 
 def set_active(name: str, active: bool) -> Request[ReviewerView]:
     """Activate or deactivate a reviewer."""
-    return Request("POST", f"{_path(name)}/{'activate' if active else 'deactivate'}", ReviewerView)
-
-
-def _path(name: str | None) -> str:
-    return f"/api/v1/reviewers/{segment(name)}" if name is not None else "/api/v1/account"
+    return Request("POST", f"{path_of(name)}/{'activate' if active else 'deactivate'}", ReviewerView)

@@ -12,6 +12,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import find_args, find_comparisons
 from sayso.policy.engine import Policy
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
+from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
 
 MOST_FINDINGS = 100
@@ -21,10 +22,11 @@ MOST_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Known:
-    """The reviewers, with whether they are active, and the tools of each agent."""
+    """The reviewers, with whether they are active, the tools of each agent, and the members of each group."""
 
     reviewers: Mapping[str, bool] | None = None
     tools: Mapping[str, Sequence[ToolDefinition]] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def find_findings(policy: Policy, known: Known) -> list[str]:
@@ -32,7 +34,7 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
     rules = [rule for rule in policy.rules if rule.enabled]
     checks: list[Iterable[str]] = [_find_dead(rules), _find_claimants(rules)]
     if known.reviewers is not None:
-        checks.append(_find_missing_people(policy, rules, known.reviewers))
+        checks.append(_find_missing_people(policy, rules, known.reviewers, known.groups))
     checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
     return list(dict.fromkeys(islice((found for check in checks for found in check), MOST_FINDINGS)))
 
@@ -96,22 +98,42 @@ def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narro
     return equal and {*wide_keys} <= {*narrow_keys, *narrow}
 
 
-def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool]) -> Iterable[str]:
+def _find_missing_people(
+    policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool], groups: Mapping[str, Sequence[str]]
+) -> Iterable[str]:
     asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
     for label, terms in [*asking, ("terms", policy.terms)]:
-        named = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
+        named = list(dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers))))
         for name in named:
-            if name not in reviewers:
-                yield f"{label}: there is no reviewer {name!r}{_hint(name, reviewers)}; add them, or correct the name"
-            elif not reviewers[name]:
-                yield f"{label}: the reviewer {name!r} is deactivated; name another one"
-        able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in named)]
+            for fault in _find_faults_of(name, reviewers, groups):
+                yield f"{label}: {fault}"
+        people = {one for name in named for one in _list_people(name, groups)}
+        able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
             if needed > max(1, len(able)) or (named and not able and verb == "approve"):
                 yield (
                     f"{label}: {needed} must {verb}, but only {len(able)} of the reviewers can decide; "
                     f"add reviewers, or lower quorum.{verb}"
                 )
+
+
+def _find_faults_of(name: str, reviewers: Mapping[str, bool], groups: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Yield why a person or group that a rule names cannot decide."""
+    group = group_of(name)
+    if group is not None and group not in groups:
+        yield f"there is no group {group!r}{_hint(group, groups)}; create it, or correct the name"
+    elif group is not None and not any(reviewers.get(member) for member in groups[group]):
+        yield f"the group {group!r} has no active member; add one, or name another group"
+    elif group is None and name not in reviewers:
+        hint = f" (did you mean '{GROUP_PREFIX}{name}'?)" if name in groups else _hint(name, reviewers)
+        yield f"there is no reviewer {name!r}{hint}; add them, or correct the name"
+    elif group is None and not reviewers[name]:
+        yield f"the reviewer {name!r} is deactivated; name another one"
+
+
+def _list_people(name: str, groups: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    group = group_of(name)
+    return (name,) if group is None else groups.get(group, ())
 
 
 def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefinition]]) -> Iterable[str]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
 from sayso.records.base import Immutable
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
@@ -228,7 +228,7 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
 def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    if terms.reviewers and max(terms.quorum.approve, terms.quorum.deny) > len(people):
+    if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sayso.policy.rules import Action
-from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Terms
+from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Terms, may_reach
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
@@ -75,9 +75,9 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str,
     if not named:
         return ()
     common = tuple(name for name in named[0] if all(name in names for names in named))
-    if len(common) >= quorum:
+    if common and may_reach(common, quorum):
         return common
-    enough = [names for names in named if len(names) >= quorum]
+    enough = [names for names in named if may_reach(names, quorum)]
     return min(enough, key=len) if enough else max(all_terms, key=lambda one: one.quorum.approve).reviewers
 
 

@@ -19,12 +19,19 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
+def _is_empty(groups: tuple[str, ...]) -> bool:
+    return not groups
+
+
 class Actor(Immutable):
     """The author of a change, and the channel it came by."""
 
     id: str
     kind: ActorKind
     channel: str = "api"
+    groups: tuple[str, ...] = Field(
+        default=(), exclude_if=_is_empty, description="The groups that allowed this reviewer to decide, if any."
+    )
 
 
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
@@ -37,8 +44,8 @@ _OUR_ACTORS = {"policy", "timeout", "coverage", "headless", "clock", "worker", "
 OUR_NAMES = frozenset({*_OUR_ACTORS, "webhook", "sayso", "system"})
 """Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
 
-OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
-"""Reserved beginnings of names: runs and requests of the Agent Approval Protocol use them."""
+OUR_PREFIXES = ("aap:", "aap/", "aap-scope:", "group:")
+"""Reserved beginnings of names: the Agent Approval Protocol uses them, and rules name groups with one."""
 
 
 class DecisionAction(StrEnum):

@@ -1,8 +1,10 @@
 """Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
 
-A new item gets `Terms` with absolute times, so a later change of the rule does not affect it.
+A reviewer is a person's name or `group:<name>`. Membership is read when somebody decides. A new item gets `Terms` with
+absolute times, so a later change of the rule does not affect it.
 """
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated
 
@@ -19,6 +21,10 @@ LONGEST_WAIT_S = 30 * 86_400
 
 REPORT_WITHIN_S = 86_400
 """The default time for a client to report the result of a call it redeemed."""
+
+
+GROUP_PREFIX = "group:"
+"""The beginning of a group's name where rules name reviewers."""
 
 
 class FallbackAction(StrEnum):
@@ -47,7 +53,7 @@ class Quorum(Immutable):
 
 
 class EscalationStep(Immutable):
-    """Reviewers who are added to an item that is still open after `after_s`."""
+    """Reviewers and groups who are added to an item that is still open after `after_s`."""
 
     after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
     reviewers: tuple[str, ...] = Field(min_length=1)
@@ -116,6 +122,16 @@ class Terms(Immutable):
 
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+
+
+def group_of(reviewer: str) -> str | None:
+    """Return the group that a rule names as a reviewer, or None for a person."""
+    return reviewer.removeprefix(GROUP_PREFIX) if reviewer.startswith(GROUP_PREFIX) else None
+
+
+def may_reach(reviewers: Collection[str], count: int) -> bool:
+    """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
+    return len(reviewers) >= count or any(group_of(one) is not None for one in reviewers)
 
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sayso.canonical_json import canonical_json
+from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import FallbackAction
+from sayso.records.terms import FallbackAction, group_of, may_reach
 from sayso.sentences.times import describe_left, describe_span
 from sayso.text.summaries import write_leaf
 from sayso.transitions.closing import args_of
+from sayso.transitions.decision_checks import is_named
 from sayso.transitions.freezing import find_held, lost_ms
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.timing import escalation_time_ms
@@ -43,7 +45,7 @@ def describe_fallback(record: SuspensionRecord, item: Item) -> str:
         return "the run fails"
     if fallback.action is FallbackAction.ESCALATE and steps:
         span = describe_span(escalation_time_ms(record, item))
-        return f"{join_words(steps[0].reviewers)} can also decide, for another {span}"
+        return f"{name_reviewers(steps[0].reviewers)} can also decide, for another {span}"
     return "it is denied"
 
 
@@ -54,7 +56,7 @@ def describe_denial(record: SuspensionRecord) -> str:
 
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Return who may decide the item."""
-    reviewers = join_words(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
+    reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
     return f"{reviewers}, except {record.run.owner}, who requested it" if item.terms.no_self_approval else reviewers
 
 
@@ -77,9 +79,10 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     excluded = {decision.by.id for decision in item.decisions}
     if terms.no_self_approval:
         excluded.add(record.run.owner)
-    left = len({*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded)
+    left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
     approvals, denials = _count_decisions(item)
-    if max(approvals.values(), default=0) + left >= terms.quorum.approve or denials + left >= terms.quorum.deny:
+    approvals_needed = terms.quorum.approve - max(approvals.values(), default=0)
+    if may_reach(left, approvals_needed) or may_reach(left, terms.quorum.deny - denials):
         return ""
     return f"Too few reviewers are left to reach the quorum. At the deadline {describe_fallback(record, item)}."
 
@@ -94,13 +97,13 @@ def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze
     return f"{describe_left(left_ms)}, on hold" if left_ms > 0 else ""
 
 
-def describe_ineligibility(record: SuspensionRecord, item: Item, name: str) -> str:
+def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
-    if item.terms.no_self_approval and name == record.run.owner:
+    if item.terms.no_self_approval and by.id == record.run.owner:
         return "You requested this call, so another reviewer must decide it."
-    if item.terms.reviewers and name not in item.terms.reviewers:
-        return f"Only {join_words(item.terms.reviewers, 'or')} can decide this."
-    if any(decision.by.id == name for decision in item.decisions):
+    if not is_named(item.terms, by):
+        return f"Only {name_reviewers(item.terms.reviewers, 'or')} can decide this."
+    if any(decision.by.id == by.id for decision in item.decisions):
         return f"You have decided. {describe_deadlock(record, item) or 'Other reviewers must still decide.'}"
     return ""
 
@@ -110,6 +113,12 @@ def describe_resemblance(names: Sequence[str]) -> str:
     if not names:
         return ""
     return f"This tool name resembles {join_words(names)} in the rules but is not the same. Those rules apply too."
+
+
+def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
+    """Join reviewers into a list, with groups in words: `anna and the group payments`."""
+    groups = ((one, group_of(one)) for one in reviewers)
+    return join_words([one if group is None else f"the group {group}" for one, group in groups], last)
 
 
 def join_words(words: Sequence[str], last: str = "and") -> str:

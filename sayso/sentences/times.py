@@ -1,6 +1,6 @@
 """Times and spans in words; `templates/static/live.js` uses the same words."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -36,6 +36,11 @@ def describe_ago(at_ms: int, now_ms: int) -> str:
 def describe_clock(at_ms: int) -> str:
     """Return a moment in UTC: `2026-11-21 12:03:04 UTC`."""
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def describe_local(at_ms: int, zone: tzinfo) -> str:
+    """Return a moment in a time zone: `2026-11-21 13:03`."""
+    return datetime.fromtimestamp(at_ms / 1000, tz=zone).strftime("%Y-%m-%d %H:%M")
 
 
 def describe_hour(at_ms: int) -> str:

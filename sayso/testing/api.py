@@ -139,7 +139,9 @@ class InProcessApi:
         given = {name: value for name, value in request.body.items() if name not in ("action", "digest")}
         if request.body.get("digest") != item.digest:
             raise InvalidInput("The digest is not that of the item. Read the item again.")
-        self._desk.decide(record, item, request.body["action"], given, request.agent)
+        reviewer = self._desk.reviewer
+        by = reviewer.actor if request.agent == reviewer.name else Actor(id=request.agent, kind=ActorKind.HUMAN)
+        self._desk.decide(record, item, request.body["action"], given, by)
         decided = find_item(self._read(request), request.item_id)
         outcome = show_part(decided.outcome.model_dump(mode="json")) if decided.outcome else None
         return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}

@@ -14,7 +14,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.external import judge_final
 from sayso.policy.packages import read_policy
 from sayso.policy.rules import Action
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest
+from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.records.events import Event
 from sayso.records.items import Item, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -108,7 +108,7 @@ class InProcessDesk:
         pending = [record for record in self.records.values() if record.status is Status.PENDING]
         return [(record, item) for record in pending for item in record.items if item.open]
 
-    def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: str) -> None:
+    def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: Actor) -> None:
         """Decide an item. Raises the errors of a real desk."""
         record = self.records[record.id]  # a decision on another item may have changed it
         try:
@@ -116,7 +116,7 @@ class InProcessDesk:
         except ValidationError as error:
             raise describe_misfit(error) from error
         decision = Decision(
-            id=f"dec_{len(self.trails)}_{record.version}_{by}",
+            id=f"dec_{len(self.trails)}_{record.version}_{by.id}",
             suspension_id=record.id,
             suspension_version=record.version,
             item_id=item.item_id,
@@ -125,7 +125,7 @@ class InProcessDesk:
             value=request.value,
             message=request.message,
             args_digest=request.digest,
-            by=Actor(id=by, kind=ActorKind.HUMAN),
+            by=by,
             at_ms=self.clock.now_ms,
         )
         change = decide(record, decision, self.clock.now_ms)

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.records.decisions import Actor, ActorKind
 
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk
@@ -28,8 +29,16 @@ class FakeReviewer:
 
     def __init__(self, desk: "InProcessDesk", name: str) -> None:
         self.name = name
+        self.groups: tuple[str, ...] = ()
+        """The reviewer's groups, for rules that name `group:NAME`."""
+
         self._desk = desk
         self._instructions: list[_Instruction] = []
+
+    @property
+    def actor(self) -> Actor:
+        """The reviewer as the author of decisions."""
+        return Actor(id=self.name, kind=ActorKind.HUMAN, groups=self.groups)
 
     def approves(self, tools: str = "*", args: JsonObject | None = None) -> None:
         """Approve calls of these tools from now on, with other arguments if `args` are given."""
@@ -49,11 +58,11 @@ class FakeReviewer:
         if place >= len(waiting):
             raise InvalidInput(f"There is no open item at place {place}: {len(waiting)} wait.")
         record, item = waiting[place]
-        self._desk.decide(record, item, action, given, self.name)
+        self._desk.decide(record, item, action, given, self.actor)
 
     def review(self) -> None:
         """Decide all open items that an instruction matches."""
         for record, item in self._desk.waiting:
             matching = [one for one in self._instructions if fnmatch.fnmatchcase(item.tool.name, one.tools)]
             if matching:
-                self._desk.decide(record, item, matching[0].action, matching[0].given, self.name)
+                self._desk.decide(record, item, matching[0].action, matching[0].given, self.actor)

@@ -15,6 +15,7 @@ from sayso.errors import (
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.terms import GROUP_PREFIX, Terms
 from sayso.transitions.closing import args_of
 from sayso.transitions.table import check_step
 
@@ -91,11 +92,26 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
         raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
     if item.terms.no_self_approval and by.id == record.run.owner:
         raise SelfApproval(owner=record.run.owner)
-    if item.terms.reviewers and by.id not in item.terms.reviewers:
+    if not is_named(item.terms, by):
         reviewers = list(item.terms.reviewers)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
     if any(earlier.by.id == by.id for earlier in item.decisions):
         raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
+
+
+def is_named(terms: Terms, by: Actor) -> bool:
+    """Whether the terms name this person or one of their groups; terms without reviewers name everybody."""
+    return not terms.reviewers or by.id in terms.reviewers or bool(_find_groups(terms, by))
+
+
+def keep_groups(terms: Terms, by: Actor) -> Actor:
+    """Return the actor with only those groups that the terms need to name this person."""
+    kept = () if by.id in terms.reviewers else _find_groups(terms, by)
+    return by if kept == by.groups else by.model_copy(update={"groups": kept})
+
+
+def _find_groups(terms: Terms, by: Actor) -> tuple[str, ...]:
+    return tuple(group for group in by.groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
 
 
 def _check_answer(item: Item, decision: Decision) -> None:

@@ -3,7 +3,6 @@
 from fastapi import APIRouter
 
 from service.api import (
-    accounts,
     agents,
     calls,
     diagnostics,
@@ -11,12 +10,12 @@ from service.api import (
     external_events,
     freezes,
     health,
-    people,
     runs,
     sessions,
     suspensions,
     trails,
 )
+from service.api.people import accounts, administration, contacts, duty, groups
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -34,8 +33,14 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     diagnostics.router,
     accounts.account,
     accounts.reviewers,
-    people.reviewers,
-    people.keys,
+    administration.reviewers,
+    administration.keys,
+    groups.router,
+    contacts.account,
+    contacts.reviewers,
+    duty.account,
+    duty.reviewers,
+    duty.absences,
 ):
     api.include_router(_router)
 

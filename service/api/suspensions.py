@@ -124,7 +124,7 @@ async def decide_item(
     key: IdempotencyKey,
 ) -> DecidedItem:
     """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
-    saved = await parts.desk.decide(suspension_id, item_id, body, caller.actor("api"), key=key)
+    saved = await parts.desk.decide(suspension_id, item_id, body, caller.reviewer("api"), key=key)
     item = find_item(saved.record, item_id)
     own = [DecisionView.model_validate(one) for one in item.decisions if one.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
@@ -143,7 +143,7 @@ async def extend_item(
 ) -> SuspensionView:
     """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
-    saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.actor("api"), key)
+    saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.reviewer("api"), key)
     return SuspensionView.of(saved.record)
 
 

@@ -29,10 +29,16 @@ class Principal:
     csrf: str = ""
     key_id: str | None = None
     context: JsonObject = field(default_factory=dict, hash=False)
+    groups: tuple[str, ...] = ()
+    """The groups of a person."""
 
     def actor(self, channel: str) -> Actor:
         """Return this principal as it appears in decisions and events."""
         return Actor(id=self.name, kind=self.kind, channel=channel)
+
+    def reviewer(self, channel: str) -> Actor:
+        """Return this principal with their groups, to check whether they may decide an item."""
+        return Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
 
     @property
     def owner(self) -> str | None:
@@ -105,7 +111,8 @@ class Credentials:
         session = await self.resume_session(token, in_use=in_use)
         if session is None:
             return None
-        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf)
+        groups = await self._reviewers_of(session.tenant).list_groups(session.name)
+        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf, groups=groups)
 
     async def _find_holder(self, key: ApiKey) -> Principal | None:
         """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
@@ -113,9 +120,12 @@ class Credentials:
             return None
         if key.kind == "agent":
             return Principal(key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context)
-        person = await self._reviewers_of(key.tenant).find(key.name)
-        active = person is not None and person.active
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id) if active else None
+        reviewers = self._reviewers_of(key.tenant)
+        person = await reviewers.find(key.name)
+        if person is None or not person.active:
+            return None
+        groups = await reviewers.list_groups(key.name)
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, groups=groups)
 
 
 def require_person(principal: Principal) -> Principal:

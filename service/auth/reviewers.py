@@ -23,7 +23,8 @@ BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
 A limit per name alone would let strangers lock a reviewer out.
 """
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+NAME_RULE = "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,8 @@ class Reviewers:
 
     async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
         """Create a reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
-        if not _NAME.fullmatch(name):
-            raise InvalidInput(
-                "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
-            )
+        if not NAME_PATTERN.fullmatch(name):
+            raise InvalidInput(NAME_RULE)
         refuse_our_names(name)
         if not roles or any(role not in ROLES for role in roles):
             raise InvalidInput(f"Roles are {' and '.join(ROLES)}; give at least one of them.")
@@ -147,6 +146,10 @@ class Reviewers:
     async def list_all(self) -> list[Reviewer]:
         """Return every reviewer by name."""
         return await self._people.list_reviewers()
+
+    async def list_groups(self, name: str) -> tuple[str, ...]:
+        """Return the names of a person's groups."""
+        return await self._people.list_groups_of(name)
 
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.

@@ -1,4 +1,4 @@
-"""Check rules against the known reviewers and the tools of registered agents."""
+"""Check rules against the known reviewers, groups and the tools of registered agents."""
 
 import structlog
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ log = structlog.get_logger()
 
 
 async def find_known(wiring: Wiring) -> Known:
-    """Return the reviewers and the registered agents' tools; skip unreadable manifests."""
+    """Return the reviewers, the groups and the registered agents' tools; skip unreadable manifests."""
     reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
     tools = {}
     for name, raw in (await wiring.runs.agents()).items():
@@ -20,7 +20,8 @@ async def find_known(wiring: Wiring) -> Known:
             tools[name] = AgentManifest.model_validate_json(raw).tools
         except ValidationError as error:
             log.warning("manifest_unreadable", agent=name, faults=error.error_count())
-    return Known(reviewers, tools)
+    groups = {one.name: one.members for one in await wiring.groups.list_all()}
+    return Known(reviewers, tools, groups)
 
 
 async def find_warnings(wiring: Wiring) -> list[str]:

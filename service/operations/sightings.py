@@ -19,7 +19,7 @@ async def note_seen(
     Writes only where the fallback or a delivery depends on it, at most once an item and person. An item that
     cannot be recorded is logged.
     """
-    by = caller.actor(channel)
+    by = caller.reviewer(channel)
     for item in record.items if record.status is Status.PENDING else ():
         if item_id not in (None, item.item_id) or not may_decide(record, item, by):
             continue

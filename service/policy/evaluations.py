@@ -78,6 +78,7 @@ class Evaluations:
             "file": file,
             "most": MOST_FAULTS,
             "reviewers": people,
+            "groups": {name: list(members) for name, members in known.groups.items()},
             "tools": tools,
         }
         try:

@@ -54,7 +54,7 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
         return {"faults": [*faults[: job["most"]], *more]}
     tools = {name: [ToolDefinition.model_validate(one) for one in tools] for name, tools in job["tools"].items()}
-    warnings = find_findings(policy, Known(job["reviewers"], tools))
+    warnings = find_findings(policy, Known(job["reviewers"], tools, job["groups"]))
     return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
 
 

@@ -17,10 +17,12 @@ class TenantKeys:
     def __init__(self, tenant: str) -> None:
         self.tenant = tenant
         prefix = self.prefix = f"sayso:{{{tenant}}}:"
+        self.absences = f"{prefix}absences"  # by person
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
         self.announcements = f"{prefix}announcements"
         self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
         self.cards = f"{prefix}cards"  # suspensions with a delivery of a card to attempt, by the next attempt
+        self.contacts = f"{prefix}contacts"  # linked addresses by a digest of channel and address
         self.clock = f"{prefix}clock"
         self.decided = f"{prefix}decided"
         self.definitions = f"{prefix}definitions"
@@ -28,10 +30,12 @@ class TenantKeys:
         self.endpoints = f"{prefix}endpoints"
         self.failures = f"{prefix}failures"
         self.freezes = f"{prefix}freezes"
+        self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"
+        self.preferences = f"{prefix}preferences"  # by person
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
@@ -77,6 +81,18 @@ class TenantKeys:
     def sessions_of(self, name: str) -> str:
         """The hashes of a person's session tokens, by creation time."""
         return f"{self.prefix}sessions-of:{name}"
+
+    def groups_of(self, name: str) -> str:
+        """The names of a person's groups."""
+        return f"{self.prefix}groups-of:{name}"
+
+    def contacts_of(self, name: str) -> str:
+        """The fields of a person's linked addresses in the contacts."""
+        return f"{self.prefix}contacts-of:{name}"
+
+    def contact_code(self, code_hash: str) -> str:
+        """The person who may link an address with a code."""
+        return f"{self.prefix}contact-code:{code_hash}"
 
     def lease(self, name: str) -> str:
         """A named lease of one process."""

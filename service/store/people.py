@@ -103,6 +103,12 @@ class People:
             found = await self._redis.hgetall(self._keys.reviewers)
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
 
+    async def list_groups_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of a person's groups, sorted."""
+        async with translated():
+            found = await self._redis.smembers(self._keys.groups_of(name))
+        return tuple(sorted(map(text, found)))
+
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
         index = self._keys.sessions_of(session.name)

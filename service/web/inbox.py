@@ -32,7 +32,7 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response
         visitor,
         "pages/inbox.html",
         title="Inbox",
-        cards=await asyncio.to_thread(make_cards, records, visitor.name, freezes, now_ms()),
+        cards=await asyncio.to_thread(make_cards, records, visitor.principal.reviewer("web"), freezes, now_ms()),
         damaged=damaged,
         skip=skip,
         page=PAGE,

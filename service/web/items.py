@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso import errors
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from sayso.problems import Problem
-from sayso.records.decisions import ActorKind
+from sayso.records.decisions import Actor, ActorKind
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import items as sentences
@@ -112,7 +112,7 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
         raise InvalidInput("Choose one of the new deadlines.")
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
         raise InvalidInput("The deadline cannot move to that time, or it has moved since. Choose again.")
-    await desk.extend(suspension_id, item_id, int(until), visitor.principal.actor("web"))
+    await desk.extend(suspension_id, item_id, int(until), visitor.principal.reviewer("web"))
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
@@ -124,7 +124,7 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
-    await wiring.desk.decide(suspension_id, item_id, decision, by=visitor.principal.actor("web"), key=key)
+    await wiring.desk.decide(suspension_id, item_id, decision, by=visitor.principal.reviewer("web"), key=key)
 
 
 async def _show_again(
@@ -180,11 +180,11 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
-        **await asyncio.to_thread(_describe, record, item, visitor.name),
+        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web")),
     }
 
 
-def _describe(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
+def _describe(record: SuspensionRecord, item: Item, visitor: Actor) -> dict[str, object]:
     outcome = item.outcome
     decided = outcome.args if outcome is not None else None
     return {
@@ -192,7 +192,7 @@ def _describe(record: SuspensionRecord, item: Item, name: str) -> dict[str, obje
         "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "ineligibility": sentences.describe_ineligibility(record, item, name),
+        "ineligibility": sentences.describe_ineligibility(record, item, visitor),
         "fallback": sentences.describe_fallback(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": sentences.describe_reviewers(record, item),

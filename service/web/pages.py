@@ -11,7 +11,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sayso.clock import iso_utc, now_ms
 from sayso.sentences.items import join_words
 from sayso.sentences.outcomes import describe_state
-from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
+from sayso.sentences.times import (
+    describe_ago,
+    describe_clock,
+    describe_hour,
+    describe_left,
+    describe_local,
+    describe_span,
+)
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
 from sayso.text.summaries import list_values, write_pretty
@@ -82,6 +89,7 @@ def _make_environment() -> Environment:
         "ago": describe_ago,
         "clock": describe_clock,
         "hour": describe_hour,
+        "local": describe_local,
         "iso": iso_utc,
         "span": describe_span,
         "left": describe_left,

@@ -4,12 +4,14 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import accounts, freezes, inbox, items, live, runs, searches, sign_ins
+from service.web import freezes, inbox, items, live, runs, searches, sign_ins
 from service.web import history as decided
 from service.web.form_posts import check_origin
+from service.web.people import accounts, contacts, duty, groups
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
-PAGES = tuple(module.router for module in (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, live))
+_MODULES = (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, contacts, duty, groups, live)
+PAGES = tuple(module.router for module in _MODULES)
 for _pages in PAGES:
     for _route in _pages.routes:
         if isinstance(_route, Route) and _route.methods == {"GET"} and _pages is not live.router:

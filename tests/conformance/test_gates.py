@@ -125,7 +125,7 @@ async def test_async_gate_waits_and_suspends(desk: Desk, token: str) -> None:
     await client.aclose()
 
 
-def test_deleted_instance_is_refused_and_leaves_nothing_pending(desk: Desk) -> None:
+def test_deleted_instance_is_refused_and_has_no_pending_items(desk: Desk) -> None:
     created = desk.provision(instance_name="short-lived")
     client = Client(desk.base_url, created["credential"]["token"])
     tool = fresh("refund")

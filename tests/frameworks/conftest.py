@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.frameworks.installations import Installation, running_installation
 from tests.frameworks.kinds import KINDS, MCP, Kind
-from tests.frameworks.stands import Stand, running_stand
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
@@ -17,15 +17,15 @@ if MCP not in _NAMES:
 
 
 @pytest.fixture(scope="module", params=CHOSEN, ids=lambda kind: kind.name)
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A Sayso for one framework."""
     kind: Kind = request.param
-    with running_stand(kind, tmp_path_factory.mktemp(kind.name)) as stand:
-        yield stand
+    with running_installation(kind, tmp_path_factory.mktemp(kind.name)) as installation:
+        yield installation
 
 
 @pytest.fixture
-def stand(running: Stand, request: pytest.FixtureRequest) -> Stand:
+def installation(running: Installation, request: pytest.FixtureRequest) -> Installation:
     """The same, without effects. Scenarios that the framework does not support are skipped with the reason."""
     scenario = request.node.originalname.removeprefix("test_")
     if reason := running.kind.skips.get(scenario):

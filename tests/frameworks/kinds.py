@@ -38,13 +38,13 @@ class Kind:
         return f"tests.frameworks.bots.{self.name}"
 
 
-_UNSEEN = "the graph runs the call itself without an idempotency key, so a reviewer decides"
-_ASKED = "the graph reports its results only when it stops, so a reviewer decides"
+_NO_KEY = "the graph runs the call itself without an idempotency key, so a reviewer decides"
+_NO_RESULTS = "the graph reports its results only when it stops, so a reviewer decides"
 
-_UNTOLD = "the timeline reads none of its events; the run's trail shows what it did"
-_TELLS = {"stale": "Sayso holds the whole state, so no other process can resume the run"}
-_OURS = {**_TELLS, "timeline": _UNTOLD}
-_THREAD = {"timeline": _UNTOLD}
+_NO_EVENTS = "the timeline reads none of its events; the run's trail shows what it did"
+_SAVED_BY_SAYSO = {"stale": "Sayso holds the whole state, so no other process can resume the run"}
+_OURS = {**_SAVED_BY_SAYSO, "timeline": _NO_EVENTS}
+_THREAD = {"timeline": _NO_EVENTS}
 
 KINDS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
@@ -55,13 +55,13 @@ KINDS = (
         "langgraph_inbox",
         "LangGraph, Agent Inbox",
         "langgraph",
-        {**_THREAD, "again": _UNSEEN, "late": _ASKED},
+        {**_THREAD, "again": _NO_KEY, "late": _NO_RESULTS},
         seen=False,
     ),
-    Kind("autogen", "AutoGen, one agent", "autogen", _TELLS),
-    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _TELLS),
+    Kind("autogen", "AutoGen, one agent", "autogen", _SAVED_BY_SAYSO),
+    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _SAVED_BY_SAYSO),
     Kind("afk", "AFK, as described", "afk"),
-    Kind("parsimony", "parsimony-agents", "parsimony", _TELLS),
+    Kind("parsimony", "parsimony-agents", "parsimony", _SAVED_BY_SAYSO),
 )
 """The columns of the support table."""
 

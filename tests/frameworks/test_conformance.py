@@ -9,8 +9,8 @@ from launch.waits import wait_until
 from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus
 from service.store.keys import TenantKeys
-from tests.frameworks.bots.effects import HOLD, HOLD_MODEL, LET_GO, THINKING, WORDS
-from tests.frameworks.stands import PATIENCE_S, Stand, Waiting, await_effects, write_script
+from tests.frameworks.bots.effects import DESCRIPTION, HOLD, HOLD_MODEL, RELEASE, THINKING
+from tests.frameworks.installations import PATIENCE_S, Installation, Waiting, await_effects, write_script
 from tests.journeys.stacks import kill
 
 KEYS = TenantKeys("default")
@@ -56,61 +56,63 @@ async def finished(client: Client, run_id: str) -> tuple[RunSeen, str]:
     return run, str(run.result["text"])
 
 
-def check_elsewhere(stand: Stand, waiting: Waiting) -> None:
+def check_elsewhere(installation: Installation, waiting: Waiting) -> None:
     """Check that effects have keys, and another process than the one that started the run."""
-    assert waiting.pid not in {one["pid"] for one in stand.effects()}
-    assert all(one["key"] for one in stand.effects()) is stand.kind.seen
+    assert waiting.pid not in {one["pid"] for one in installation.effects()}
+    assert all(one["key"] for one in installation.effects()) is installation.kind.seen
 
 
-async def test_approve(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5)])
-        assert stand.effects() == []
+async def test_approve(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)])
+        assert installation.effects() == []
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         _, text = await finished(agent, waiting.run_id)
-        assert [(one["tool"], one["args"]) for one in stand.effects()] == [("send_money", {"to": "ann", "amount": 5})]
+        assert [(one["tool"], one["args"]) for one in installation.effects()] == [
+            ("send_money", {"to": "ann", "amount": 5})
+        ]
         assert "send_money done" in text
-        check_elsewhere(stand, waiting)
+        check_elsewhere(installation, waiting)
 
 
-async def test_edit(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5)])
+async def test_edit(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve", "args": {"to": "bob", "amount": 3}})
         _, text = await finished(agent, waiting.run_id)
-        assert [one["args"] for one in stand.effects()] == [{"to": "bob", "amount": 3}]
+        assert [one["args"] for one in installation.effects()] == [{"to": "bob", "amount": 3}]
         assert "bob" in text
 
 
-async def test_deny(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5)])
+async def test_deny(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)])
         await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "Ann has left."})
         _, text = await finished(agent, waiting.run_id)
-        assert stand.effects() == []
+        assert installation.effects() == []
         assert "Ann has left." in text
 
 
-async def test_value(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ask", 0)])
+async def test_value(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ask", 0)])
         await decide(reviewer, waiting.suspension_id, {"action": "value", "value": 7})
         await finished(agent, waiting.run_id)
-        assert [one["args"] for one in stand.effects()] == [{"to": "ask", "amount": 7}]
+        assert [one["args"] for one in installation.effects()] == [{"to": "ask", "amount": 7}]
 
 
-async def test_timeout(stand: Stand) -> None:
-    async with stand.people() as (agent, _):
-        waiting = stand.suspend([money("late", 5)])
+async def test_timeout(installation: Installation) -> None:
+    async with installation.people() as (agent, _):
+        waiting = installation.suspend([money("late", 5)])
         _, text = await finished(agent, waiting.run_id)
-        assert stand.effects() == []
+        assert installation.effects() == []
         assert "Nobody answered in time." in text
 
 
-async def test_batch(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1), mail("bob"), money("cid", 2), look("x"), mail("nobody")])
-        assert stand.effects() == []
+async def test_batch(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1), mail("bob"), money("cid", 2), look("x"), mail("nobody")])
+        assert installation.effects() == []
         await decide(
             reviewer,
             waiting.suspension_id,
@@ -119,161 +121,164 @@ async def test_batch(stand: Stand) -> None:
             {"action": "approve", "args": {"to": "cid", "amount": 9}},
         )
         _, text = await finished(agent, waiting.run_id)
-        done = sorted((one["tool"], sorted(map(str, one["args"].values()))) for one in stand.effects())
+        done = sorted((one["tool"], sorted(map(str, one["args"].values()))) for one in installation.effects())
         assert done == [("look_up", ["x"]), ("send_money", ["1", "ann"]), ("send_money", ["9", "cid"])]
         assert "Not Bob." in text
         assert "Nobody reads that" in text
 
 
-async def test_twice(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)], [look("x")], [mail("bob")])
+async def test_twice(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)], [look("x")], [mail("bob")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         first, second = await find_suspensions(agent, waiting.run_id, 2)
         assert (await agent.find_run(waiting.run_id)).status is RunStatus.SUSPENDED
         await decide(reviewer, second, {"action": "approve"})
         await finished(agent, waiting.run_id)
         assert first == waiting.suspension_id
-        assert [one["tool"] for one in stand.effects()] == ["send_money", "look_up", "send_mail"]
+        assert [one["tool"] for one in installation.effects()] == ["send_money", "look_up", "send_mail"]
 
 
-async def test_crash(stand: Stand) -> None:
+async def test_crash(installation: Installation) -> None:
     """A call that must not run twice is in doubt."""
-    async with stand.people() as (agent, reviewer):
-        (stand.home / HOLD).touch()
-        waiting = stand.suspend([money("ann", 1)])
+    async with installation.people() as (agent, reviewer):
+        (installation.home / HOLD).touch()
+        waiting = installation.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        await_effects(stand, 1)
-        kill(stand.stack, "worker")
+        await_effects(installation, 1)
+        kill(installation.stack, "worker")
         _, doubt = await find_suspensions(agent, waiting.run_id, 2)
         await decide(reviewer, doubt, {"action": "value", "value": {"choice": "skip", "result": "it had run"}})
         _, text = await finished(agent, waiting.run_id)
-        assert len(stand.effects()) == 1
+        assert len(installation.effects()) == 1
         assert "it had run" in text
 
 
-async def test_again(stand: Stand) -> None:
+async def test_again(installation: Installation) -> None:
     """An idempotent call runs again with the same key."""
-    async with stand.people() as (agent, reviewer):
-        (stand.home / HOLD).touch()
-        waiting = stand.suspend([look("secret")])
+    async with installation.people() as (agent, reviewer):
+        (installation.home / HOLD).touch()
+        waiting = installation.suspend([look("secret")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        await_effects(stand, 1)
-        kill(stand.stack, "worker")
-        begun, repeated = await_effects(stand, 2)
-        (stand.home / LET_GO).touch()
+        await_effects(installation, 1)
+        kill(installation.stack, "worker")
+        started, repeated = await_effects(installation, 2)
+        (installation.home / RELEASE).touch()
         await finished(agent, waiting.run_id)
-        assert (begun["key"], begun["attempt"], repeated["attempt"]) == (repeated["key"], 1, 2)
-        assert begun["pid"] != repeated["pid"]
+        assert (started["key"], started["attempt"], repeated["attempt"]) == (repeated["key"], 1, 2)
+        assert started["pid"] != repeated["pid"]
 
 
-async def test_late(stand: Stand) -> None:
+async def test_late(installation: Installation) -> None:
     """Results are saved before the model gets them, so that no call runs twice."""
-    async with stand.people() as (agent, reviewer):
-        (stand.home / HOLD_MODEL).touch()
-        waiting = stand.suspend([money("ann", 1)], [mail("bob")])
+    async with installation.people() as (agent, reviewer):
+        (installation.home / HOLD_MODEL).touch()
+        waiting = installation.suspend([money("ann", 1)], [mail("bob")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        assert wait_until((stand.home / THINKING).exists, PATIENCE_S)
-        kill(stand.stack, "worker")
-        (stand.home / HOLD_MODEL).unlink()
+        assert wait_until((installation.home / THINKING).exists, PATIENCE_S)
+        kill(installation.stack, "worker")
+        (installation.home / HOLD_MODEL).unlink()
         _, second = await find_suspensions(agent, waiting.run_id, 2)
         await decide(reviewer, second, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        assert [one["tool"] for one in stand.effects()] == ["send_money", "send_mail"]
+        assert [one["tool"] for one in installation.effects()] == ["send_money", "send_mail"]
 
 
-async def test_race(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)])
+async def test_race(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        with stand.store as store:
+        with installation.store as store:
             store.rpush(KEYS.ready, *[waiting.suspension_id] * 20)
         await finished(agent, waiting.run_id)
-        assert wait_until(lambda: stand.store.llen(KEYS.ready) == 0, PATIENCE_S)
-        assert len(stand.effects()) == 1
+        assert wait_until(lambda: installation.store.llen(KEYS.ready) == 0, PATIENCE_S)
+        assert len(installation.effects()) == 1
 
 
-async def test_changed(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)])
-        (stand.home / WORDS).write_text("Send money, without a limit.")
-        before = kill(stand.stack, "worker")
-        assert wait_until(lambda: len(stand.worker_pids() - before) == len(before), PATIENCE_S)
-        assert wait_until(lambda: "without a limit" in str(stand.store.hget(KEYS.agents, "bot")), PATIENCE_S)
+async def test_changed(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)])
+        (installation.home / DESCRIPTION).write_text("Send money, without a limit.")
+        before = kill(installation.stack, "worker")
+        assert wait_until(lambda: len(installation.worker_pids() - before) == len(before), PATIENCE_S)
+        assert wait_until(lambda: "without a limit" in str(installation.store.hget(KEYS.agents, "bot")), PATIENCE_S)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         _, again = await find_suspensions(agent, waiting.run_id, 2)
-        assert stand.effects() == []
+        assert installation.effects() == []
         await decide(reviewer, again, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        assert len(stand.effects()) == 1
-        (stand.home / WORDS).unlink()
-        kill(stand.stack, "worker")
-        assert wait_until(lambda: "without a limit" not in str(stand.store.hget(KEYS.agents, "bot")), PATIENCE_S)
+        assert len(installation.effects()) == 1
+        (installation.home / DESCRIPTION).unlink()
+        kill(installation.stack, "worker")
+        assert wait_until(lambda: "without a limit" not in str(installation.store.hget(KEYS.agents, "bot")), PATIENCE_S)
 
 
-async def test_large(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)], padding="x" * 1024 * 1024)
+async def test_large(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)], padding="x" * 1024 * 1024)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        assert len(stand.effects()) == 1
+        assert len(installation.effects()) == 1
 
 
-async def test_tampered(stand: Stand) -> None:
+async def test_tampered(installation: Installation) -> None:
     """A state that is altered, or of another run, is refused. With its own state the run resumes."""
-    async with stand.people() as (agent, reviewer):
-        waiting, other = stand.suspend([money("ann", 1)]), stand.suspend([money("eve", 1000)])
+    async with installation.people() as (agent, reviewer):
+        waiting, other = installation.suspend([money("ann", 1)]), installation.suspend([money("eve", 1000)])
         key = KEYS.state(waiting.run_id)
-        own: Any = stand.store.get(key)
-        foreign: Any = stand.store.get(KEYS.state(other.run_id))
-        stand.store.set(key, foreign)
+        own: Any = installation.store.get(key)
+        foreign: Any = installation.store.get(KEYS.state(other.run_id))
+        installation.store.set(key, foreign)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
+        postponed = [e async for e in read_errors(agent, waiting.run_id, EventType.RUN_POSTPONED)]
         assert "saved state" in postponed[0]
-        assert stand.effects() == []
-        stand.store.set(key, own)
+        assert installation.effects() == []
+        installation.store.set(key, own)
         await finished(agent, waiting.run_id)
-        assert [one["args"]["to"] for one in stand.effects()] == ["ann"]
+        assert [one["args"]["to"] for one in installation.effects()] == ["ann"]
 
 
-async def test_stale(stand: Stand) -> None:
+async def test_stale(installation: Installation) -> None:
     """A decision never answers another interrupt of the thread."""
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)], [money("eve", 1000)])
-        stand.run("tests.frameworks.strangers", stand.kind.module)
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)], [money("eve", 1000)])
+        installation.run("tests.frameworks.resume_elsewhere", installation.kind.module)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
+        postponed = [e async for e in read_errors(agent, waiting.run_id, EventType.RUN_POSTPONED)]
         assert "no longer waits for these decisions" in postponed[0]
-        assert stand.effects() == []
+        assert installation.effects() == []
 
 
-async def first(client: Client, run_id: str, kind: str) -> Any:
+async def read_errors(client: Client, run_id: str, kind: str) -> Any:
     async for entry in client.follow(run_id):
         if entry.type == kind:
             yield str(entry.data["error"])
             return
 
 
-async def test_timeline(stand: Stand) -> None:
+async def test_timeline(installation: Installation) -> None:
     """The framework's messages in each process are on the timeline once."""
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 1)])
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        told = [one["external"] for one in await agent.read_timeline(waiting.run_id) if one["external"]]
-        (call,) = [one for one in told if one["name"] == "send_money" and one["kind"] == "call"]
+        results = [one["external"] for one in await agent.read_timeline(waiting.run_id) if one["external"]]
+        (call,) = [one for one in results if one["name"] == "send_money" and one["kind"] == "call"]
         assert (call["ended"], "send_money done" in str(call["output"])) == (True, True)
-        assert {one["source"] for one in told} == {stand.kind.environment or stand.kind.name}
+        assert {one["source"] for one in results} == {installation.kind.environment or installation.kind.name}
 
 
-async def test_worker(stand: Stand) -> None:
+async def test_worker(installation: Installation) -> None:
     """A worker starts a run from the API, and any free worker resumes it."""
-    async with stand.people() as (agent, reviewer):
+    async with installation.people() as (agent, reviewer):
         run = await agent.start_run(
-            "bot", write_script([look("x")], [money("ann", 1)]), "By a worker", key=stand.home.name + stand.kind.name
+            "bot",
+            write_script([look("x")], [money("ann", 1)]),
+            "By a worker",
+            key=installation.home.name + installation.kind.name,
         )
         (suspension,) = await find_suspensions(agent, run.id, 1)
-        assert [one["tool"] for one in stand.effects()] == ["look_up"]
+        assert [one["tool"] for one in installation.effects()] == ["look_up"]
         await decide(reviewer, suspension, {"action": "approve"})
         await finished(agent, run.id)
-        assert [one["tool"] for one in stand.effects()] == ["look_up", "send_money"]
+        assert [one["tool"] for one in installation.effects()] == ["look_up", "send_money"]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.frameworks.test_odd_agents import play
+from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize(
-    ("team", "words"),
+    ("team", "error"),
     [
         ("ungated", "The agent 'b' has tools that would run without review (send_money)."),
         ("alone", "The agent 'b' has tools that would run without review (send_money)."),
@@ -19,8 +19,8 @@ INNER = "with tools of its own (send_money), which would run without review."
         ("endless", "The Swarm does not end when an agent waits."),
     ],
 )
-def test_autogen_gate_refuses_a_team_with_ungated_tools(team: str, words: str) -> None:
-    assert play("autogen", "autogen_teams")[team].startswith(words)
+def test_autogen_gate_refuses_a_team_with_ungated_tools(team: str, error: str) -> None:
+    assert play("autogen", "autogen_teams")[team].startswith(error)
 
 
 @pytest.mark.parametrize("tool", ["agent tool", "team tool", "function"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.test_odd_agents import play
+from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 INNER = "with tools of its own (send_money), which would run without review."
@@ -24,10 +24,10 @@ def test_langchain_gate_accepts_tools_without_agents_with_tools(tool: str) -> No
 
 @pytest.mark.parametrize("tool", ["delegate_to_a_new_one", "loop_by_hand"])
 def test_langchain_refuses_calls_of_a_model_inside_a_tool(tool: str) -> None:
-    said = play("langgraph", "langgraph_agents")
-    assert said["ran"][tool] == []
+    output = play("langgraph", "langgraph_agents")
+    assert output["ran"][tool] == []
     words = f"send_money was called inside {tool} without review, so it did not run."
-    assert words in said["played"][tool]["result"]["text"]
+    assert words in output["played"][tool]["result"]["text"]
 
 
 def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
@@ -35,7 +35,7 @@ def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "words"),
+    ("order", "error"),
     [
         ("retry behind", "The middleware ToolRetryMiddleware comes after Sayso's"),
         ("change behind", "The middleware Changing comes after Sayso's"),
@@ -47,8 +47,8 @@ def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
         ("ask", "The tool 'ask' interrupts the graph while it runs"),
     ],
 )
-def test_langchain_gate_refuses_a_graph_that_could_bypass_it(order: str, words: str) -> None:
-    assert play("langgraph", "langgraph_agents")["refused"][order].startswith(words)
+def test_langchain_gate_refuses_a_graph_that_could_bypass_it(order: str, error: str) -> None:
+    assert play("langgraph", "langgraph_agents")["refused"][order].startswith(error)
 
 
 def test_langchain_runs_approved_arguments_once_behind_other_middleware() -> None:
@@ -63,10 +63,10 @@ def test_langchain_fails_a_tool_that_interrupts() -> None:
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 @pytest.mark.parametrize("ids", ["equal", "empty", "again"])
 def test_langchain_runs_the_approved_call_of_two_with_one_id(ids: str, mode: str) -> None:
-    said = play("langgraph", "langgraph_agents")
+    output = play("langgraph", "langgraph_agents")
     name = f"{ids}, {mode}"
-    played: dict[str, Any] = said["played"][name]
+    played: dict[str, Any] = output["played"][name]
     assert [args["to"] for _, args in played["asked"]] == ["ann", "bob"]
     assert len({call_id for call_id, _ in played["asked"]}) == 2
-    assert said["ran"][name] == ["bob"]
+    assert output["ran"][name] == ["bob"]
     assert "Not Ann." in played["result"]["text"]

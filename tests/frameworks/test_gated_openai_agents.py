@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frameworks.test_odd_agents import play
+from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 INNER = "with tools of its own (send_money), which would run without review."
@@ -21,8 +21,8 @@ def test_openai_agents_gate_accepts_tools_without_agents_with_tools(tool: str) -
 
 
 def test_openai_agents_guardrails_check_edited_arguments() -> None:
-    said = play("openai_agents", "openai_agents_guarded")
-    assert said["edited to a refused one"]["result"] == {"text": "Mallory gets nothing."}
-    assert said["edited to one that stops the run"]["error"] == "The guardrail only_known stopped the run."
-    assert said["edited from a refused one"]["result"]["text"].endswith("Result: sent to bob")
-    assert said["ran"] == ['ann, as {"to":"ann"}', 'bob, as {"to": "bob"}']
+    output = play("openai_agents", "openai_agents_guarded")
+    assert output["edited to a refused one"]["result"] == {"text": "Mallory gets nothing."}
+    assert output["edited to one that stops the run"]["error"] == "The guardrail only_known stopped the run."
+    assert output["edited from a refused one"]["result"]["text"].endswith("Result: sent to bob")
+    assert output["ran"] == ['ann, as {"to":"ann"}', 'bob, as {"to": "bob"}']

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.frameworks.test_odd_agents import play
+from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 INNER = "with tools of its own (send_money), which would run without review."
@@ -10,30 +10,30 @@ INNER = "with tools of its own (send_money), which would run without review."
 
 @pytest.mark.parametrize("arguments", ["other arguments", "same arguments"])
 def test_pydantic_ai_reviews_a_reused_call_id(arguments: str) -> None:
-    told = play("pydantic_ai", "pydantic_ai_turns")["told"][arguments]
-    receivers = [args["to"] for _, args in told["asked"]]
+    results = play("pydantic_ai", "pydantic_ai_turns")["results"][arguments]
+    receivers = [args["to"] for _, args in results["asked"]]
     assert receivers == (["ann", "bob"] if arguments == "other arguments" else ["ann", "ann"])
-    assert told["ran"] == receivers
-    assert told["result"]["text"] == " | ".join(f"sent to {to}" for to in receivers)
+    assert results["ran"] == receivers
+    assert results["result"]["text"] == " | ".join(f"sent to {to}" for to in receivers)
 
 
 def test_pydantic_ai_applies_no_earlier_denial_to_a_reused_id() -> None:
-    told = play("pydantic_ai", "pydantic_ai_turns")["told"]
-    assert told["after a denial"]["ran"] == ["bob"]
-    assert told["after a denial"]["result"]["text"] == "Not Ann. | sent to bob"
-    assert len(told["denied again"]["asked"]) == 2
+    results = play("pydantic_ai", "pydantic_ai_turns")["results"]
+    assert results["after a denial"]["ran"] == ["bob"]
+    assert results["after a denial"]["result"]["text"] == "Not Ann. | sent to bob"
+    assert len(results["denied again"]["asked"]) == 2
 
 
 def test_pydantic_ai_runs_approved_arguments_once_despite_hooks() -> None:
-    told = play("pydantic_ai", "pydantic_ai_turns")["told"]
-    assert told["changed by a hook"]["ran"] == ["ann"]
-    assert told["repeated by a hook"]["ran"] == ["ann"]
-    assert len(told["repeated by a hook"]["asked"]) == 2
+    results = play("pydantic_ai", "pydantic_ai_turns")["results"]
+    assert results["changed by a hook"]["ran"] == ["ann"]
+    assert results["repeated by a hook"]["ran"] == ["ann"]
+    assert len(results["repeated by a hook"]["asked"]) == 2
 
 
 def test_pydantic_ai_fails_a_tool_that_defers() -> None:
-    told = play("pydantic_ai", "pydantic_ai_turns")["told"]["put off"]
-    assert "The tool put_off deferred its call while it ran" in told["result"]["text"]
+    results = play("pydantic_ai", "pydantic_ai_turns")["results"]["put off"]
+    assert "The tool put_off deferred its call while it ran" in results["result"]["text"]
 
 
 @pytest.mark.parametrize("tool", ["delegate"])

@@ -5,8 +5,8 @@ import ast
 import pytest
 
 from sayso.formats.tool_responses import ToolResponse, ask_card, decision_card, draw, read_output
+from tests.frameworks.installations import Installation
 from tests.frameworks.kinds import KINDS
-from tests.frameworks.stands import Stand
 from tests.frameworks.test_conformance import decide, finished, mail
 
 OPENAI_AGENTS = next(one for one in KINDS if one.name == "openai_agents")
@@ -18,13 +18,13 @@ pytestmark = [
 
 def read_external_events(text: str) -> list[ToolResponse]:
     """Return the results that the model got. The bot repeats them as Python or JSON."""
-    parts = text.removeprefix("told: ").split(" | ")
+    parts = text.removeprefix("results: ").split(" | ")
     return [read_output(ast.literal_eval(one) if one.startswith("{'") else one) for one in parts]
 
 
-async def test_results_edits_and_denials_are_envelopes(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([mail("ann"), mail("bob"), mail("cid")])
+async def test_results_edits_and_denials_are_envelopes(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([mail("ann"), mail("bob"), mail("cid")])
         edited = {"action": "approve", "args": {"to": "eve", "text": "Hello."}}
         denied = {"action": "deny", "message": "Not Cid."}
         await decide(reviewer, waiting.suspension_id, {"action": "approve"}, edited, denied)
@@ -38,16 +38,16 @@ async def test_results_edits_and_denials_are_envelopes(stand: Stand) -> None:
         assert refused.response == {"tool": "send_mail", "message": "Not Cid."}
 
 
-async def test_cards_are_built_from_api_responses(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([mail("ann")])
-        asked = await stand.find_suspension(waiting.suspension_id)
+async def test_cards_are_built_from_api_responses(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([mail("ann")])
+        asked = await installation.find_suspension(waiting.suspension_id)
         card = draw(ask_card("Bank", asked, asked["items"][0], "https://sayso.example"))
         assert card is not None
         assert ("to", "ann") in card.fields
         await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "No."})
         await finished(agent, waiting.run_id)
-        told = await stand.find_suspension(waiting.suspension_id)
-        drawn = draw(decision_card("Bank", told, told["items"][0]))
+        results = await installation.find_suspension(waiting.suspension_id)
+        drawn = draw(decision_card("Bank", results, results["items"][0]))
         assert drawn is not None
         assert (dict(drawn.fields)["verdict"], drawn.text) == ("denied", "No.")

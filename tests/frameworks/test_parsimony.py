@@ -9,8 +9,8 @@ from demo.clients import Client, Refused
 from launch.waits import wait_until
 from sayso.records.suspensions import RunStatus
 from service.store.keys import TenantKeys
+from tests.frameworks.installations import PATIENCE_S, Installation, write_script
 from tests.frameworks.kinds import KINDS
-from tests.frameworks.stands import PATIENCE_S, Stand, write_script
 from tests.frameworks.test_conformance import check_elsewhere, decide, find_suspensions, finished, look, money
 
 PARSIMONY = next(one for one in KINDS if one.name == "parsimony")
@@ -24,10 +24,10 @@ def question(words: str, *choices: str) -> dict[str, Any]:
     return {"tool": "ask_user", "args": {"question": words, "context": "There are two.", "choices": list(choices)}}
 
 
-async def test_question_accepts_one_of_its_choices(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([question("Which file?", "left", "right")], [money("ann", 5)])
-        item = (await stand.find_suspension(waiting.suspension_id))["items"][-1]
+async def test_question_accepts_one_of_its_choices(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([question("Which file?", "left", "right")], [money("ann", 5)])
+        item = (await installation.find_suspension(waiting.suspension_id))["items"][-1]
         assert (item["kind"], item["choices"], item["target_arg"]) == ("input", ["left", "right"], "answer")
         assert (item["prompt"]["title"], item["prompt"]["body"]) == ("Which file?", "There are two.")
         with pytest.raises(Refused):
@@ -37,34 +37,34 @@ async def test_question_accepts_one_of_its_choices(stand: Stand) -> None:
         await decide(reviewer, second, {"action": "approve"})
         _, text = await finished(agent, waiting.run_id)
         assert "| right |" in text
-        check_elsewhere(stand, waiting)
+        check_elsewhere(installation, waiting)
 
 
-async def test_questions_and_calls_of_a_turn_share_a_suspension(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5), question("Which?", "left"), question("Why?")])
+async def test_questions_and_calls_of_a_turn_share_a_suspension(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5), question("Which?", "left"), question("Why?")])
         answers = [{"action": "value", "value": value} for value in ("left", "because")]
         await decide(reviewer, waiting.suspension_id, {"action": "approve"}, *answers)
         _, text = await finished(agent, waiting.run_id)
-        assert [one["args"]["to"] for one in stand.effects()] == ["ann"]
+        assert [one["args"]["to"] for one in installation.effects()] == ["ann"]
         assert "Which? left" in text
         assert "Why? because" in text
 
 
-async def test_denied_question_resumes_with_the_reason(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([question("Which?", "left", "right")])
+async def test_denied_question_resumes_with_the_reason(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([question("Which?", "left", "right")])
         await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "Find out yourself."})
         _, text = await finished(agent, waiting.run_id)
         assert "Find out yourself." in text
 
 
-async def test_question_of_a_running_tool_suspends(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5)], [look("unclear")])
+async def test_question_of_a_running_tool_suspends(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)], [look("unclear")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         _, second = await find_suspensions(agent, waiting.run_id, 2)
-        item = (await stand.find_suspension(second))["items"][-1]
+        item = (await installation.find_suspension(second))["items"][-1]
         assert (item["kind"], item["choices"]) == ("input", ["left", "right"])
         await decide(reviewer, second, {"action": "value", "value": "left"})
         _, text = await finished(agent, waiting.run_id)
@@ -96,44 +96,44 @@ async def test_question_of_a_running_tool_suspends(stand: Stand) -> None:
     ids=["handoff", "partial", "cancelled"],
 )
 async def test_run_ends_like_its_agent(
-    stand: Stand, turn: list[dict[str, Any]], status: RunStatus, outcome: dict[str, Any], why: str
+    installation: Installation, turn: list[dict[str, Any]], status: RunStatus, outcome: dict[str, Any], why: str
 ) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([money("ann", 5)], turn)
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([money("ann", 5)], turn)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         run = await agent.await_end(waiting.run_id)
         assert (run.status, run.result) == (status, outcome)
         assert why in str(run.error)
-        assert len(stand.effects()) == 1
+        assert len(installation.effects()) == 1
 
 
-async def test_ended_run_is_not_resumed(stand: Stand) -> None:
-    async with stand.people() as (agent, reviewer):
-        waiting = stand.suspend([question("Which?", "left"), money("ann", 5)])
+async def test_ended_run_is_not_resumed(installation: Installation) -> None:
+    async with installation.people() as (agent, reviewer):
+        waiting = installation.suspend([question("Which?", "left"), money("ann", 5)])
         await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "left"}, {"action": "approve"})
         _, before = await finished(agent, waiting.run_id)
-        with stand.store as store:
+        with installation.store as store:
             store.rpush(TenantKeys("default").ready, waiting.suspension_id)
-        assert wait_until(lambda: stand.store.llen(TenantKeys("default").ready) == 0, PATIENCE_S)
-        again = await start_and_finish(agent, stand)
-        assert again == "told:"
+        assert wait_until(lambda: installation.store.llen(TenantKeys("default").ready) == 0, PATIENCE_S)
+        again = await start_and_finish(agent, installation)
+        assert again == "results:"
         assert (await finished(agent, waiting.run_id))[1] == before
-        assert len(stand.effects()) == 1
+        assert len(installation.effects()) == 1
 
 
-async def start_and_finish(agent: Client, stand: Stand) -> str:
+async def start_and_finish(agent: Client, installation: Installation) -> str:
     """Let a worker finish another run, so that earlier jobs are done."""
-    run = await agent.start_run("bot", write_script(), "Nothing", key=stand.home.name)
+    run = await agent.start_run("bot", write_script(), "Nothing", key=installation.home.name)
     return (await finished(agent, run.id))[1]
 
 
-def test_records_are_used_once_and_by_their_own_agent(stand: Stand) -> None:
-    told = json.loads(stand.run("tests.frameworks.suspended"))
-    first, second = told["twice"]
+def test_records_are_used_once_and_by_their_own_agent(installation: Installation) -> None:
+    results = json.loads(installation.run("tests.frameworks.parsimony_invalid_operations"))
+    first, second = results["twice"]
     assert "left" in first
     assert second == "ask_user is not approved, or was started before. Request it again."
-    assert (told["own"], told["snapshots"]) == (None, 0)
-    assert "another suspension_secret" in told["foreign"]
-    assert "not a suspension of parsimony-agents: run_id: Input should be a valid string" in told["not a record"]
-    assert "$.record.messages[4].content[0].text is a object, which is not JSON" in told["not JSON"]
-    assert "FAILED" in told["error"]
+    assert (results["own"], results["snapshots"]) == (None, 0)
+    assert "another suspension_secret" in results["foreign"]
+    assert "not a suspension of parsimony-agents: run_id: Input should be a valid string" in results["not a record"]
+    assert "$.record.messages[4].content[0].text is a object, which is not JSON" in results["not JSON"]
+    assert "FAILED" in results["error"]

@@ -9,8 +9,8 @@ from demo.stacks import running_stack
 from sayso.records.suspensions import RunStatus
 from service.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
+from tests.frameworks.installations import Installation, write_script
 from tests.frameworks.kinds import Kind
-from tests.frameworks.stands import Stand, write_script
 from tests.frameworks.test_conformance import decide, find_suspensions, money
 
 PAGE = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
@@ -25,11 +25,10 @@ HEADINGS = {
 }
 MODELS = {
     "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
-    "openai_agents": "from tests.frameworks.bots.openai_agents import Player\nmodel = Player()",
-    "langgraph_batched": "from tests.frameworks.bots.langgraph import Player\nmodel = Player()",
-    "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
-    "afk": "from tests.frameworks.bots.afk import Money as SendMoney\nfrom tests.frameworks.bots.afk import Player\n"
-    "model = Player()",
+    "openai_agents": "from tests.frameworks.bots.openai_agents import ScriptedModel\nmodel = ScriptedModel()",
+    "langgraph_batched": "from tests.frameworks.bots.langgraph import ScriptedModel\nmodel = ScriptedModel()",
+    "autogen": "from tests.frameworks.bots.autogen import ScriptedModel\nmodel = ScriptedModel()",
+    "afk": "from tests.frameworks.bots.afk import PayArgs as SendMoney, ScriptedModel\nmodel = ScriptedModel()",
     "parsimony": "import tests.frameworks.bots.parsimony\nmodel = 'player/script'",
 }
 pytestmark = pytest.mark.timeout(300)
@@ -52,7 +51,7 @@ async def test_quick_start_suspends_and_resumes(kind: Kind, tmp_path: Path) -> N
         "BOT_HOME": str(tmp_path),
     }
     with running_stack(tmp_path / "home", environ, python=str(kind.python)) as stack:
-        async with Stand(kind, stack, tmp_path).people() as (agent, reviewer):
+        async with Installation(kind, stack, tmp_path).people() as (agent, reviewer):
             run = await agent.start_run("bot", write_script([money("ann", 7)]), "Quick start", key="quick")
             (suspension,) = await find_suspensions(agent, run.id, 1)
             await decide(reviewer, suspension, {"action": "approve"})

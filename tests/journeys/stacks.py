@@ -1,4 +1,4 @@
-"""Whole Saysos for journeys: quick to give up on what is lost, and programs that can be killed by name."""
+"""Installations for journeys: short leases, and programs that tests kill by name."""
 
 import os
 import signal

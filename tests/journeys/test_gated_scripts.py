@@ -1,4 +1,4 @@
-"""A script with a gated function: its page's own words, and what it outlives."""
+"""A script with a gated function, as its page shows it, across restarts."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Whatever is killed in the middle of the journey is started again, and the journey still ends right."""
+"""Killed programs restart, and the journey still completes."""
 
 from pathlib import Path
 

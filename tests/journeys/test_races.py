@@ -29,7 +29,7 @@ async def test_decision_and_timeout_race_has_one_outcome_in_200_rounds(clean_sto
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         rounds = [await race(wiring, head_start_ms=place % 9 - 4) for place in range(ROUNDS)]
 
-        outcomes = Counter([await outcome_of(wiring, suspension_id, told) for suspension_id, told in rounds])
+        outcomes = Counter([await outcome_of(wiring, suspension_id, result) for suspension_id, result in rounds])
         ready = await wiring.schedule.take(1, ROUNDS + 1)
         assert sum(outcomes.values()) == ROUNDS
         assert set(outcomes) <= {"anna", "timeout"}
@@ -37,13 +37,13 @@ async def test_decision_and_timeout_race_has_one_outcome_in_200_rounds(clean_sto
 
 
 async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Exception]:
-    """Let Anna and two clocks go for one item; return its suspension and what Anna was told."""
+    """Race Anna against two clocks for one item; return its suspension and her response."""
     asked = await ask(wiring)
     (item,) = asked.items
     yes = DecisionRequest(action="approve", digest=item.digest)
     while await wiring.schedule.now_ms() < item.terms.deadline_at_ms - head_start_ms:
         pass
-    told, *looks = await asyncio.gather(
+    result, *ticks = await asyncio.gather(
         wiring.desk.decide(asked.id, item.item_id, yes, ANNA),
         wiring.desk.tick(asked.id),
         wiring.desk.tick(asked.id),
@@ -51,9 +51,9 @@ async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Excepti
     )
     while (await wiring.desk.tick(asked.id)).record.status is Status.PENDING:
         pass
-    assert not [look for look in looks if isinstance(look, BaseException)]
-    assert isinstance(told, Saved | AlreadyDecided | DeadlinePassed)
-    return asked.id, told
+    assert not [look for look in ticks if isinstance(look, BaseException)]
+    assert isinstance(result, Saved | AlreadyDecided | DeadlinePassed)
+    return asked.id, result
 
 
 async def ask(wiring: Wiring) -> SuspensionRecord:
@@ -69,14 +69,14 @@ async def ask(wiring: Wiring) -> SuspensionRecord:
     return (await wiring.desk.suspensions.create(draft.id, begin)).record
 
 
-async def outcome_of(wiring: Wiring, suspension_id: str, told: Saved | Exception) -> str:
-    """Check that record, trail and what Anna was told agree, and return who decided."""
+async def outcome_of(wiring: Wiring, suspension_id: str, result: Saved | Exception) -> str:
+    """Check that record, trail and Anna's response agree, and return who decided."""
     found = await wiring.desk.suspensions.read(suspension_id)
     assert found.record is not None
     (item,) = found.record.items
     assert item.outcome is not None
     assert len(item.decisions) == 1
-    won = isinstance(told, Saved)
+    won = isinstance(result, Saved)
     assert item.outcome.by.id == ("anna" if won else "timeout")
     assert item.outcome.verdict is (Verdict.APPROVED if won else Verdict.DENIED)
     trail = await wiring.runs.trail(found.record.run.id)

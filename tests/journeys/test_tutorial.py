@@ -78,10 +78,10 @@ def test_tutorial_shop_tests_pass(folder: Path) -> None:
 
 def test_tutorial_agent_pays_the_approved_amount(folder: Path, tmp_path: Path) -> None:
     with quick_stack(tmp_path / "home", **settings_of(folder)) as stack:
-        told = run(folder, COMMANDS[1], SAYSO_URL=stack.url)
+        output = run(folder, COMMANDS[1], SAYSO_URL=stack.url)
         described = run(folder, f". ./environ.sh\n{COMMANDS[2]}")
-    assert "Refunds over 50 need a person" in told
-    assert "completed {'text': 'Refunded 200.0.'}" in told
+    assert "Refunds over 50 need a person" in output
+    assert "completed {'text': 'Refunded 200.0.'}" in output
     (paid,) = [json.loads(line) for line in (folder / "ledger.jsonl").read_text().splitlines()]
     assert (paid["order"], paid["amount"]) == ("A-2", 200.0)
     assert described == "{'model': 'qwen3', 'provider': '127.0.0.1'}\n"

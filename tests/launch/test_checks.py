@@ -30,7 +30,7 @@ def test_check_port_names_a_taken_port(host: str) -> None:
     assert caught.value.facts == {"port": port}
 
 
-def test_find_store_fault_tells_a_store_from_a_missing_one(store_url: str, tmp_path: Path) -> None:
+def test_find_store_fault_detects_a_missing_store(store_url: str, tmp_path: Path) -> None:
     assert find_store_fault(store_url) is None
     fault = find_store_fault(f"unix://{tmp_path}/nothing.sock")
     assert fault is not None

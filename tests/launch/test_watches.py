@@ -34,7 +34,7 @@ def test_check_allows_more_misses_during_the_start() -> None:
     assert checks(watch, START_MISSES) == [True] * (START_MISSES - 1) + [False], "the count restarts with the program"
 
 
-def test_is_clock_ticking_is_false_for_an_old_beat(clean_store_url: str) -> None:
+def test_is_clock_ticking_is_false_after_an_old_tick(clean_store_url: str) -> None:
     assert not is_clock_ticking(clean_store_url)
     with Redis.from_url(clean_store_url) as redis:
         for ago_ms, beats in ((0, True), (60_000, False)):

@@ -21,7 +21,7 @@ from redis.asyncio import Redis
 from sayso.clock import now_ms
 from sayso.records.decisions import DecisionRequest
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, RunRef, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import RunRef, RunStatus, Status
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
@@ -34,12 +34,12 @@ from service.store.connection.connecting import connect
 from service.store.connection.pipeline import Part
 from service.store.runs.runs import Run
 from service.store.suspensions.batches import DueBatches
-from service.store.suspensions.commits import Idempotency, Room
-from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
+from service.store.suspensions.saving import Verb
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring, assemble
-from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
+from tests.proofs.faulty_stores import ClockedSuspensions
+from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
 from workers.resume import driving as resume
@@ -50,7 +50,7 @@ CRASHED = 7
 LATER_MS = 120_000
 """How much later the second process runs: all leases have expired."""
 
-RUN = "run_1"
+RUN_ID = "run_1"
 IDEMPOTENT = ("look_up", "tag")
 POLICY = """
 version: 1
@@ -61,10 +61,10 @@ rules:
 """
 
 
-class Point(NamedTuple):
+class CrashPoint(NamedTuple):
     """The crash point: before or after the `place`-th commit or call."""
 
-    what: str
+    kind: str
     place: int
     when: str
 
@@ -72,76 +72,47 @@ class Point(NamedTuple):
 class Steps:
     """A counter of commits and calls that exits the process at its point, as kill -9 would."""
 
-    def __init__(self, point: Point | None) -> None:
+    def __init__(self, point: CrashPoint | None) -> None:
         self.point = point
         self.counts = {"commit": 0, "call": 0}
 
-    async def take(self, what: str, step: Callable[[], Awaitable[Any]]) -> Any:
+    async def take(self, kind: str, step: Callable[[], Awaitable[Any]]) -> Any:
         """Take a step, and exit at the point."""
-        self.counts[what] += 1
-        place = self.counts[what]
-        self._reach(Point(what, place, "before"))
+        self.counts[kind] += 1
+        place = self.counts[kind]
+        self._reach(CrashPoint(kind, place, "before"))
         done = await step()
-        self._reach(Point(what, place, "after"))
+        self._reach(CrashPoint(kind, place, "after"))
         return done
 
-    def _reach(self, point: Point) -> None:
+    def _reach(self, point: CrashPoint) -> None:
         if point == self.point:
             os._exit(CRASHED)
 
 
-class LaterSuspensions(Suspensions):
+class LaterSuspensions(ClockedSuspensions):
     """The store at a later time; its commits are steps."""
 
     def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
-        super().__init__(store)
-        self.due_batches = LaterRounds(store, steps, later_ms)
-        self._later_ms = later_ms
+        super().__init__(store, lambda: now_ms() + later_ms)
+        self.due_batches = LaterBatches(store, steps, self.at_clock)
         commit = self._commit
         self._commit = lambda **arguments: steps.take(  # type: ignore[assignment]
             "commit", lambda: commit(**arguments)
         )
 
-    async def create(
-        self,
-        suspension_id: str,
-        begin: Begin,
-        seen: Idempotency | None = None,
-        room: Room | None = None,
-    ) -> Saved:
-        """Save a new suspension at the later time."""
-        return await super().create(suspension_id, lambda _: begin(now_ms() + self._later_ms), seen, room)
 
-    async def change(
-        self,
-        suspension_id: str,
-        verb: Verb,
-        seen: Idempotency | None = None,
-        known: Saved | None = None,
-    ) -> Saved:
-        """Apply a transition at the later time."""
-
-        def step(record: SuspensionRecord, _: int) -> Change:
-            return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
-
-        return await super().change(suspension_id, step, seen, known)
-
-
-class LaterRounds(DueBatches):
+class LaterBatches(DueBatches):
     """Due batches at a later time; each commit of a batch is a step."""
 
-    def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
+    def __init__(self, store: TenantStore, steps: Steps, at_clock: Callable[[Verb], Verb]) -> None:
         super().__init__(store, lambda: 0)
         self._steps = steps
-        self._later_ms = later_ms
+        self._at_clock = at_clock
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
         """Apply a transition at the later time."""
-
-        def step(record: SuspensionRecord, _: int) -> Change:
-            return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
-
-        return await super().change(suspension_ids, step)
+        return await super().change(suspension_ids, self._at_clock(verb))
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         left: list[str] = []
@@ -150,7 +121,7 @@ class LaterRounds(DueBatches):
         return left
 
 
-class LaterAgenda(Schedule):
+class LaterSchedule(Schedule):
     """The schedule at a later time."""
 
     later_ms = 0
@@ -163,7 +134,7 @@ class LaterAgenda(Schedule):
 def build_agent(steps: Steps, effects: Path) -> Agent:
     """Return an agent whose calls write lines to a file; two of its four calls need approval."""
 
-    async def leave(name: str, call: CallContext) -> str:
+    async def run_call(name: str, call: CallContext) -> str:
         async def write() -> str:
             with effects.open("a") as file:
                 file.write(json.dumps([name, call.call_id, call.idempotency_key]) + "\n")
@@ -174,22 +145,22 @@ def build_agent(steps: Steps, effects: Path) -> Agent:
     @tool(idempotent=True)
     async def look_up(order: str, call: CallContext) -> str:
         """Look an order up."""
-        return await leave("look_up", call)
+        return await run_call("look_up", call)
 
     @tool
     async def note(order: str, call: CallContext) -> str:
         """Write a note on an order."""
-        return await leave("note", call)
+        return await run_call("note", call)
 
     @tool
     async def refund(order: str, call: CallContext) -> str:
         """Pay an order back."""
-        return await leave("refund", call)
+        return await run_call("refund", call)
 
     @tool(idempotent=True)
     async def tag(order: str, call: CallContext) -> str:
         """Tag an order."""
-        return await leave("tag", call)
+        return await run_call("tag", call)
 
     turns = [turn("look_up", "note"), turn("refund", "tag"), ModelTurn(text="all done")]
     return Agent(name="a", instructions="x", tools=(look_up, note, refund, tag), model=ScriptedModel(turns))
@@ -201,7 +172,7 @@ def turn(*names: str) -> ModelTurn:
     return ModelTurn(text="", calls=tuple(calls))
 
 
-async def live(settings: Settings, point: Point | None, later_ms: int, report: Path) -> None:
+async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int, report: Path) -> None:
     """Act as client, reviewer, worker and clock of one run until it ends; then report and exit."""
     steps = Steps(point)
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
@@ -209,34 +180,34 @@ async def live(settings: Settings, point: Point | None, later_ms: int, report: P
     async with assemble(settings) as wired:
         store = TenantStore(Connections(redis), TENANT)
         desk = Desk(LaterSuspensions(store, steps, later_ms), wired.runs, wired.rulebook.refresh)
-        schedule = LaterAgenda(store)
+        schedule = LaterSchedule(store)
         schedule.later_ms = later_ms
         wiring = replace(wired, desk=desk, schedule=schedule)
         listening = asyncio.create_task(wiring.watch.listen())
         driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
-        state = start_state(RUN, "a", "refund order A")
-        ref = RunRef(id=RUN, agent="a", owner="bot", thread_id="t")
+        state = start_state(RUN_ID, "a", "refund order A")
+        ref = RunRef(id=RUN_ID, agent="a", owner="bot", thread_id="t")
         await wiring.desk.start(ref, seal_state(state.model_dump_json().encode()), key="start")
-        doubted = await see_through(wiring)
-        told = json.dumps({"doubted": doubted, "counts": steps.counts, **await describe(wiring, redis)})
-        await asyncio.to_thread(report.write_text, told)
+        in_doubt = await tick_until_end(wiring)
+        result = json.dumps({"in_doubt": in_doubt, "counts": steps.counts, **await describe(wiring, redis)})
+        await asyncio.to_thread(report.write_text, result)
         assert not listening.done()
         assert not driving.done()
         os._exit(0)
 
 
-async def see_through(wiring: Wiring) -> bool:
+async def tick_until_end(wiring: Wiring) -> bool:
     """Tick and decide until the run ends; return whether a call was in doubt."""
-    doubted = False
-    with wiring.watch.on(RUN) as moved:
+    in_doubt = False
+    with wiring.watch.on(RUN_ID) as moved:
         while True:
             moved.clear()
             await clock.process_due(wiring)
-            run = await wiring.runs.read(RUN)
+            run = await wiring.runs.read(RUN_ID)
             if run.status.ended:
-                return doubted
+                return in_doubt
             if run.status is RunStatus.SUSPENDED:
-                doubted |= await decide_open(wiring, run)
+                in_doubt |= await decide_open(wiring, run)
             await asyncio.wait_for(moved.wait(), 20)
 
 
@@ -249,45 +220,45 @@ async def decide_open(wiring: Wiring, run: Run) -> bool:
         return False
     for item in record.items:
         if item.open:
-            word: dict[str, Any] = {"action": "approve"}
+            decision: dict[str, Any] = {"action": "approve"}
             if item.doubt is not None:
-                word = {"action": "value", "value": {"choice": str(Choice.SKIP)}}
-            request = DecisionRequest(digest=item.digest, **word)
+                decision = {"action": "value", "value": {"choice": str(Choice.SKIP)}}
+            request = DecisionRequest(digest=item.digest, **decision)
             key = f"{record.id}:{item.item_id}"
             await wiring.desk.decide(record.id, item.item_id, request, person("ada"), key)
     return any(item.doubt is not None for item in record.items)
 
 
 async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
-    """Return how the run ended, and the faults in what it left behind."""
-    run = await wiring.runs.read(RUN)
+    """Return how the run ended, and the errors in its trail and indexes."""
+    run = await wiring.runs.read(RUN_ID)
     held, records = await read_indexes(redis, TENANT)
-    trail = await wiring.runs.trail(RUN)
+    trail = await wiring.runs.trail(RUN_ID)
     latest = next(record for record in records if record.id == run.suspension_id)
     return {
         "status": str(run.status),
         "error": run.error,
         "trail": [[entry.type, entry.data.get("tool_call_id")] for entry in trail],
-        "detour": find_detour(trail, latest.status),
-        "astray": {name: held[name] for name in held if held[name]} != expect_indexes(records),
+        "trail_error": find_trail_error(trail, latest.status),
+        "indexes_differ": {name: held[name] for name in held if held[name]} != expect_indexes(records),
     }
 
 
-def run_process(settings: Settings, point: Point | None, later_ms: int, report: Path) -> int:
+def run_process(settings: Settings, point: CrashPoint | None, later_ms: int, report: Path) -> int:
     """Return the exit code of a forked child that runs until it crashes or reports."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         with ExitStack() as stack:
-            stack.callback(os._exit, 1)  # whatever happens, the child never returns from here
-            asyncio.run(live(settings, point, later_ms, report))
+            stack.callback(os._exit, 1)  # the child never returns from here, even after an error
+            asyncio.run(run_to_end(settings, point, later_ms, report))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def sweep(url: str, folder: Path) -> Iterator[dict[str, Any]]:
+def run_all_points(url: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the result of every point; the first run has no crash and counts the points."""
     counts: dict[str, int] | None = None
-    points: list[Point | None] = [None]
+    points: list[CrashPoint | None] = [None]
     for number, point in enumerate(points):
         home = folder / str(number)
         home.mkdir()
@@ -303,10 +274,12 @@ def sweep(url: str, folder: Path) -> Iterator[dict[str, Any]]:
         yield {"point": point, "codes": codes, "effects": [*map(json.loads, effects.splitlines())], **report}
         if counts is None:
             counts = report["counts"]
-            for what, most in report["counts"].items():
-                points += [Point(what, place, when) for place in range(1, most + 1) for when in ("before", "after")]
+            for kind, most in report["counts"].items():
+                points += [
+                    CrashPoint(kind, place, when) for place in range(1, most + 1) for when in ("before", "after")
+                ]
 
 
 if __name__ == "__main__":
-    for outcome in sweep(sys.argv[1], Path(sys.argv[2])):
+    for outcome in run_all_points(sys.argv[1], Path(sys.argv[2])):
         print(json.dumps(outcome), flush=True)

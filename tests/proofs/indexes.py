@@ -64,31 +64,29 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
     return held, [unpack_record(raw)[0] for raw in packed]
 
 
-def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
+def find_trail_error(trail: list[TrailEntry], status: Status) -> str | None:
     """Return where the event kinds of a trail leave the table, or do not lead to `status`."""
     if (broken := find_break(trail)) is not None:
         return f"the chain is broken at {broken}"
-    revocations: set[Status | None] = {None}
+    statuses: set[Status | None] = {None}
     known = {kind for step in LEGAL.values() for kind in step.events}
     for entry in trail:
         kind = EventType(entry.type)
         if kind not in known:
             continue
-        revocations = {after for before in revocations for after in _lead(before, kind)}
-        if not revocations:
+        statuses = {after for before in statuses for after in _next_statuses(before, kind)}
+        if not statuses:
             return f"{entry.seq} {entry.type} follows from no step"
-    return (
-        None if status in revocations else f"the trail leads to {sorted(map(str, revocations))}, the record is {status}"
-    )
+    return None if status in statuses else f"the trail leads to {sorted(map(str, statuses))}, the record is {status}"
 
 
-def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
+def _next_statuses(before: Status | None, kind: EventType) -> set[Status | None]:
     """Return the statuses that one kind of event can lead to, also in the run's next suspension."""
     found: set[Status | None] = set()
     for verb, step in LEGAL.items():
-        told = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
-        if before in step.sources and kind in told:
+        events = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
+        if before in step.sources and kind in events:
             found |= LEGAL["suspend"].targets if verb in ("suspend_again", "mark_in_doubt") else step.targets
             if kind is not EventType.RUN_PAUSED and verb not in ("suspend", "lease"):
-                found.add(before)  # the step tells of more
+                found.add(before)  # the step writes further events
     return found

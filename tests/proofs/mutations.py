@@ -36,7 +36,8 @@ FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 STORE = _tests("test_commit_writes test_saving test_commits")
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
-    "test_final_words desk/test_desk desk/test_freezing test_reasking test_worker_execution test_asks test_last_words"
+    "desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution test_asks"
+    " desk/test_late_items"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {

@@ -1,7 +1,7 @@
 """A proxy between a client and its store that fails one chosen command in one chosen way.
 
-It counts the client's scripts. The store behind it is real: what it has run, it has run, whatever reply the client
-gets.
+It counts the client's scripts. The store behind it is real: a command that it ran has its effect, also when the client
+gets no reply.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def pick(self, command: bytes) -> Fault | None:
-        """Return what is to become of this command."""
+        """Return the fault of this command, if it has one."""
         if self._fault is None or not command.upper().startswith(b"EVALSHA"):
             return None
         self._left -= 1

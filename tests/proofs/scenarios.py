@@ -1,4 +1,4 @@
-"""Say who is around one run and what they do to its record, with the real verbs or with a broken one put in."""
+"""Scenarios: the actors around one run and their steps, with the real transitions or a faulty one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +11,7 @@ from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions import deciding as pauses
-from sayso.transitions import execution, sightings
-from sayso.transitions import freezing as freezes
-from sayso.transitions import timing as deadlines
+from sayso.transitions import deciding, execution, freezing, sightings, timing
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 from tests.sayso.samples import draft, person
@@ -23,7 +20,7 @@ GRID_MS = 3_000
 """All times of a scenario are multiples of this, the delay before a decided run is due again."""
 
 NEXT_PHASE = {"call": "ask", "act": "end", "doubt": "end", "act again": "end"}
-"""A run calls what needs no leave, asks, acts on the answers, perhaps asks and acts again, and ends."""
+"""A run makes its allowed calls, asks, acts on the decisions, may ask and act again, and ends."""
 
 STATES = {
     phase: seal_state(canonical_json({"phase": phase}))
@@ -31,41 +28,41 @@ STATES = {
 }
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
 _RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
-UNASKED = "-"
-"""The index of the call that needs no approval."""
+ALLOWED = "-"
+"""The id of the call that the rules allow."""
 
 
-class Word(NamedTuple):
-    """What a reviewer says of one item of the run's n-th pause; its start is number 0.
+class ReviewerStep(NamedTuple):
+    """One step of a reviewer on an item of the run's n-th suspension; its start is number 0.
 
-    With the action `again` they make something of it that another rule asks about.
+    With the action `again`, their edit falls under another rule.
     """
 
-    pause: int
+    suspension: int
     item_id: str = "i1"
     action: str = "approve"
     args: dict[str, Any] | None = None
     value: Any = None
 
 
-def answer(pause: int, choice: Choice) -> Word:
-    """What a reviewer says of a call in doubt."""
-    return Word(pause, "i1", "value", value={"choice": str(choice)})
+def decide_doubt(suspension: int, choice: Choice) -> ReviewerStep:
+    """Return a decision on a call in doubt."""
+    return ReviewerStep(suspension, "i1", "value", value={"choice": str(choice)})
 
 
 @dataclass(frozen=True)
-class Verbs:
-    """The verbs that are tried."""
+class Transitions:
+    """The transitions of the actors. Tests replace one by a faulty one."""
 
-    decide: Callable[..., Change] = pauses.decide
-    ask_again: Callable[..., Change] = pauses.ask_again
-    extend: Callable[..., Change] = pauses.extend
+    decide: Callable[..., Change] = deciding.decide
+    ask_again: Callable[..., Change] = deciding.ask_again
+    extend: Callable[..., Change] = deciding.extend
     see: Callable[..., Change] = sightings.see
-    hold: Callable[..., Change] = freezes.hold
-    shift_deadlines: Callable[..., Change] = freezes.shift_deadlines
-    report: Callable[..., Change] = pauses.report
-    cancel: Callable[..., Change] = pauses.cancel
-    keep_time: Callable[..., Change] = deadlines.keep_time
+    hold: Callable[..., Change] = freezing.hold
+    shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
+    report: Callable[..., Change] = deciding.report
+    cancel: Callable[..., Change] = deciding.cancel
+    keep_time: Callable[..., Change] = timing.keep_time
     redrive: Callable[..., Change] = execution.redrive
     revive: Callable[..., Change] = execution.revive
     lease: Callable[..., Change] = execution.lease
@@ -82,107 +79,107 @@ class Verbs:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One run and who is around it.
+    """One run and the actors around it.
 
-    `deeds` are what its owner does, in that order, at any time; `tries` is how many tries to resume count as made when
-    a pause begins, so that not every number of them is walked; `copies` is how often an id may be on the ready list.
+    `owner_steps` are the owner's actions, in that order, at any time. `tries` is the number of tries that a new
+    suspension starts with, which shortens the exploration. `copies` limits how often an id is on the ready list.
     """
 
     name: str
     drafts: tuple[ItemDraft, ...] = ()
-    words: tuple[tuple[Word, ...], ...] = ()
+    reviewers: tuple[tuple[ReviewerStep, ...], ...] = ()
     workers: tuple[str, ...] = ("w1", "w2")
-    deeds: tuple[str, ...] = ()
+    owner_steps: tuple[str, ...] = ()
     crashes: int = 3
     copies: int = 1
     tries: int = 3
-    pauses: int = 2
+    max_suspensions: int = 2
     lease_ms: int = GRID_MS
     calls: bool = False
-    nested: bool = False
-    broken: bool = False
+    asks_twice: bool = False
+    undrivable: bool = False
     releases: bool = False
     notes: bool = False
     unused: bool = False
     compares: bool = True
-    verbs: Verbs = Verbs()
+    transitions: Transitions = Transitions()
 
     def begin(self) -> SuspensionRecord:
         """Return the run's first suspension, without items."""
-        begins = "call" if self.calls else "ask" if self.drafts else "end"
-        return self._draft(0).model_copy(update={"state": STATES[begins].ref})
+        first_phase = "call" if self.calls else "ask" if self.drafts else "end"
+        return self._draft(0).model_copy(update={"state": STATES[first_phase].ref})
 
     def idempotent(self, call: str) -> bool:
         """Whether the call may run twice with one key."""
-        return call != UNASKED and bool(self.drafts) and self.drafts[int(call[1:]) - 1].tool.idempotent
+        return call != ALLOWED and bool(self.drafts) and self.drafts[int(call[1:]) - 1].tool.idempotent
 
     def plan(self, record: SuspensionRecord, now_ms: int) -> tuple[str, ...]:
-        """What a worker does once it has the lease, as the runner does it."""
+        """Return the steps of a worker that has the lease, as the runner takes them."""
         assert record.state is not None
         phase = PHASES[record.state.digest]
-        if self.broken:
+        if self.undrivable:
             return ("postpone",)
         if any(item.outcome is not None and item.outcome.verdict is Verdict.FAILED for item in record.items):
             return ("settle failed",)
         if any(not intent.idempotent and intent.result is None for intent in record.journal):
-            return ("suspend_again in doubt",) if _number(record) + 1 < self.pauses else ("settle failed",)
-        onwards = {"ask": "suspend_again", "ask again": "suspend_again", "end": "settle completed"}
-        if phase in onwards:
-            return (onwards[phase],)
+            return ("suspend_again in doubt",) if _number(record) + 1 < self.max_suspensions else ("settle failed",)
+        last_steps = {"ask": "suspend_again", "ask again": "suspend_again", "end": "settle completed"}
+        if phase in last_steps:
+            return (last_steps[phase],)
         ended = {intent.index for intent in record.journal if intent.result is not None}
         asked = [item for item in record.items if _starts(item, now_ms) and item.index not in ended]
-        starting = [UNASKED] if phase == "call" else [item.item_id for item in asked]
-        then = onwards[self._next_phase(phase)]
+        starting = [ALLOWED] if phase == "call" else [item.item_id for item in asked]
+        then = last_steps[self._next_phase(phase)]
         if not starting:
             return (then,)
         keys = " ".join(_key(record, call) for call in starting)
         runs = [f"run {call}" for call in starting]
         if self.notes and len(runs) > 1:  # the first ends while the others still run
             runs.insert(1, "note_results")
-        in_vain = self.unused and record.receipt.tries < MAX_TRIES  # the framework stops before it starts a call
-        steps = ("return_permits", "postpone") if in_vain else (*runs, f"checkpoint {keys}", then)
+        unused = self.unused and record.receipt.tries < MAX_TRIES  # the framework stops before it starts a call
+        steps = ("return_permits", "postpone") if unused else (*runs, f"checkpoint {keys}", then)
         return ("redeem", *steps)
 
     def apply(
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
     ) -> tuple[str, Change]:
-        """Apply a step as the actor named beside it; return its name and the change."""
-        verbs, (name, _, about) = self.verbs, verb[0].partition(" ")
-        if name == "say":
-            return self._say(record, verb[1], verb[2], now_ms)
-        if name == "look":
+        """Apply a step of the actor in `verb`; return its name and the change."""
+        apply, (name, _, about) = self.transitions, verb[0].partition(" ")
+        if name == "review":
+            return self._review(record, verb[1], verb[2], now_ms)
+        if name == "tick":
             name = "keep_time" if record.status is Status.PENDING else "redrive"
-            return name, getattr(verbs, name)(record, now_ms)
+            return name, getattr(apply, name)(record, now_ms)
         if fence is not None:
             return name, self._drive(record, now_ms, verb[0], fence)
-        deeds: dict[str, Callable[[], Change]] = {
-            "cancel": lambda: verbs.cancel(record, person("owner"), None, now_ms),
-            "revive": lambda: verbs.revive(record, person("owner"), now_ms),
-            "hold": lambda: verbs.hold(record, now_ms),
-            "shift_deadlines": lambda: verbs.shift_deadlines(record, (_lifted(now_ms),), now_ms),
-            "lease": lambda: verbs.lease(record, verb[1], self.lease_ms, now_ms),
-            "report": lambda: verbs.report(record, about, verb[1], _RESULT, now_ms),
+        steps: dict[str, Callable[[], Change]] = {
+            "cancel": lambda: apply.cancel(record, person("owner"), None, now_ms),
+            "revive": lambda: apply.revive(record, person("owner"), now_ms),
+            "hold": lambda: apply.hold(record, now_ms),
+            "shift_deadlines": lambda: apply.shift_deadlines(record, (_ended_freeze(now_ms),), now_ms),
+            "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
+            "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),
         }
-        return name, deeds[name]()
+        return name, steps[name]()
 
-    def _drive(self, record: SuspensionRecord, now_ms: int, doing: str, fence: Fence) -> Change:
-        verbs, (name, _, about) = self.verbs, doing.partition(" ")
-        deeds: dict[str, Callable[[], Change]] = {
-            "renew": lambda: verbs.renew(record, fence, now_ms),
-            "release": lambda: verbs.release(record, fence, "stopping", now_ms),
-            "postpone": lambda: verbs.postpone(record, fence, "no such agent", now_ms),
+    def _drive(self, record: SuspensionRecord, now_ms: int, verb: str, fence: Fence) -> Change:
+        apply, (name, _, about) = self.transitions, verb.partition(" ")
+        steps: dict[str, Callable[[], Change]] = {
+            "renew": lambda: apply.renew(record, fence, now_ms),
+            "release": lambda: apply.release(record, fence, "stopping", now_ms),
+            "postpone": lambda: apply.postpone(record, fence, "no such agent", now_ms),
             "redeem": lambda: self._redeem(record, fence, now_ms),
-            "return_permits": lambda: verbs.return_permits(
+            "return_permits": lambda: apply.return_permits(
                 record, fence, {one.index for one in record.journal}, now_ms
             ),
-            "note_results": lambda: verbs.note_results(record, fence, {_first_begun(record): _RESULT}, now_ms),
-            "checkpoint": lambda: verbs.checkpoint(record, fence, self._onwards(record), (), now_ms),
+            "note_results": lambda: apply.note_results(record, fence, {_first_started(record): _RESULT}, now_ms),
+            "checkpoint": lambda: apply.checkpoint(record, fence, self._next_state(record), (), now_ms),
             "suspend_again": lambda: self._suspend_again(record, fence, about, now_ms),
-            "settle": lambda: verbs.settle(record, fence, RunEnd(status=RunStatus(about)), (), now_ms),
+            "settle": lambda: apply.settle(record, fence, RunEnd(status=RunStatus(about)), (), now_ms),
         }
-        return deeds[name]()
+        return steps[name]()
 
-    def _onwards(self, record: SuspensionRecord) -> SealedState:
+    def _next_state(self, record: SuspensionRecord) -> SealedState:
         assert record.state is not None
         return STATES[self._next_phase(PHASES[record.state.digest])]
 
@@ -192,45 +189,45 @@ class Scenario:
         drafts, state = self.drafts, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
         if about == "in doubt":
             drafts, state = tuple(_doubt(one) for one in record.journal if not one.idempotent), STATES["doubt"]
-        return self.verbs.suspend_again(record, fence, following, drafts, state, (), now_ms)
+        return self.transitions.suspend_again(record, fence, following, drafts, state, (), now_ms)
 
     def _redeem(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
-        """What needs no leave is saved together with the state it starts from, as the desk does it."""
+        """Redeem the permits; an allowed call is saved together with the state it starts from, as the desk does."""
         if record.items:
             ended = {intent.index for intent in record.journal if intent.result is not None}
             items = [item for item in record.items if _starts(item, now_ms) and item.index not in ended]
             starting = tuple(_intent(record, fence, item) for item in items)
-            return self.verbs.redeem(record, fence, starting, (), now_ms)
-        saved = self.verbs.checkpoint(record, fence, STATES["call"], (), now_ms)
-        spent = self.verbs.redeem(saved.record, fence, (_intent(record, fence, None),), (), now_ms)
-        return Change(spent.record, saved.events + spent.events, state=STATES["call"])
+            return self.transitions.redeem(record, fence, starting, (), now_ms)
+        saved = self.transitions.checkpoint(record, fence, STATES["call"], (), now_ms)
+        redeemed = self.transitions.redeem(saved.record, fence, (_intent(record, fence, None),), (), now_ms)
+        return Change(redeemed.record, saved.events + redeemed.events, state=STATES["call"])
 
-    def _say(self, record: SuspensionRecord, reviewer: int, said: int, now_ms: int) -> tuple[str, Change]:
-        word, by = self.words[reviewer][said], person(f"reviewer {reviewer + 1}")
-        item = pauses.find_item(record, word.item_id)
-        if word.action == "see":
-            return "see", self.verbs.see(record, word.item_id, by, now_ms)
-        if word.action == "extend":
+    def _review(self, record: SuspensionRecord, reviewer: int, done: int, now_ms: int) -> tuple[str, Change]:
+        step, by = self.reviewers[reviewer][done], person(f"reviewer {reviewer + 1}")
+        item = deciding.find_item(record, step.item_id)
+        if step.action == "see":
+            return "see", self.transitions.see(record, step.item_id, by, now_ms)
+        if step.action == "extend":
             until_ms = item.terms.deadline_at_ms + GRID_MS
-            return "extend", self.verbs.extend(record, word.item_id, until_ms, by, now_ms)
+            return "extend", self.transitions.extend(record, step.item_id, until_ms, by, now_ms)
         decision = Decision(
-            id=f"dec_{reviewer}_{said}",
+            id=f"dec_{reviewer}_{done}",
             suspension_id=record.id,
             suspension_version=record.version,
-            item_id=word.item_id,
-            action=DecisionAction("approve" if word.action == "again" else word.action),
-            args=word.args,
-            value=word.value,
+            item_id=step.item_id,
+            action=DecisionAction("approve" if step.action == "again" else step.action),
+            args=step.args,
+            value=step.value,
             args_digest=item.digest,
             by=by,
             at_ms=now_ms,
         )
-        if word.action == "again":
-            return "ask_again", self.verbs.ask_again(record, decision, self.drafts[item.index], now_ms)
-        return "decide", self.verbs.decide(record, decision, now_ms)
+        if step.action == "again":
+            return "ask_again", self.transitions.ask_again(record, decision, self.drafts[item.index], now_ms)
+        return "decide", self.transitions.decide(record, decision, now_ms)
 
     def _next_phase(self, phase: str) -> str:
-        if phase == "act" and self.nested:
+        if phase == "act" and self.asks_twice:
             return "ask again"
         return "end" if phase == "call" and not self.drafts else NEXT_PHASE.get(phase, "end")
 
@@ -252,13 +249,13 @@ def _starts(item: Item, now_ms: int) -> bool:
     return now_ms < item.start_by_ms or item.permit is not None
 
 
-def _lifted(now_ms: int) -> Freeze:
+def _ended_freeze(now_ms: int) -> Freeze:
     """Return a freeze of everything that ended after one step of the grid."""
     return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, unfrozen_by="root", unfrozen_at_ms=now_ms)
 
 
-def _first_begun(record: SuspensionRecord) -> int:
-    """The index of the call that ends first; a worker that has lost its run knows of one still."""
+def _first_started(record: SuspensionRecord) -> int:
+    """Return the index of the call that ends first."""
     return record.journal[0].index if record.journal else 0
 
 
@@ -283,7 +280,7 @@ def _doubt(intent: Intent) -> ItemDraft:
 
 
 def _intent(record: SuspensionRecord, fence: Fence, item: Item | None) -> Intent:
-    call = item.item_id if item is not None else UNASKED
+    call = item.item_id if item is not None else ALLOWED
     return Intent(
         item_id=item.item_id if item is not None else None,
         call_id=call,

@@ -16,11 +16,11 @@ CALLS = ("look_up", "note", "refund", "tag")
 
 
 def name(outcome: dict[str, Any]) -> str:
-    what, place, when = outcome["point"]
-    return f"{when} {what} {place}"
+    kind, place, when = outcome["point"]
+    return f"{when} {kind} {place}"
 
 
-def came_to_rest(outcome: dict[str, Any]) -> bool:
+def has_ended(outcome: dict[str, Any]) -> bool:
     """Whether the run has ended, and a call in doubt was asked about or ended the run."""
     return outcome["status"] in ("completed", "degraded", "failed")
 
@@ -35,10 +35,10 @@ def outcomes(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[d
 
 
 def test_a_run_without_a_crash_calls_everything_once(outcomes: list[dict[str, Any]]) -> None:
-    whole = outcomes[0]
-    assert (whole["point"], whole["codes"], whole["status"]) == (None, [0], "completed")
-    assert sorted(tool for tool, _, _ in whole["effects"]) == sorted(CALLS)
-    assert whole["counts"]["call"] == len(CALLS)
+    uncrashed = outcomes[0]
+    assert (uncrashed["point"], uncrashed["codes"], uncrashed["status"]) == (None, [0], "completed")
+    assert sorted(tool for tool, _, _ in uncrashed["effects"]) == sorted(CALLS)
+    assert uncrashed["counts"]["call"] == len(CALLS)
 
 
 def test_every_crash_point_is_reached(outcomes: list[dict[str, Any]]) -> None:
@@ -56,7 +56,7 @@ def test_every_run_ends_after_a_crash(outcomes: list[dict[str, Any]]) -> None:
 
 def ended_badly(outcome: dict[str, Any]) -> bool:
     crashed_and_found = outcome["codes"] in ([CRASHED, 0], [0])
-    return not (crashed_and_found and came_to_rest(outcome))
+    return not (crashed_and_found and has_ended(outcome))
 
 
 def test_no_call_is_made_twice_unless_it_may_be(outcomes: list[dict[str, Any]]) -> None:
@@ -69,21 +69,21 @@ def test_no_call_is_made_twice_unless_it_may_be(outcomes: list[dict[str, Any]]) 
                 assert len(keys.get(tool, ())) <= 1, "an idempotent call has one key, however often it is made"
             else:
                 assert made[tool] <= 1, (outcome["point"], tool)
-                assert made[tool] == 1 or outcome["doubted"] or outcome["status"] != "completed"
+                assert made[tool] == 1 or outcome["in_doubt"] or outcome["status"] != "completed"
 
 
 def test_call_is_in_doubt_only_after_a_crash_around_it(outcomes: list[dict[str, Any]]) -> None:
-    doubted = [outcome["point"] for outcome in outcomes[1:] if outcome["doubted"]]
-    assert sum(what == "call" for what, _, _ in doubted) == 2 * len(CALLS), "a batch is begun and saved as one"
-    commits = [(place, when) for what, place, when in doubted if what == "commit"]
+    in_doubt = [outcome["point"] for outcome in outcomes[1:] if outcome["in_doubt"]]
+    assert sum(kind == "call" for kind, _, _ in in_doubt) == 2 * len(CALLS), "a batch is begun and saved as one"
+    commits = [(place, when) for kind, place, when in in_doubt if kind == "commit"]
     assert [when for _, when in commits] == ["after", "before"] * 2, "after it was begun, before its result was saved"
 
 
 def test_every_trail_is_whole_and_every_index_follows_from_its_record(outcomes: list[dict[str, Any]]) -> None:
     for outcome in outcomes:
-        assert (outcome["detour"], outcome["astray"]) == (None, False), outcome["point"]
-        told = Counter(call_id for kind, call_id in outcome["trail"] if kind == "tool_completed")
-        assert set(told.values()) == {1}, "the trail records one end for every call"
+        assert (outcome["trail_error"], outcome["indexes_differ"]) == (None, False), outcome["point"]
+        ends = Counter(call_id for kind, call_id in outcome["trail"] if kind == "tool_completed")
+        assert set(ends.values()) == {1}, "the trail records one end for every call"
         kinds = Counter(kind for kind, _ in outcome["trail"])
         assert kinds["run_resumed"] == kinds["run_paused"]
         assert kinds["run_started"] == 1

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.proofs.breeder import NOTICED, OVERLOOKED, Breeder, running_breeder
+from tests.proofs.mutation_runner import KILLED, SURVIVED, MutationRunner, open_mutation_runner
 from tests.proofs.mutations import EQUIVALENT, GUARDED, Mutation, find_mutations
 
 SHARDS = 24
@@ -19,27 +19,27 @@ BREAKING = [mutation for mutation in ALL if (mutation.file, mutation.kind, mutat
 
 
 @pytest.fixture(scope="module")
-def breeder() -> Iterator[Breeder]:
-    """Share one breeder per test process."""
-    with running_breeder() as breeder:
-        yield breeder
+def runner() -> Iterator[MutationRunner]:
+    """Share one runner per test process."""
+    with open_mutation_runner() as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_breeder_passes_unchanged_source(breeder: Breeder, file: str) -> None:
-    assert breeder.run(None, GUARDED[file]) == OVERLOOKED
+def test_runner_passes_unchanged_source(runner: MutationRunner, file: str) -> None:
+    assert runner.run(None, GUARDED[file]) == SURVIVED
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_breeder_notices_removed_guard(breeder: Breeder, shard: int) -> None:
-    codes = {one.name: breeder.run(one, GUARDED[one.file]) for one in BREAKING[shard::SHARDS]}
-    assert {name: code for name, code in codes.items() if code != NOTICED} == {}
+def test_tests_fail_without_a_guard(runner: MutationRunner, shard: int) -> None:
+    codes = {one.name: runner.run(one, GUARDED[one.file]) for one in BREAKING[shard::SHARDS]}
+    assert {name: code for name, code in codes.items() if code != KILLED} == {}
 
 
 def test_equivalent_guards_exist() -> None:
     known = {(one.file, one.kind, one.text) for one in ALL}
-    assert {place for place in EQUIVALENT if place[0] in FILES and place not in known} == set()
+    assert {guard for guard in EQUIVALENT if guard[0] in FILES and guard not in known} == set()
 
 
 def test_apply_replaces_one_place() -> None:

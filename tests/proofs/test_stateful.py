@@ -13,25 +13,25 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from service.store.connection.connecting import connect
 from service.store.tenants import Connections
-from tests.proofs.clocks import Clocks
-from tests.proofs.draws import World
-from tests.proofs.drivers import Drivers
-from tests.proofs.speakers import Speakers
+from tests.proofs.clock_steps import ClockSteps
+from tests.proofs.request_steps import RequestSteps
+from tests.proofs.strategies import Environment
+from tests.proofs.worker_steps import WorkerSteps
 
 EXAMPLES, STEPS = 100, 40
 
 
-class Machine(Speakers, Clocks, Drivers):
+class Machine(RequestSteps, ClockSteps, WorkerSteps):
     """All rules of the state machine."""
 
 
 def test_desk_agrees_with_the_model(clean_store_url: str) -> None:
     with asyncio.Runner() as loop:
         redis = connect(clean_store_url)
-        world = World(loop, redis, Connections(redis))
+        environment = Environment(loop, redis, Connections(redis))
         try:
             run_state_machine_as_test(
-                cast(type[Machine], partial(Machine, world)),
+                cast(type[Machine], partial(Machine, environment)),
                 settings=settings(
                     max_examples=EXAMPLES,
                     stateful_step_count=STEPS,
@@ -41,5 +41,5 @@ def test_desk_agrees_with_the_model(clean_store_url: str) -> None:
                 ),
             )
         finally:
-            world.connections.close()
-            loop.run(world.redis.aclose())
+            environment.connections.close()
+            loop.run(environment.redis.aclose())

@@ -120,7 +120,7 @@ def kinds(events: Sequence[Event]) -> list[str]:
     return [str(event.type) for event in events]
 
 
-def told(events: Sequence[Event], kind: str, *keys: str) -> list[Any]:
+def fields_of(events: Sequence[Event], kind: str, *keys: str) -> list[Any]:
     """Return the fields `keys` of the events of one kind."""
     values = [tuple(event.data.get(key) for key in keys) for event in events if event.type == kind]
     return [value[0] for value in values] if len(keys) == 1 else values

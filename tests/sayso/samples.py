@@ -4,7 +4,7 @@ from typing import Any
 
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool
-from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Intent, RunRef, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
 
@@ -12,9 +12,9 @@ T0 = 1_700_000_000_000
 """The time at which tests start, in ms."""
 
 
-def person(name: str) -> Actor:
-    """Return a reviewer."""
-    return Actor(id=name, kind=ActorKind.HUMAN)
+def person(name: str, *groups: str) -> Actor:
+    """Return a reviewer in these groups."""
+    return Actor(id=name, kind=ActorKind.HUMAN, groups=groups)
 
 
 def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> ItemDraft:
@@ -64,6 +64,22 @@ def word(record: SuspensionRecord, action: str = "approve", by: str = "ada", **f
             **fields,
         }
     )
+
+
+def intent(item_id: str | None = "i1", index: int = 0, **changes: Any) -> Intent:
+    """Return the intent of a call that is about to start."""
+    fields = {
+        "item_id": item_id,
+        "call_id": f"call_{index}",
+        "index": index,
+        "tool": "refund",
+        "idempotency_key": f"sus_1:{item_id}",
+        "idempotent": False,
+        "attempt": 1,
+        "holder": "w1",
+        "begun_at_ms": T0,
+    }
+    return Intent.model_validate({**fields, **changes})
 
 
 def types_of(change: Change) -> list[str]:

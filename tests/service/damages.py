@@ -1,4 +1,4 @@
-"""Damage records in the store as a bad disk, a later version or somebody with access to it would."""
+"""Damage records in the store, like a failing disk, a later version or an intruder."""
 
 import json
 from collections.abc import Callable

@@ -60,7 +60,7 @@ async def test_security_headers_are_on_every_answer(world: World, method: str, p
         ("/live", "GET"),
     ],
 )
-async def test_a_method_that_is_not_taken_is_told_all_that_are(world: World, path: str, methods: str) -> None:
+async def test_unsupported_method_lists_the_supported_ones(world: World, path: str, methods: str) -> None:
     async with world.client("anna") as client:
         answer = await client.put(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, methods)
@@ -75,7 +75,7 @@ async def test_static_files_may_be_kept(world: World) -> None:
     assert answer.headers["content-security-policy"] == POLICY
 
 
-async def test_machines_are_told_of_errors_as_problems_and_people_by_pages(world: World) -> None:
+async def test_errors_are_problems_for_clients_and_pages_for_people(world: World) -> None:
     async with world.client() as client:
         for path in ("/api", "/api/nowhere", "/hooks/nowhere"):
             assert (await client.get(path)).headers["content-type"] == "application/problem+json"
@@ -114,10 +114,10 @@ async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
     async with world.client("anna") as client:
         with capture_logs() as logs:
             answer = await client.post(f"/api/v1/suspensions/{record.id}/items/i1/decision", json=edited)
-    told = answer.json()
-    assert (answer.status_code, told["type"]) == (500, "/problems/something-broke")
-    assert told["error_id"] in told["detail"]
-    assert [line["error_id"] for line in logs if line["event"] == "unexpected error"] == [told["error_id"]]
+    reported = answer.json()
+    assert (answer.status_code, reported["type"]) == (500, "/problems/something-broke")
+    assert reported["error_id"] in reported["detail"]
+    assert [line["error_id"] for line in logs if line["event"] == "unexpected error"] == [reported["error_id"]]
     assert answer.headers["content-security-policy"] == POLICY
     assert "definition" not in answer.text
 
@@ -151,10 +151,10 @@ async def test_a_store_that_refuses_writes_or_commands_is_not_ready(world: World
     assert "refuses" in refused.json()["detail"]
 
 
-async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: World) -> None:
+async def test_readiness_reports_a_silent_or_doubtful_clock(world: World) -> None:
     """The service serves all the same: what is in time is decided."""
     async with world.client() as client:
-        told = []
+        reported = []
         now_ms = await world.wiring.schedule.now_ms()
         beat = ClockReading(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
         for note in (
@@ -166,8 +166,10 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
                 await note
             answer = await client.get("/readyz")
             assert answer.status_code == 200
-            told.append(answer.json())
-    assert told == [{"status": "ready", "clock": clock, "unreadable": 0} for clock in ("silent", "right", "in doubt")]
+            reported.append(answer.json())
+    assert reported == [
+        {"status": "ready", "clock": clock, "unreadable": 0} for clock in ("silent", "right", "in doubt")
+    ]
 
 
 async def test_long_polls_and_streams_end_when_the_service_closes(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Every idle worker has a drain job waiting, whatever else stands in RQ's own list of workers."""
+"""Every idle worker has a waiting drain job, also beside foreign entries in RQ's list of workers."""
 
 from redis import Redis
 from rq import Worker
@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from service.jobs import DrainQueue, build_worker
 
 
-def test_what_is_no_worker_is_told_once_and_keeps_no_job_from_the_others(clean_store_url: str) -> None:
+def test_invalid_worker_is_logged_once_and_blocks_no_job(clean_store_url: str) -> None:
     worker = build_worker(clean_store_url, Worker, "one")
     worker.register_birth()  # type: ignore[no-untyped-call]
     worker.set_state("idle")

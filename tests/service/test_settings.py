@@ -171,7 +171,7 @@ def test_settings_never_change() -> None:
         ("SAYSO_BODY_LIMIT_BYTES", "10", "greater than or equal to 1024"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_name_and_what_to_do(
+def test_invalid_value_is_reported_with_name_and_remedy(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str
 ) -> None:
     message = fault_of(monkeypatch, **{name: value})
@@ -181,7 +181,7 @@ def test_a_wrong_value_is_told_with_its_name_and_what_to_do(
     assert len(message.splitlines()) == 1
 
 
-def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     message = fault_of(monkeypatch, SAYSO_PORT="x", SAYSO_WORKERS="x")
 
     assert [line.partition(":")[0] for line in message.splitlines()] == ["SAYSO_PORT", "SAYSO_WORKERS"]

@@ -1,4 +1,4 @@
-"""The first start makes an admin and the demo agent's key; every later one leaves what is there."""
+"""The first start creates an admin and the demo agent's key; later starts keep them."""
 
 from pydantic import SecretStr
 
@@ -68,7 +68,7 @@ async def test_a_key_that_was_revoked_stays_revoked(clean_store_url: str) -> Non
         assert [one.revoked_at_ms is not None for one in await wiring.api_keys.list_all()] == [True]
 
 
-async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_url: str) -> None:
+async def test_other_key_is_not_reported_as_the_demo_key(clean_store_url: str) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await wiring.api_keys.create("other", "the-key-of-another-agent")
         ended, _ = await wiring.api_keys.create("demo", "a-key-that-has-ended")
@@ -79,7 +79,7 @@ async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_u
         assert why in line
 
 
-async def test_an_admin_who_was_shut_out_is_not_told_to_sign_in(clean_store_url: str) -> None:
+async def test_deactivated_admin_is_not_asked_to_sign_in(clean_store_url: str) -> None:
     await lines_of(clean_store_url, "a known password")
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await wiring.reviewers.deactivate("admin")

@@ -1,4 +1,4 @@
-"""A program sees the secrets that are made for it, and neither it nor its tools find another's."""
+"""A program reads its own secrets only, and so do its tools."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_the_service_keeps_the_webhook_secret_alone(monkeypatch: pytest.MonkeyPa
     assert start(program, sees=("webhook_secret",)) == 0
 
 
-def test_a_wrong_secret_is_still_told_to_every_program(
+def test_wrong_secret_is_reported_to_every_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SAYSO_WEBHOOK_SECRET", "short")

@@ -43,7 +43,7 @@ async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def told(world: World, receiver: Receiver) -> AsyncIterator[Made]:
+async def subscriber(world: World, receiver: Receiver) -> AsyncIterator[Made]:
     """An instance that receives decisions."""
     await make_person(world.wiring, "anna")
     provisioner = await make_provisioner(world.wiring)
@@ -59,7 +59,7 @@ async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
 
 
 async def deliver(world: World, courier: Courier | None = None) -> None:
-    """Attempt once whatever is due."""
+    """Attempt each due delivery once."""
     courier = courier or Courier(world.wiring)
     await courier.deliver_due()
     await courier.finish()
@@ -112,9 +112,9 @@ async def decided(world: World, made: Made, **members: Any) -> str:
 
 
 async def test_decision_is_sent_once_signed_without_its_content(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    request_id = await told.waiting(args={"amount": 7})
+    request_id = await subscriber.waiting(args={"amount": 7})
     assert await redis.zcard(KEYS.deliveries) == 0
     await approve(world.wiring, await find(world.wiring, request_id))
     await deliver(world)
@@ -122,11 +122,11 @@ async def test_decision_is_sent_once_signed_without_its_content(
 
     (event,) = receiver.events()
     headers, body = receiver.came[-1]
-    shown = await told.show(request_id)
+    shown = await subscriber.show(request_id)
     assert event == {
         "id": headers["webhook-id"],
         "type": "request.resolved",
-        "instance_id": told.id,
+        "instance_id": subscriber.id,
         "request_id": request_id,
         "created_at": shown["decision"]["decided_at"],
     }
@@ -137,25 +137,25 @@ async def test_decision_is_sent_once_signed_without_its_content(
 
 
 @pytest.mark.parametrize("end", ["deny at once", "cancel", "expire", "allow at once"])
-async def test_every_end_of_a_request_is_sent(world: World, told: Made, receiver: Receiver, end: str) -> None:
+async def test_every_end_of_a_request_is_sent(world: World, subscriber: Made, receiver: Receiver, end: str) -> None:
     if end == "allow at once":
-        assert (await told.ask("look_up")).json()["status"] == "approved"
+        assert (await subscriber.ask("look_up")).json()["status"] == "approved"
     else:
-        request_id = await told.waiting()
+        request_id = await subscriber.waiting()
         if end == "cancel":
-            assert (await told.client.delete(f"/requests/{request_id}")).status_code == 200
+            assert (await subscriber.client.delete(f"/requests/{request_id}")).status_code == 200
         else:
             await make_late(world.wiring, request_id)
-            await told.show(request_id)
+            await subscriber.show(request_id)
     await deliver(world)
     assert len(receiver.events()) == 1
 
 
 async def test_decision_before_a_crash_is_sent_by_the_next_process(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    request_id = await decided(world, told)
-    (event_id,) = await world.wiring.deliveries.due_in(told.id, now_ms() + 1000)
+    request_id = await decided(world, subscriber)
+    (event_id,) = await world.wiring.deliveries.due_in(subscriber.id, now_ms() + 1000)
     waiting = await world.wiring.deliveries.read(event_id)
     assert waiting is not None
     claimed = await world.wiring.deliveries.claim(waiting, now_ms())
@@ -169,9 +169,9 @@ async def test_decision_before_a_crash_is_sent_by_the_next_process(
 
 
 async def test_refused_message_is_retried_with_the_same_id_and_body(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     receiver.say = lambda _: Response(status_code=500)
     waits: list[float] = []
     for _ in range(4):
@@ -187,26 +187,28 @@ async def test_refused_message_is_retried_with_the_same_id_and_body(
 
 
 async def test_retry_after_of_the_receiver_is_respected(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     receiver.say = lambda _: Response(status_code=503, headers={"Retry-After": "120"})
     await deliver(world)
     (wait,) = await bring_forward(redis)
     assert 100_000 < wait <= 120_000
 
 
-async def test_redirects_are_not_followed(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
-    await decided(world, told)
+async def test_redirects_are_not_followed(world: World, subscriber: Made, receiver: Receiver, redis: Redis) -> None:
+    await decided(world, subscriber)
     receiver.say = lambda _: Response(status_code=307, headers={"Location": receiver.url + "/elsewhere"})
     await deliver(world)
     assert len(receiver.events()) == 1
     assert await redis.zcard(KEYS.deliveries) == 1
 
 
-async def test_concurrent_couriers_make_one_attempt(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
+async def test_concurrent_couriers_make_one_attempt(
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
+) -> None:
     for _ in range(5):
-        await decided(world, told)
+        await decided(world, subscriber)
     couriers = [Courier(world.wiring) for _ in range(4)]
     await asyncio.gather(*(deliver(world, courier) for courier in couriers))
     while await redis.zcard(KEYS.deliveries):
@@ -217,9 +219,9 @@ async def test_concurrent_couriers_make_one_attempt(world: World, told: Made, re
 
 
 async def test_delivery_is_given_up_after_seven_days(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     before = await change_waiting(redis, until_ms=now_ms() - 1)
     assert before["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
     await deliver(world)
@@ -233,9 +235,9 @@ async def test_delivery_is_given_up_after_seven_days(
 
 @pytest.mark.parametrize(("deadlines", "comes"), [(None, 1), ("move", 1), ("pass", 0)])
 async def test_clock_jump_does_not_shorten_the_seven_days(
-    world: World, told: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     at_ms, day_ms = now_ms(), 86_400_000
     await change_waiting(redis, until_ms=at_ms - day_ms)
     freeze = await world.wiring.freezes.doubt_time(at_ms - 3 * day_ms, at_ms)
@@ -248,9 +250,11 @@ async def test_clock_jump_does_not_shorten_the_seven_days(
     assert len(receiver.events()) == comes
 
 
-async def test_retry_follows_a_clock_that_went_back(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
+async def test_retry_follows_a_clock_that_went_back(
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
+) -> None:
     receiver.say = lambda message: Response(status_code=500)
-    await decided(world, told)
+    await decided(world, subscriber)
     day_ms, ahead = 86_400_000, ClockReading(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
     waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
     await move(redis, waiting["id"], ahead.at_ms + day_ms + 2000)
@@ -266,23 +270,23 @@ async def test_retry_follows_a_clock_that_went_back(world: World, told: Made, re
 
 
 async def test_instance_without_delivery_gets_no_message(
-    world: World, told: Made, receiver: Receiver, redis: Redis
+    world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     async with connected(world, world.tokens["platform"]) as client:
         changed = await client.patch(
-            f"/instances/{told.id}", json={"delivery": None}, headers={"Idempotency-Key": "stop"}
+            f"/instances/{subscriber.id}", json={"delivery": None}, headers={"Idempotency-Key": "stop"}
         )
-        assert changed.json() == {"id": told.id, "name": changed.json()["name"]}
+        assert changed.json() == {"id": subscriber.id, "name": changed.json()["name"]}
     await deliver(world)
-    await decided(world, told)
+    await decided(world, subscriber)
     assert await redis.zcard(KEYS.deliveries) == 0
     assert receiver.events() == []
 
 
-async def test_interrupted_deletion_is_completed(world: World, told: Made, redis: Redis) -> None:
-    request_id = await told.waiting()
-    instance = await world.wiring.instances.read(told.id)
+async def test_interrupted_deletion_is_completed(world: World, subscriber: Made, redis: Redis) -> None:
+    request_id = await subscriber.waiting()
+    instance = await world.wiring.instances.read(subscriber.id)
     assert instance is not None
     assert await world.wiring.instances.delete(instance, now_ms())  # and here its process dies
     await deliver(world)
@@ -291,12 +295,14 @@ async def test_interrupted_deletion_is_completed(world: World, told: Made, redis
     assert await redis.zcard(KEYS.deliveries) == 0
 
 
-async def test_held_request_of_a_deleted_instance_is_withdrawn_later(world: World, told: Made, redis: Redis) -> None:
-    request_id, at_ms = await told.waiting(), now_ms()
+async def test_held_request_of_a_deleted_instance_is_withdrawn_later(
+    world: World, subscriber: Made, redis: Redis
+) -> None:
+    request_id, at_ms = await subscriber.waiting(), now_ms()
     await make_late(world.wiring, request_id)
     freeze = await world.wiring.freezes.doubt_time(at_ms - 3_600_000, at_ms + 1000)
     async with connected(world, world.tokens["platform"]) as client:
-        assert (await client.delete(f"/instances/{told.id}")).status_code == 204
+        assert (await client.delete(f"/instances/{subscriber.id}")).status_code == 204
     ((name, again_at_ms),) = await read_deliveries(redis)
     assert again_at_ms > at_ms, "nobody looks all the time"
     await world.wiring.freezes.unfreeze(freeze.id, person("root"))
@@ -308,9 +314,9 @@ async def test_held_request_of_a_deleted_instance_is_withdrawn_later(world: Worl
 
 
 async def test_local_address_gets_no_message_unless_allowed(
-    clean_store_url: str, world: World, told: Made, receiver: Receiver, redis: Redis
+    clean_store_url: str, world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
-    await decided(world, told)
+    await decided(world, subscriber)
     strict = create_app(Settings(redis_url=clean_store_url, policy=world.wiring.settings.policy))
     async with strict.router.lifespan_context(strict):
         courier = Courier(strict.state.process.tenant(TENANT))

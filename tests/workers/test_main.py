@@ -1,4 +1,4 @@
-"""`python -m workers` and the clock as processes: they say why they do not start, and rules that break stop nobody."""
+"""`python -m workers` and the clock as processes: start errors, and invalid rules at run time."""
 
 import signal
 import subprocess

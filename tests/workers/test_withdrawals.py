@@ -1,4 +1,3 @@
-# ruff: noqa: F811  a fixture has the name of what it gives
 """A worker starts nothing for a key that was revoked, and says on the run why it ended."""
 
 import pytest
@@ -9,7 +8,7 @@ from sayso.runner.models import ModelTurn
 from sayso.runner.tools import tool
 from service.wiring import Wiring
 from tests.builders import give_up, person
-from tests.workers.resume.test_driving import draining, start, trail, turn, until, wiring  # noqa: F401
+from tests.workers.runs import draining, start, trail, turn, until
 from workers.resume import driving as resume
 
 called: list[str] = []

@@ -12,6 +12,7 @@ import structlog
 
 from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.records.freezes import Freeze
+from service.channels.table import open_channels
 from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.settings import Settings
@@ -22,6 +23,9 @@ from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
+from workers.notify.addresses import ContactBook
+from workers.notify.listening import keep_listening
+from workers.notify.notifier import keep_notifying
 from workers.repeating import repeat, wait
 from workers.retention import EVERY_S
 from workers.withdrawals import keep_withdrawing
@@ -62,6 +66,7 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
     async with assemble(settings) as wiring:
+        channels = open_channels(settings)
         settle_memory()
         await _await_format(settings, stopping)
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
@@ -70,6 +75,8 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
             asyncio.create_task(keep_announcing(wiring, stopping)),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
+            asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),
+            asyncio.create_task(keep_listening(wiring, channels, stopping)),
             asyncio.create_task(
                 repeat(partial(_queue_jobs, wiring, queue), _JOBS_EVERY_S, stopping, "queueing_failed")
             ),
@@ -87,6 +94,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
             if wait_s:
                 await wait(stopping, wait_s)
         await asyncio.gather(*beside)
+        await channels.aclose()
 
 
 async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:

@@ -94,7 +94,8 @@ async def take_decision(request: Request) -> HookAnswer:
     reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}. Send the name of one.")
-    by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL)
+    groups = await parts.reviewers.list_groups(reviewer.name)
+    by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL, groups=groups)
     try:
         saved = await parts.desk.decide(
             sent.suspension_id, sent.item_id, sent.decision, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL

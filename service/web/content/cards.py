@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -47,10 +48,12 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
     return f"/items/{record.id}/{item.item_id}"
 
 
-def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence[Freeze], now_ms: int) -> list[Card]:
-    """Return a card for every open item as the reviewer `name` sees it, sorted by deadline."""
+def make_cards(
+    records: Iterable[SuspensionRecord], reviewer: Actor, freezes: Sequence[Freeze], now_ms: int
+) -> list[Card]:
+    """Return a card for every open item as the reviewer sees it, sorted by deadline."""
     cards = [
-        _card(record, item, name, sentences.describe_hold(record, item, freezes, now_ms))
+        _card(record, item, reviewer, sentences.describe_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -64,7 +67,7 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
-def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
+def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> Card:
     return Card(
         record=record,
         item=item,
@@ -74,7 +77,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         hold=hold,
         fallback=sentences.describe_fallback(record, item),
         quorum=sentences.describe_quorum(item),
-        ineligibility=sentences.describe_ineligibility(record, item, name),
+        ineligibility=sentences.describe_ineligibility(record, item, reviewer),
         resemblance=sentences.describe_resemblance(item.resembles),
     )
 

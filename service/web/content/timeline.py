@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sayso.records.events import EventType, TrailEntry
-from sayso.sentences.items import join_words
+from sayso.sentences.items import join_words, name_reviewers
 from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
@@ -159,7 +159,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
     EventType.ESCALATED: lambda facts: _until(
-        "wait", f"{facts.item} was escalated to {join_words(facts.texts('reviewers')) or 'more reviewers'}", facts
+        "wait", f"{facts.item} was escalated to {name_reviewers(facts.texts('reviewers')) or 'more reviewers'}", facts
     ),
     EventType.DEADLINE_EXTENDED: lambda facts: _until(
         "plain", f"{facts.actor} extended the deadline of {facts.item}", facts

@@ -18,12 +18,12 @@ from autogen_core.models import (
 from autogen_core.tools import FunctionTool
 
 from sayso.adapters.autogen import gate
-from tests.frameworks.bots.effects import leave, parse_script, think, words
+from tests.frameworks.bots.effects import describe_send_money, parse_script, record_effect, wait_before_turn
 
 NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
 
 
-class Player(ChatCompletionClient):
+class ScriptedModel(ChatCompletionClient):
     """Plays the next turn, counted in the messages."""
 
     @property
@@ -36,18 +36,18 @@ class Player(ChatCompletionClient):
         script = next(one for one in messages if isinstance(one, UserMessage) and '"turns"' in str(one.content))
         turns = parse_script(str(script.content))
         asked = [one for one in messages if isinstance(one, AssistantMessage) and isinstance(one.content, list)]
-        said = len([one for one in asked if not any("transfer" in call.name for call in one.content)])
-        think(said)
-        if said < len(turns):
-            calls = self.spread(turns[said], said)
+        turn = len([one for one in asked if not any("transfer" in call.name for call in one.content)])
+        wait_before_turn(turn)
+        if turn < len(turns):
+            calls = self.spread(turns[turn], turn)
             return CreateResult(finish_reason="function_calls", content=calls, usage=NO_USAGE, cached=False)
         results = [one for one in messages if isinstance(one, FunctionExecutionResultMessage)]
-        told = " | ".join(str(part.content) for one in results for part in one.content)
-        return CreateResult(finish_reason="stop", content=f"told: {told}", usage=NO_USAGE, cached=False)
+        text = " | ".join(str(part.content) for one in results for part in one.content)
+        return CreateResult(finish_reason="stop", content=f"results: {text}", usage=NO_USAGE, cached=False)
 
-    def spread(self, turn: list[dict[str, Any]], said: int) -> list[FunctionCall]:
+    def spread(self, turn: list[dict[str, Any]], index: int) -> list[FunctionCall]:
         return [
-            FunctionCall(id=f"call_{said}_{i}", name=c["tool"], arguments=json.dumps(c["args"]))
+            FunctionCall(id=f"call_{index}_{i}", name=c["tool"], arguments=json.dumps(c["args"]))
             for i, c in enumerate(turn)
         ]
 
@@ -76,24 +76,24 @@ class Player(ChatCompletionClient):
 
 
 def send_money(to: str, amount: int) -> str:
-    return leave("send_money", to=to, amount=amount)
+    return record_effect("send_money", to=to, amount=amount)
 
 
 def send_mail(to: str, text: str) -> str:
-    return leave("send_mail", to=to, text=text)
+    return record_effect("send_mail", to=to, text=text)
 
 
 def look_up(what: str) -> str:
-    return leave("look_up", what=what)
+    return record_effect("look_up", what=what)
 
 
 def make_agent(name: str = "assistant", **options: Any) -> AssistantAgent:
     tools: Any = [
-        FunctionTool(send_money, description=words()),
+        FunctionTool(send_money, description=describe_send_money()),
         FunctionTool(send_mail, description="Send a mail."),
         FunctionTool(look_up, description="Look something up."),
     ]
-    return AssistantAgent(name, model_client=Player(), tools=tools, max_tool_iterations=10, **options)
+    return AssistantAgent(name, model_client=ScriptedModel(), tools=tools, max_tool_iterations=10, **options)
 
 
 bot = gate(lambda gated: gated(make_agent()), name="bot", idempotent={"look_up"})

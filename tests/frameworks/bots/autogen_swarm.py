@@ -9,10 +9,10 @@ from autogen_core import FunctionCall
 from autogen_core.models import CreateResult
 
 from sayso.adapters.autogen import DESK, gate
-from tests.frameworks.bots.autogen import NO_USAGE, Player, make_agent
+from tests.frameworks.bots.autogen import NO_USAGE, ScriptedModel, make_agent
 
 
-class Greeter(Player):
+class Greeter(ScriptedModel):
     """Hands off at once."""
 
     async def create(self, messages: Any, **_more: Any) -> CreateResult:

@@ -8,12 +8,12 @@ from typing import Any
 from launch.waits import wait_until
 from sayso.runner.execution import current_call
 
-FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
+FILE, RELEASE, HOLD, DESCRIPTION = "effects.jsonl", "release", "hold", "description"
 HOLD_MODEL, THINKING = "hold-model", "thinking"
 PATIENCE_S = 120
 
 
-def leave(tool: str, **args: Any) -> str:
+def record_effect(tool: str, **args: Any) -> str:
     """Record that a tool ran. A `hold` file makes the tool wait after its effect."""
     home = Path(os.environ["BOT_HOME"])
     call = current_call()
@@ -27,14 +27,14 @@ def leave(tool: str, **args: Any) -> str:
     with (home / FILE).open("a", encoding="utf-8") as out:
         out.write(json.dumps(line) + "\n")
     if (home / HOLD).exists():
-        wait_until((home / LET_GO).exists, PATIENCE_S)
+        wait_until((home / RELEASE).exists, PATIENCE_S)
     return f"{tool} done: {json.dumps(args, sort_keys=True)}"
 
 
-def words() -> str:
+def describe_send_money() -> str:
     """Return the description of `send_money`. Tests write the file to change the tool."""
-    told = Path(os.environ["BOT_HOME"]) / WORDS
-    return told.read_text(encoding="utf-8") if told.exists() else "Send money to somebody."
+    file = Path(os.environ["BOT_HOME"]) / DESCRIPTION
+    return file.read_text(encoding="utf-8") if file.exists() else "Send money to somebody."
 
 
 def parse_script(text: str) -> list[list[dict[str, Any]]]:
@@ -43,9 +43,9 @@ def parse_script(text: str) -> list[list[dict[str, Any]]]:
     return turns
 
 
-def think(said: int) -> None:
-    """Block a model that has results, so that a test can kill its worker."""
+def wait_before_turn(turn: int) -> None:
+    """Block every turn but the first while a test holds the model, so that it can kill the worker."""
     home = Path(os.environ["BOT_HOME"])
-    if said and (home / HOLD_MODEL).exists():
+    if turn and (home / HOLD_MODEL).exists():
         (home / THINKING).touch()
         wait_until(lambda: not (home / HOLD_MODEL).exists(), PATIENCE_S)

@@ -13,12 +13,12 @@ from langchain_core.tools import tool
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
-from tests.frameworks.bots.effects import leave, parse_script, think, words
+from tests.frameworks.bots.effects import describe_send_money, parse_script, record_effect, wait_before_turn
 
 THREADS = Path(os.environ["BOT_HOME"]).parent / "threads.db"
 
 
-class Player(BaseChatModel):
+class ScriptedModel(BaseChatModel):
     """Plays the next turn, counted in the messages."""
 
     @property
@@ -30,39 +30,39 @@ class Player(BaseChatModel):
 
     def _generate(self, messages: Any, *_args: Any, **_more: Any) -> ChatResult:
         turns = parse_script(str(messages[0].content))
-        said = sum(isinstance(one, AIMessage) for one in messages)
-        think(said)
-        if said < len(turns):
+        turn = sum(isinstance(one, AIMessage) for one in messages)
+        wait_before_turn(turn)
+        if turn < len(turns):
             calls = [
-                {"name": c["tool"], "args": c["args"], "id": f"call_{said}_{i}"} for i, c in enumerate(turns[said])
+                {"name": c["tool"], "args": c["args"], "id": f"call_{turn}_{i}"} for i, c in enumerate(turns[turn])
             ]
             return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
-        told = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"told: {told}"))])
+        results = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"results: {results}"))])
 
 
-@tool(description=words())
+@tool(description=describe_send_money())
 def send_money(to: str, amount: int) -> str:
-    return leave("send_money", to=to, amount=amount)
+    return record_effect("send_money", to=to, amount=amount)
 
 
 @tool
 def send_mail(to: str, text: str) -> str:
     """Send a mail."""
-    return leave("send_mail", to=to, text=text)
+    return record_effect("send_mail", to=to, text=text)
 
 
 @tool
 def look_up(what: str) -> str:
     """Look something up."""
-    return leave("look_up", what=what)
+    return record_effect("look_up", what=what)
 
 
 TOOLS = [send_money, send_mail, look_up]
 
 
 def build(*, checkpointer: Any, middleware: Any) -> Any:
-    return create_agent(Player(), TOOLS, middleware=middleware, checkpointer=checkpointer)
+    return create_agent(ScriptedModel(), TOOLS, middleware=middleware, checkpointer=checkpointer)
 
 
 def make(mode: Mode) -> FrameworkAgent:

@@ -7,7 +7,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
-from tests.frameworks.bots.effects import leave, parse_script, think
+from tests.frameworks.bots.effects import parse_script, record_effect, wait_before_turn
 from tests.frameworks.bots.langgraph import THREADS, TOOLS
 
 CONFIG = {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": True}
@@ -16,13 +16,13 @@ CONFIG = {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allo
 class State(TypedDict):
     script: str
     turn: int
-    told: Annotated[list[str], operator.add]
+    results: Annotated[list[str], operator.add]
     text: str
 
 
 def plan(state: State) -> dict[str, Any]:
-    think(state["turn"])
-    return {"turn": state["turn"] + 1, "text": "told: " + " | ".join(state["told"])}
+    wait_before_turn(state["turn"])
+    return {"turn": state["turn"] + 1, "text": "results: " + " | ".join(state["results"])}
 
 
 def spread(state: State) -> Any:
@@ -37,10 +37,10 @@ def act(state: Any) -> dict[str, Any]:
     request = {"action": call["tool"], "args": call["args"]}
     (answer,) = interrupt([{"action_request": request, "config": CONFIG, "description": None}])
     if answer["type"] == "accept":
-        return {"told": [leave(call["tool"], **call["args"])]}
+        return {"results": [record_effect(call["tool"], **call["args"])]}
     if answer["type"] == "edit":
-        return {"told": [leave(answer["args"]["action"], **answer["args"]["args"])]}
-    return {"told": [str(answer["args"])]}
+        return {"results": [record_effect(answer["args"]["action"], **answer["args"]["args"])]}
+    return {"results": [str(answer["args"])]}
 
 
 def build(*, checkpointer: Any, middleware: Any) -> Any:
@@ -58,6 +58,6 @@ bot = gate(
     name="bot",
     tools=TOOLS,
     checkpointer=sqlite(THREADS),
-    write_input=lambda text: {"script": text, "turn": 0, "told": [], "text": ""},
+    write_input=lambda text: {"script": text, "turn": 0, "results": [], "text": ""},
     idempotent={"look_up"},
 )

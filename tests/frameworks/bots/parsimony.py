@@ -17,30 +17,30 @@ from parsimony_agents.agent.failure.suspension import SuspensionRequest
 from parsimony_agents.tools import Tool, Tools
 
 from sayso.adapters.parsimony import gate
-from tests.frameworks.bots.effects import leave, parse_script, think, words
+from tests.frameworks.bots.effects import describe_send_money, parse_script, record_effect, wait_before_turn
 
 SECRET = "the-workers-and-the-agent-share-this"
 MONEY = {"to": {"type": "string"}, "amount": {"type": "integer"}}
 MAIL = {"to": {"type": "string"}, "text": {"type": "string"}}
 
 
-class Player(CustomLLM):
+class ScriptedModel(CustomLLM):
     """Plays the next turn, counted in the messages. After the last turn it repeats its results."""
 
     async def astreaming(self, *_args: Any, **given: Any) -> AsyncIterator[Any]:
         messages = [(one, _text(one)) for one in given["messages"]]
         turns = parse_script(next(text for _, text in messages if '"turns"' in text))
-        said = len([one for one, _ in messages if one["role"] == "assistant"])
-        think(said)
-        if said < len(turns):
-            calls = [(one["tool"], one["args"]) for one in turns[said]]
+        turn = len([one for one, _ in messages if one["role"] == "assistant"])
+        wait_before_turn(turn)
+        if turn < len(turns):
+            calls = [(one["tool"], one["args"]) for one in turns[turn]]
         else:
-            told = " | ".join(
+            results = " | ".join(
                 text
                 for one, text in messages[1:]
                 if one["role"] in ("tool", "user") and "<context" not in text and '"turns"' not in text
             )
-            calls = [("return_done", {"summary": f"told: {told}"})]
+            calls = [("return_done", {"summary": f"results: {results}"})]
         if calls and calls[0][0] == "stop_the_run":
             raise asyncio.CancelledError
         if not calls:
@@ -48,7 +48,7 @@ class Player(CustomLLM):
         for place, (name, args) in enumerate(calls):
             function = {"name": name, "arguments": json.dumps(args)}
             yield _chunk(
-                tool_use={"id": f"call_{said}_{place}", "type": "function", "function": function, "index": place}
+                tool_use={"id": f"call_{turn}_{place}", "type": "function", "function": function, "index": place}
             )
         yield _chunk(is_finished=True, finish_reason="tool_calls" if calls else "stop")
 
@@ -63,22 +63,22 @@ def _text(message: Any) -> str:
 
 
 litellm.suppress_debug_info = True
-litellm.custom_provider_map = [{"provider": "player", "custom_handler": Player()}]
+litellm.custom_provider_map = [{"provider": "player", "custom_handler": ScriptedModel()}]
 litellm.utils.custom_llm_setup()
 
 
 async def send_money(to: str, amount: int, **_context: Any) -> str:
-    return await asyncio.to_thread(leave, "send_money", to=to, amount=amount)
+    return await asyncio.to_thread(record_effect, "send_money", to=to, amount=amount)
 
 
 async def send_mail(to: str, text: str, **_context: Any) -> str:
-    return await asyncio.to_thread(leave, "send_mail", to=to, text=text)
+    return await asyncio.to_thread(record_effect, "send_mail", to=to, text=text)
 
 
 async def look_up(what: str, **_context: Any) -> str:
     if what == "unclear":
         raise SuspensionRequest("Which of the two?", choices=["left", "right"])
-    return await asyncio.to_thread(leave, "look_up", what=what)
+    return await asyncio.to_thread(record_effect, "look_up", what=what)
 
 
 def make_tool(function: Any, description: str, properties: Any) -> Tool:
@@ -96,7 +96,7 @@ class Policy(DefaultPolicy):
 def make_agent() -> Agent:
     agent = Agent(model="player/script", instructions="Play.", policy=Policy(), suspension_secret=SECRET)
     tools = [
-        make_tool(send_money, words(), MONEY),
+        make_tool(send_money, describe_send_money(), MONEY),
         make_tool(send_mail, "Send a mail.", MAIL),
         make_tool(look_up, "Look something up.", {"what": {"type": "string"}}),
     ]

@@ -1,4 +1,4 @@
-"""AFK for tests: its own checkout where that is on the path, else the small program beside this file."""
+"""AFK for tests: its own checkout if it is on the path, otherwise the stand-in in this folder."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An MCP client that executes orders from stdin, a line of JSON each.
+"""An MCP client that executes requests from stdin, a line of JSON each.
 
 `python -m tests.frameworks.mcp.clients MODE PROGRAM …` starts the proxy and connects to it. Results and progress are
 printed as they arrive.
@@ -13,57 +13,58 @@ from typing import Any
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-DOING: dict[int, asyncio.Task[None]] = {}
+CALLS: dict[int, asyncio.Task[None]] = {}
 
 
-def say(**told: Any) -> None:
+def print_line(**fields: Any) -> None:
     """Print one line."""
-    print(json.dumps(told), flush=True)
+    print(json.dumps(fields), flush=True)
 
 
-async def call(client: Client, order: dict[str, Any]) -> None:
-    """Make a call. With `once`, `input_required` counts as a response."""
-    number = order["id"]
+async def call(client: Client, request: dict[str, Any]) -> None:
+    """Make a call. With the action `once`, `input_required` counts as a response."""
+    number = request["id"]
 
-    async def tell(_: float, __: float | None, message: str | None) -> None:
-        say(id=number, progress=message)
+    async def report_progress(_: float, __: float | None, message: str | None) -> None:
+        print_line(id=number, progress=message)
 
     try:
-        if order["do"] == "once":
-            state = order.get("state")
+        if request["action"] == "once":
+            state = request.get("state")
             result: Any = await client.session.call_tool(
-                order["tool"], order["args"], request_state=state, allow_input_required=True
+                request["tool"], request["args"], request_state=state, allow_input_required=True
             )
         else:
-            result = await client.call_tool(order["tool"], order["args"], progress_callback=tell)
+            result = await client.call_tool(request["tool"], request["args"], progress_callback=report_progress)
     except Exception as error:  # noqa: BLE001 - reported to the test
-        say(id=number, raised=str(error))
+        print_line(id=number, raised=str(error))
         return
-    say(id=number, result=result.model_dump(mode="json", exclude_none=True))
+    print_line(id=number, result=result.model_dump(mode="json", exclude_none=True))
 
 
-async def obey(client: Client, order: dict[str, Any]) -> None:
-    """Execute one order."""
-    if order["do"] == "cancel":
-        DOING[order["id"]].cancel()
-    elif order["do"] == "look":
+async def execute(client: Client, request: dict[str, Any]) -> None:
+    """Execute one request."""
+    if request["action"] == "cancel":
+        CALLS[request["id"]].cancel()
+    elif request["action"] == "list":
         tools, resources = await client.session.list_tools(), await client.list_resources()
         read = await client.read_resource("note://one")
-        say(
-            id=order["id"], result=[tools.model_dump(), resources.model_dump(mode="json"), read.model_dump(mode="json")]
+        print_line(
+            id=request["id"],
+            result=[tools.model_dump(), resources.model_dump(mode="json"), read.model_dump(mode="json")],
         )
     else:
-        DOING[order["id"]] = asyncio.create_task(call(client, order))
+        CALLS[request["id"]] = asyncio.create_task(call(client, request))
 
 
 async def main() -> None:
-    """Execute orders until stdin ends."""
+    """Execute requests until stdin ends."""
     mode, program, *given = sys.argv[1:]
     server = StdioServerParameters(command=program, args=given, env=dict(os.environ))
     async with Client(server, mode=mode, cache=None) as client:
-        say(id=0, result=client.protocol_version)
+        print_line(id=0, result=client.protocol_version)
         while line := await asyncio.to_thread(sys.stdin.readline):
-            await obey(client, json.loads(line))
+            await execute(client, json.loads(line))
 
 
 if __name__ == "__main__":

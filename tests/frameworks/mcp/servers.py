@@ -25,12 +25,12 @@ async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> typ
     more = " More than before." if (HOME / "changed").exists() else ""
     if params is None or params.cursor is None:
         hints = types.ToolAnnotations(read_only_hint=True)
-        looks = types.Tool(name="look_up", description="Look.", input_schema={"type": "object"}, annotations=hints)
-        return types.ListToolsResult(tools=[looks], next_cursor="2")
-    pays = types.Tool(
+        look_up = types.Tool(name="look_up", description="Look.", input_schema={"type": "object"}, annotations=hints)
+        return types.ListToolsResult(tools=[look_up], next_cursor="2")
+    send_money = types.Tool(
         name="send_money", description=f"Send money.{more}", input_schema=MONEY, output_schema={"type": "object"}
     )
-    return types.ListToolsResult(tools=[pays])
+    return types.ListToolsResult(tools=[send_money])
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:

@@ -35,9 +35,9 @@ class Slip:
 async def test_start_returns_invalid_calls_to_the_model() -> None:
     slip = Slip(("pay", '{"to":'), ("fly", "{}"), ("pay", '{"to": 7}'), ("pay", '{"to": "ann"}'))
     async with AsyncClient("http://127.0.0.1:9", "no-key") as nobody:
-        told = await start(build_agent(slip, "bot", {"pay": PAY}), "Pay.", nobody)
-    assert isinstance(told, list)
-    unread, unknown, misfit, whole = map(str, told)
+        messages = await start(build_agent(slip, "bot", {"pay": PAY}), "Pay.", nobody)
+    assert isinstance(messages, list)
+    unread, unknown, misfit, whole = map(str, messages)
     assert "cannot be read" in unread
     assert unknown == "There is no tool named 'fly'. There are: pay."
     assert misfit.startswith("The arguments do not fit pay: to")

@@ -51,9 +51,9 @@ def test_decision_card_has_the_arguments_that_ran() -> None:
 
 
 def test_describe_refused_writes_an_envelope() -> None:
-    told = json.loads(describe_refused("GMail")("send_mail", "Not today."))
-    assert told.keys() == KEYS
-    assert (told["response_type"], told["response"]["message"]) == ("error", "Not today.")
+    response = json.loads(describe_refused("GMail")("send_mail", "Not today."))
+    assert response.keys() == KEYS
+    assert (response["response_type"], response["response"]["message"]) == ("error", "Not today.")
 
 
 def test_note_edit_changes_only_the_label() -> None:

@@ -108,7 +108,7 @@ def test_build_tree_is_independent_of_event_order() -> None:
         assert tree_of(tree["q2"]) == [("a", [])]
 
 
-def test_build_tree_tells_calls_of_one_agent_apart() -> None:
+def test_build_tree_separates_calls_of_one_agent() -> None:
     events = [
         decode(go("x", f"e{n}", invocationId=f"i{n}", branch="root/auditor", parentMetadata={"triggerId": f"c{n}"}))
         for n in (1, 2)

@@ -117,7 +117,7 @@ def test_gate_raises_call_failed_for_a_result_of_another_type(desk: InProcessDes
     assert failed.value.facts["output"] == 3
 
 
-def test_gate_leaves_an_iterator_to_the_caller(desk: InProcessDesk) -> None:
+def test_gate_returns_an_iterator_unread(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
 
     @gate(client=desk.client(), key="lines")

@@ -1,4 +1,4 @@
-"""Gates and clients refuse wrong options before anybody is asked."""
+"""Gates and clients refuse invalid options before they send a request."""
 
 from typing import Any
 

@@ -156,5 +156,5 @@ def test_without_the_engine_the_error_names_the_extra() -> None:
         "try: RuleCondition(when='step > 1')\n"
         "except ValueError as error: print(error)\n"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "sayso[policies]" in told.stdout
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "sayso[policies]" in done.stdout

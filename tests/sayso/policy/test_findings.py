@@ -45,8 +45,8 @@ def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]
     ],
 )
 def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
-    (told,) = found(rule("a", **first), rule("b", **later))
-    assert told.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
+    (finding,) = found(rule("a", **first), rule("b", **later))
+    assert finding.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_find_findings_reachable_rule(first: dict[str, Any], later: dict[str, An
 def test_find_findings_allow_before_an_equal_deny() -> None:
     allow = rule("a-lookups", "allow", tool_name_pattern="db_*", when="args.limit < 10")
     deny = rule("b-secrets", tool_name="db_read", when="args.table == 'keys'")
-    (told,) = found(allow, deny)
-    assert told == (
+    (finding,) = found(allow, deny)
+    assert finding == (
         "rule a-lookups: allows before rule b-secrets can deny, because both have priority 100 and its id comes "
         "first; raise the priority of b-secrets"
     )
@@ -80,8 +80,8 @@ def test_find_findings_allow_before_an_equal_deny() -> None:
 
 
 def test_find_findings_allow_by_claim() -> None:
-    (told,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
-    assert told.startswith("rule a: allows by claims of the agent")
+    (finding,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
+    assert finding.startswith("rule a: allows by claims of the agent")
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,36 @@ def test_find_findings_allow_by_claim() -> None:
     ],
 )
 def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words: list[str]) -> None:
-    told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
-    assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
+    finding = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
+    assert [one for one, word in zip(finding, words, strict=True) if word not in one or "rule a: " not in one] == []
     default = find_findings(policy(terms=RuleTerms.model_validate(terms)), Known(PEOPLE))
     assert len(default) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"reviewers": ["group:payments"]}, []),
+        ({"reviewers": ["group:payments"], "quorum": {"approve": 2}}, []),
+        ({"reviewers": ["group:payments"], "quorum": {"approve": 3}}, ["3 must approve, but only 2 of the reviewers"]),
+        ({"reviewers": ["group:mixed", "anna"], "quorum": {"approve": 2}}, ["2 must approve, but only 1"]),
+        (
+            {"reviewers": ["group:payment"]},
+            ["there is no group 'payment' (did you mean 'payments'?); create it", "1 must approve"],
+        ),
+        ({"reviewers": ["group:"]}, ["there is no group ''", "1 must approve"]),
+        ({"reviewers": ["group:gone"]}, ["the group 'gone' has no active member", "1 must approve"]),
+        ({"reviewers": ["payments"]}, ["did you mean 'group:payments'?", "1 must approve"]),
+        (
+            {"reviewers": ["anna"], "escalate": [{"after_s": 9, "reviewers": ["group:ops"]}]},
+            ["there is no group 'ops'"],
+        ),
+    ],
+)
+def test_find_findings_groups_that_cannot_decide(terms: dict[str, Any], words: list[str]) -> None:
+    groups = {"payments": ("anna", "ben"), "mixed": ("anna", "carla"), "gone": ("carla",)}
+    told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE, groups=groups))
+    assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
 
 
 @pytest.mark.parametrize(
@@ -120,8 +146,8 @@ def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words:
     ],
 )
 def test_find_findings_unknown_arguments(parts: dict[str, Any], words: str) -> None:
-    (told,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
-    assert words in told
+    (finding,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
+    assert words in finding
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def test_rule_may_require_approval_of_a_question(unsure: Any) -> None:
 def test_evaluate_calls_asks_known_questions() -> None:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args={"question": "Which?"})
     run = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
-    (asked,), told = evaluate_calls(policy(), run, [ExternalCall(call, ASK, known=True)])
+    (asked,), events = evaluate_calls(policy(), run, [ExternalCall(call, ASK, known=True)])
     assert asked.kind is ItemKind.INPUT
-    assert told[-1].data["action"] == "request_user_input"
+    assert events[-1].data["action"] == "request_user_input"
 
 
 @pytest.mark.parametrize("keyword", [None, "ask", {"question": "q"}, {"question": "q", "answer": "a", "more": 1}])

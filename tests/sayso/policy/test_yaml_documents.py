@@ -70,7 +70,7 @@ def test_report_falls_back_to_the_closest_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a: 1\nb: 2\na: 3", "f:3:1: `a` is duplicated, first on line 1"),
         ("a: {b: 1, b: 2}", "f:1:11: `b` is duplicated"),
@@ -97,8 +97,8 @@ def test_report_falls_back_to_the_closest_place() -> None:
         ("x" * (MAX_BYTES + 1), f"f:1:1: the file is larger than {MAX_BYTES} bytes"),
     ],
 )
-def test_read_document_reports_unsupported_yaml(text: str | bytes, told: str) -> None:
-    assert any(told in problem for problem in problems(text))
+def test_read_document_reports_unsupported_yaml(text: str | bytes, expected: str) -> None:
+    assert any(expected in problem for problem in problems(text))
 
 
 def test_read_document_does_not_expand_aliases() -> None:

@@ -49,7 +49,7 @@ def test_a_key_outlives_the_revocation_of_its_successor() -> None:
     assert find_revoked(another) == {"k2"}
 
 
-def test_a_rotated_key_revoked_in_its_overlap_leaves_its_successor_alone() -> None:
+def test_revoked_rotated_key_does_not_affect_its_successor() -> None:
     keys = [AKey("k1", 1, revoked_at_ms=6, ends_at_ms=30), AKey("k2", 5, predecessor_id="k1")]
     assert find_revoked(keys) == {"k1"}
 

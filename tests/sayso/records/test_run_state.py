@@ -43,7 +43,7 @@ def test_a_state_too_large_to_keep_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ({"messages": [{"content": "hi"}, {"content": {1, 2}}]}, "$.messages[1].content is a set"),
         ({"a": {"b": b"x"}}, "$.a.b is a bytes"),
@@ -52,8 +52,8 @@ def test_a_state_too_large_to_keep_is_refused() -> None:
         ({"a": "\ud800"}, "$.a holds half of a surrogate pair"),
     ],
 )
-def test_write_state_names_the_key_of_a_fault(value: Any, told: str) -> None:
-    with pytest.raises(InvalidJson, match=re.escape(told)):
+def test_write_state_names_the_key_of_a_fault(value: Any, message: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(message)):
         write_state(value)
 
 
@@ -63,7 +63,7 @@ def test_write_state_round_trips_a_large_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         (b'{"a": {"b": NaN}}', "$.a.b is not a finite number"),
         (b'{"a": 1, "a": 2}', "The key 'a' appears twice"),
@@ -73,8 +73,8 @@ def test_write_state_round_trips_a_large_state() -> None:
         (b"[" * 100_000, "not readable JSON"),
     ],
 )
-def test_read_state_refuses_invalid_json(raw: bytes, told: str) -> None:
-    with pytest.raises(InvalidJson, match=re.escape(told)):
+def test_read_state_refuses_invalid_json(raw: bytes, message: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(message)):
         read_state(raw)
 
 

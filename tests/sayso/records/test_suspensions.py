@@ -26,7 +26,7 @@ from sayso.transitions.execution import (
 )
 from sayso.transitions.table import LEGAL
 from sayso.transitions.timing import escalate, expire, remind
-from tests.sayso.samples import T0, ask, draft, person, word
+from tests.sayso.samples import T0, ask, draft, intent, person, word
 
 STATE = seal_state(b"{}")
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
@@ -41,20 +41,7 @@ def _fence(record: SuspensionRecord, who: str) -> Fence:
 
 
 def _intents(record: SuspensionRecord) -> tuple[Intent, ...]:
-    return tuple(
-        Intent(
-            item_id=item.item_id,
-            call_id=item.call_id,
-            index=item.index,
-            tool="refund",
-            idempotency_key="k",
-            idempotent=False,
-            attempt=1,
-            holder="w1",
-            begun_at_ms=T0,
-        )
-        for item in record.items
-    )
+    return tuple(intent(item.item_id, item.index, call_id=item.call_id, idempotency_key="k") for item in record.items)
 
 
 VERBS: dict[str, Verb] = {
@@ -101,8 +88,8 @@ def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, st
         if after is not record:
             assert record.status in legal.sources or postpone_gave_up(name, after)
             assert after.status in legal.targets or postpone_gave_up(name, after)
-            told = {event.type for event in change.events}
-            assert told <= legal.events | {EventType.RUN_RESUMED, EventType.RUN_FAILED}
+            kinds = {event.type for event in change.events}
+            assert kinds <= legal.events | {EventType.RUN_RESUMED, EventType.RUN_FAILED}
         for old, new in zip(record.items, after.items, strict=True):
             assert old.outcome is None or old.outcome == new.outcome, "an outcome never changes"
             assert old.permit is None or old.permit == new.permit, "a permit is spent once"

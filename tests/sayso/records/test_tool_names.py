@@ -127,7 +127,7 @@ def test_alike_rules_combine_their_terms() -> None:
     assert not found.request_payload.allow_edit
 
 
-def test_the_rest_of_a_rule_must_hold_for_a_name_that_looks_alike() -> None:
+def test_similar_name_needs_the_other_conditions_of_the_rule() -> None:
     rules = policy(rule("large", tool_name="pay", when="args.amount > 100"))
     assert rules.judge(event("Pay", amount=5)).action is Action.ALLOW
     assert rules.judge(event("Pay", amount=500)).action is Action.DENY

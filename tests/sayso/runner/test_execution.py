@@ -1,4 +1,4 @@
-"""A tool of another framework begins through the gate alone, once, and its result is kept before anybody sees it."""
+"""A framework's tool starts only through the executor, once, and its result is saved first."""
 
 import asyncio
 from typing import Any

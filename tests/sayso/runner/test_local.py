@@ -8,7 +8,7 @@ from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 from sayso.runner.local import HeadlessProvider, run_agent
 from tests.sayso.rule_builders import policy, rule
-from tests.sayso.runners import POLICY, Ran, approve, deny, give, kinds, make_agent, told, turn
+from tests.sayso.runners import POLICY, Ran, approve, deny, fields_of, give, kinds, make_agent, turn
 
 LOOK, REFUND, PAY = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"})
 
@@ -41,8 +41,8 @@ async def test_run_agent_asks_the_provider_and_returns_all_events() -> None:
         *asked, "policy_decision", "run_paused", "run_resumed", "tool_completed", *told_,
         "llm_completed",
     ]  # fmt: skip
-    assert told(end.events, "run_resumed", "approved") == [True, False]
-    assert told(end.events, "run_paused", "tool_name", "reason")[0] == ("refund", "money leaves")
+    assert fields_of(end.events, "run_resumed", "approved") == [True, False]
+    assert fields_of(end.events, "run_paused", "tool_name", "reason")[0] == ("refund", "money leaves")
 
 
 async def test_keys_differ_between_batches_and_calls() -> None:
@@ -73,7 +73,7 @@ async def test_headless_provider_resolves_by_fallbacks() -> None:
         end = await run_agent(make_agent(ran, turn(REFUND, PAY)), "Refund", policy=rules, provider=provider)
         assert [name for name, _, _ in ran] == runs
         assert end.status is RunStatus.COMPLETED
-        errors = set(told(end.events, "tool_completed", "error")) - {None}
+        errors = set(fields_of(end.events, "tool_completed", "error")) - {None}
         assert errors == {"Denied: this agent runs where nobody can be asked."}
 
 
@@ -84,4 +84,4 @@ async def test_missing_outcome_denies_the_call() -> None:
 
     ran: Ran = []
     end = await run_agent(make_agent(ran, turn(REFUND)), "Refund", policy=POLICY, provider=Nobody())
-    assert (ran, told(end.events, "run_resumed", "approved")) == ([], [False])
+    assert (ran, fields_of(end.events, "run_resumed", "approved")) == ([], [False])

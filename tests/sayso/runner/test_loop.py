@@ -1,4 +1,4 @@
-"""A run is judged, asked about, executed and told exactly as the lifecycle of a tool call says."""
+"""The run loop follows the lifecycle of tool calls: judging, asking, executing and recording."""
 
 from collections.abc import Callable
 
@@ -24,12 +24,12 @@ from tests.sayso.runners import (
     approve,
     deny,
     fail,
+    fields_of,
     give,
     kinds,
     make_agent,
     reload,
     time_out,
-    told,
     turn,
 )
 from tests.sayso.walks import ACTIONS, ANSWERS, CALLS, ENDS, RUNS, START, Walk, mixes, sort
@@ -56,13 +56,13 @@ async def test_every_mix_of_calls_follows_the_lifecycle(denial_policy: str) -> N
         assert [[ask.index for ask in pause.drafts] for pause in walk.pauses] == ([] if nobody_asked else [asked]), mix
         assert sort([[name, args] for name, args, _ in ran]) == sort(runs), mix
         assert kinds(walk.events) == expected, mix
-        assert told(walk.events, "policy_decision", "index", "action") == [
+        assert fields_of(walk.events, "policy_decision", "index", "action") == [
             (place, ACTIONS.get(kind, "request_approval")) for place, kind in enumerate(mix)
         ], mix
-        assert told(walk.events, "tool_completed", "index", "tool_call_id", "success") == [
+        assert fields_of(walk.events, "tool_completed", "index", "tool_call_id", "success") == [
             (place, f"c{place}", success) for place, success in enumerate(succeeds)
         ], mix
-        assert told(walk.events, "tool_batch_completed", "tool_call_count", "failure_count") == [
+        assert fields_of(walk.events, "tool_batch_completed", "tool_call_count", "failure_count") == [
             (len(mix), succeeds.count(False))
         ], mix
 
@@ -86,15 +86,15 @@ async def test_events_have_all_facts() -> None:
         "rule_version": POLICY.version,
         "args": {"order": "A"},
     }
-    latencies = told(walk.events, "tool_completed", "latency_ms")
+    latencies = fields_of(walk.events, "tool_completed", "latency_ms")
     assert [isinstance(latency, float) for latency in latencies] == [True, False, True]
     assert latencies[1] is None
-    assert told(walk.events, "tool_completed", "tool_name", "output", "error") == [
+    assert fields_of(walk.events, "tool_completed", "tool_name", "output", "error") == [
         ("look", "A is open", None),
         ("drop", None, "Denied by policy"),
         ("refund", {"refunded": 1.0}, None),
     ]
-    assert told(walk.events, "tool_batch_completed", "latency_ms")[0] >= 0
+    assert fields_of(walk.events, "tool_batch_completed", "latency_ms")[0] >= 0
     assert end.result == {"text": "done"}
     assert end.error is None
 
@@ -169,11 +169,11 @@ async def test_any_batch_reports_each_call_once_and_runs_allowed_ones(
         rest = await drive(ModelRun(agent, reload(rest.state)), policy=POLICY, journal=journal, outcomes=outcomes)
     assert isinstance(rest, RunEnded)
     events = [*journal.events, *rest.events]
-    assert told(events, "policy_decision", "index") == list(range(len(mix)))
-    assert told(events, "tool_completed", "index") == list(range(len(mix)))
+    assert fields_of(events, "policy_decision", "index") == list(range(len(mix)))
+    assert fields_of(events, "tool_completed", "index") == list(range(len(mix)))
     assert len(rest.state.executions) == len(mix)
     assert {int(call.call_id[1:]) for _, _, call in ran} <= allowed
     assert len(ran) == len({call.call_id for _, _, call in ran}), "no call runs twice"
-    succeeded = {index for index, success in told(events, "tool_completed", "index", "success") if success}
+    succeeded = {index for index, success in fields_of(events, "tool_completed", "index", "success") if success}
     assert succeeded <= {int(call.call_id[1:]) for _, _, call in ran}
     assert rest.state.batch is None

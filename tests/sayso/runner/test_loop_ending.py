@@ -29,11 +29,11 @@ from tests.sayso.runners import (
     approve,
     deny,
     fail,
+    fields_of,
     give,
     kinds,
     make_agent,
     reload,
-    told,
     turn,
 )
 from tests.sayso.walks import CALLS, START
@@ -56,7 +56,7 @@ async def answer(call: str, reply: Callable[[ItemDraft], Resumption], rules: Any
     pause = await drive(ModelRun(agent, START), policy=rules, journal=Ledger("run_1"))
     assert isinstance(pause, RunSuspended)
     end, journal = await resume(pause, agent, {0: reply(pause.drafts[0])}, rules)
-    (error,) = told([*journal.events, *end.events], "tool_completed", "error")
+    (error,) = fields_of([*journal.events, *end.events], "tool_completed", "error")
     return [args for _, args, _ in ran], error, end
 
 
@@ -70,7 +70,7 @@ async def test_denial_by_a_rule_has_its_reason() -> None:
         journal = Ledger("run_1")
         rules = policy(rule("drops", tool_name="drop", reason=reason))
         await drive(ModelRun(make_agent([], turn(CALLS["deny"])), START), policy=rules, journal=journal)
-        assert told(journal.events, "tool_completed", "error") == [words]
+        assert fields_of(journal.events, "tool_completed", "error") == [words]
 
 
 async def test_run_ended_by_a_denial_has_the_error() -> None:
@@ -91,7 +91,7 @@ async def test_failed_outcome_ends_the_run_and_reports_every_call() -> None:
     end, journal = await resume(pause, agent, {1: fail(pause.drafts[0])})
     assert (end.status, end.error, ran) == (RunStatus.FAILED, "refund: Nobody answered.", [])
     assert journal.steps == []
-    assert told(end.events, "tool_completed", "error") == ["Skipped: refund: Nobody answered.", "Nobody answered."]
+    assert fields_of(end.events, "tool_completed", "error") == ["Skipped: refund: Nobody answered.", "Nobody answered."]
 
 
 async def test_item_without_an_outcome_is_denied() -> None:
@@ -99,7 +99,7 @@ async def test_item_without_an_outcome_is_denied() -> None:
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, RunSuspended)
     _, journal = await resume(pause, agent, {})
-    assert told(journal.events, "tool_completed", "success", "error") == [
+    assert fields_of(journal.events, "tool_completed", "success", "error") == [
         (False, "Denied: no decision came for this call.")
     ]
 
@@ -131,7 +131,7 @@ async def test_tool_changed_or_removed_while_waiting_does_not_run() -> None:
 
     _, journal = await resume(pause, make_agent(ran, tools=(changed,)), {0: approve(pause.drafts[0])})
     assert ran == []
-    assert told(journal.events, "tool_completed", "error") == [
+    assert fields_of(journal.events, "tool_completed", "error") == [
         "The tool refund is no longer the one that was approved. Ask again.",
         "The agent no longer has the tool look.",
     ]
@@ -254,7 +254,7 @@ async def test_tool_error_is_a_failed_call_and_the_run_continues() -> None:
     end = await drive(ModelRun(make_agent([], turn(("crash", {"order": "A"}))), START), policy=POLICY, journal=journal)
     assert isinstance(end, RunEnded)
     assert end.status is RunStatus.COMPLETED
-    assert told(journal.events, "tool_completed", "success", "error") == [(False, "RuntimeError: no A")]
+    assert fields_of(journal.events, "tool_completed", "success", "error") == [(False, "RuntimeError: no A")]
 
 
 async def test_model_turn_cut_off_adds_a_warning() -> None:
@@ -279,10 +279,10 @@ async def test_output_too_large_is_cut_with_a_warning(output: Any) -> None:
     agent = make_agent([], turn(("dump", {})), tools=(dump,))
     end = await drive(ModelRun(agent, START), policy=policy(), journal=journal)
     assert isinstance(end, RunEnded)
-    (kept,) = told(journal.events, "tool_completed", "output")
+    (kept,) = fields_of(journal.events, "tool_completed", "output")
     assert len(kept.encode()) < 256 * 1024 + 100
     assert kept.endswith("bytes in all]")
-    assert told(journal.events, "warning", "tool_name") == ["dump"]
+    assert fields_of(journal.events, "warning", "tool_name") == ["dump"]
     append_events(TrailHead(), tuple(journal.events), 0)
     assert reload(end.state) == end.state
 

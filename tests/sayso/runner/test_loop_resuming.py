@@ -1,4 +1,4 @@
-"""A run goes on where it stood: in another process, and after its worker was lost at the worst moment."""
+"""A run resumes in another process, and after its worker was lost at any step."""
 
 import subprocess
 import sys
@@ -28,10 +28,10 @@ from tests.sayso.runners import (
     Ran,
     approve,
     deny,
+    fields_of,
     kinds,
     make_agent,
     reload,
-    told,
     turn,
 )
 from tests.sayso.samples import T0, person
@@ -184,7 +184,7 @@ async def test_choice_on_a_call_in_doubt_is_applied(value: JsonValue, crashes: i
     end, journal = await settle(agent, pause, value)
     assert [name for name, _, _ in ran].count("crash") == crashes
     assert end.status is RunStatus.COMPLETED
-    assert told(journal.events, "tool_completed", "index", "error") == [(0, None), (1, error)]
+    assert fields_of(journal.events, "tool_completed", "index", "error") == [(0, None), (1, error)]
 
 
 async def test_call_rerun_after_doubt_keeps_its_key() -> None:

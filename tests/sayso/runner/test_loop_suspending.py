@@ -1,4 +1,4 @@
-"""What a run asks has all that a reviewer needs, and calls that cannot run are asked about by nobody."""
+"""Suspended batches: their items have what a reviewer needs, and invalid calls have no item."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from tests.sayso.runners import (
     POLICY,
     Ledger,
     Ran,
+    fields_of,
     make_agent,
-    told,
     turn,
 )
 from tests.sayso.walks import CALLS, START
@@ -80,8 +80,8 @@ async def test_call_with_a_failing_rule_is_asked_with_the_error() -> None:
     unsure = policy(rule("big", "allow", tool_name="look", when="args.amount > 100"))
     pause = await pause_for(CALLS["allow"], rules=unsure)
     assert "rule big" in str(pause.drafts[0].prompt.metadata["judging_error"])
-    assert "rule big" in told(pause.events, "policy_decision", "error")[0]
-    assert "rule big" in told(pause.events, "warning", "message")[0]
+    assert "rule big" in fields_of(pause.events, "policy_decision", "error")[0]
+    assert "rule big" in fields_of(pause.events, "warning", "message")[0]
 
 
 async def test_claims_are_separate_from_the_agents_context() -> None:
@@ -99,7 +99,7 @@ async def test_claims_are_separate_from_the_agents_context() -> None:
         await drive(
             ModelRun(make_agent([], turn(CALLS["allow"]), context=context), START), policy=rules, journal=journal
         )
-        assert told(journal.events, "policy_decision", "action") == [action]
+        assert fields_of(journal.events, "policy_decision", "action") == [action]
 
 
 # Calls that cannot run
@@ -134,9 +134,9 @@ async def test_call_that_cannot_run_is_refused_without_asking(call: tuple[str, A
     end = await drive(ModelRun(agent, START), policy=POLICY, journal=journal)
     assert isinstance(end, RunEnded)
     assert end.status is RunStatus.COMPLETED, "a mistake of the model is no denial"
-    assert told(journal.events, "policy_decision", "action") == ["deny"]
-    assert words in told(journal.events, "policy_decision", "reason")[0]
-    assert words in told(journal.events, "tool_completed", "error")[0]
+    assert fields_of(journal.events, "policy_decision", "action") == ["deny"]
+    assert words in fields_of(journal.events, "policy_decision", "reason")[0]
+    assert words in fields_of(journal.events, "tool_completed", "error")[0]
     assert ran == []
     append_events(TrailHead(), tuple(journal.events), 0)
 
@@ -145,7 +145,7 @@ async def test_denied_call_is_denied_with_any_arguments() -> None:
     agent = make_agent([], turn(("drop", {})), approval_denial_policy="degrade")
     end = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(end, RunEnded)
-    assert (end.status, told(end.events, "tool_completed", "error")) == (RunStatus.DEGRADED, ["Denied by policy"])
+    assert (end.status, fields_of(end.events, "tool_completed", "error")) == (RunStatus.DEGRADED, ["Denied by policy"])
 
 
 async def test_rule_asking_for_an_unknown_argument_runs_nothing() -> None:
@@ -153,7 +153,7 @@ async def test_rule_asking_for_an_unknown_argument_runs_nothing() -> None:
     rules = policy(rule("codes", "request_user_input", tool_name="look", request_payload={"target_arg": "code"}))
     journal = Ledger("run_1")
     await drive(ModelRun(make_agent(ran, turn(CALLS["allow"])), START), policy=rules, journal=journal)
-    assert "'code', which look does not take" in told(journal.events, "tool_completed", "error")[0]
+    assert "'code', which look does not take" in fields_of(journal.events, "tool_completed", "error")[0]
     assert ran == []
 
 

@@ -1,4 +1,4 @@
-"""Rules about model calls: a denied one is not made, and the run ends with what it has."""
+"""Rules about model calls: a denied call is not made, and the run ends."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from sayso.runner.protocol import RunEnded
 from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, describe_run
 from tests.sayso.rule_builders import policy, rule
-from tests.sayso.runners import Ledger, make_agent, told, turn
+from tests.sayso.runners import Ledger, fields_of, make_agent, turn
 from tests.sayso.walks import CALLS, START
 
 
@@ -58,7 +58,7 @@ async def test_model_call_denied_by_a_rule_is_not_made(parts: dict[str, Any]) ->
         RunStatus.DEGRADED,
         "The rules do not let the agent ask its model: No models today",
     )
-    assert told(end.events, "policy_decision", "event_type", "policy_id", "step") == [
+    assert fields_of(end.events, "policy_decision", "event_type", "policy_id", "step") == [
         ("llm_before_execute", "no-models", 1)
     ]
 
@@ -69,7 +69,7 @@ async def test_model_call_denied_later_degrades_the_run() -> None:
     assert end.status is RunStatus.DEGRADED
     assert isinstance(end.result, dict)
     assert end.result["completed"] == ["look"]
-    assert told(journal.events, "tool_completed", "tool_name") == ["look"]
+    assert fields_of(journal.events, "tool_completed", "tool_name") == ["look"]
 
 
 async def test_model_call_denied_fails_the_run_where_denials_do() -> None:
@@ -78,13 +78,13 @@ async def test_model_call_denied_fails_the_run_where_denials_do() -> None:
     assert end.status is RunStatus.FAILED
 
 
-async def test_rule_about_tool_calls_leaves_model_calls_alone() -> None:
+async def test_rule_about_tool_calls_ignores_model_calls() -> None:
     end, journal = await end_of(policy(rule("all")))
     assert end.status is RunStatus.COMPLETED
-    assert told(journal.events, "policy_decision", "action") == ["deny"]
+    assert fields_of(journal.events, "policy_decision", "action") == ["deny"]
 
 
-def test_model_behind_an_endpoint_tells_its_name_and_provider() -> None:
+def test_model_behind_an_endpoint_has_name_and_provider() -> None:
     model = ChatCompletionsModel("https://models.test/v1", "large-1")
     agent = make_agent([], model=model)
     rules = policy(rule("a", subjects=["llm_call"], metadata_equals={"model": "large-1", "provider": "models.test"}))

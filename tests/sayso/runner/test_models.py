@@ -1,4 +1,4 @@
-"""A model answers a transcript; what it says is made fit to be saved."""
+"""Models complete a transcript, and their output is normalised before it is saved."""
 
 import pytest
 

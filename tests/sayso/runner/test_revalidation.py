@@ -15,8 +15,8 @@ from sayso.runner.tools import tool
 from sayso.transitions.deciding import decide
 from sayso.transitions.execution import lease, redeem
 from tests.sayso.rule_builders import policy, rule
-from tests.sayso.samples import T0, ask, pending, person, word
-from tests.sayso.transitions.test_execution import FENCE, intent
+from tests.sayso.samples import T0, ask, intent, pending, person, word
+from tests.sayso.transitions.test_execution import FENCE
 
 ASKS = policy(rule("refunds", "request_approval", tool_name="refund"))
 SHUT_OUT = Revocations(inactive=frozenset({"ada"}))
@@ -56,8 +56,8 @@ def test_revalidate_skips_unchanged_rules_and_arguments() -> None:
     outcome = record.items[0].outcome
     assert outcome is not None
     edited = asked.items[0].model_copy(update={"outcome": outcome.model_copy(update={"args": {"order": "B"}})})
-    told = revalidate(asked.model_copy(update={"items": (edited,)}), AGENT, rules, Revocations())
-    assert told.denied == {0: "Denied by policy: closed"}
+    checked = revalidate(asked.model_copy(update={"items": (edited,)}), AGENT, rules, Revocations())
+    assert checked.denied == {0: "Denied by policy: closed"}
 
 
 def test_revalidate_denies_a_misplaced_argument() -> None:
@@ -87,8 +87,8 @@ def test_revalidate_skips_started_calls(left: str) -> None:
 
 
 def test_revalidate_denies_by_the_rules_in_force() -> None:
-    told = revalidate(approved(), AGENT, policy(rule("no", tool_name="refund", reason="closed")), SHUT_OUT)
-    assert (told.denied, told.again) == ({0: "Denied by policy: closed"}, {})
+    checked = revalidate(approved(), AGENT, policy(rule("no", tool_name="refund", reason="closed")), SHUT_OUT)
+    assert (checked.denied, checked.again) == ({0: "Denied by policy: closed"}, {})
     plain = rule("no", tool_name="refund").model_copy(update={"reason": ""})
     assert revalidate(approved(), AGENT, policy(plain), Revocations()).denied[0].startswith("Denied by policy")
 
@@ -105,8 +105,8 @@ def test_revalidate_asks_again_after_a_reviewer_is_deactivated() -> None:
 def test_revalidate_denies_calls_of_a_revoked_key() -> None:
     record = approved()
     record = record.model_copy(update={"run": record.run.model_copy(update={"key_id": "key_1"})})
-    told = revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_1"})))
-    assert (told.again, told.denied) == ({}, {0: "Key key_1 of bot, which started the run, was revoked."})
+    checked = revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_1"})))
+    assert (checked.again, checked.denied) == ({}, {0: "Key key_1 of bot, which started the run, was revoked."})
     assert revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_2"}))).denied == {}
 
 

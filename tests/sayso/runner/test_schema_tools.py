@@ -30,10 +30,14 @@ async def test_schema_tool_passes_arguments_unchanged() -> None:
 
 
 async def test_schema_tool_passes_the_context() -> None:
-    async def told(city: str, call: CallContext, nights: int = 1) -> Any:
+    async def book_nights(city: str, call: CallContext, nights: int = 1) -> Any:
         return [city, nights, call.idempotency_key]
 
-    assert (await run(tool_from_schema(told, SCHEMA), city="Bonn")).output == ["Bonn", 1, CONTEXT.idempotency_key]
+    assert (await run(tool_from_schema(book_nights, SCHEMA), city="Bonn")).output == [
+        "Bonn",
+        1,
+        CONTEXT.idempotency_key,
+    ]
 
 
 async def test_schema_tool_refuses_arguments_that_do_not_fit() -> None:

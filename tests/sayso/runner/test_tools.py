@@ -1,4 +1,4 @@
-"""A typed function becomes a tool that checks what it is given and never takes its run down with it."""
+"""A typed function becomes a tool that validates its arguments and never raises."""
 
 import threading
 from collections.abc import Callable

@@ -142,7 +142,7 @@ async def test_cancelled_run_cancels_its_tools() -> None:
 
 
 async def test_ending_is_called_once_in_the_tools_thread() -> None:
-    told: list[tuple[ToolResult, int]] = []
+    reported: list[tuple[ToolResult, int]] = []
 
     @tool
     def work(fail: bool) -> int:
@@ -152,19 +152,19 @@ async def test_ending_is_called_once_in_the_tools_thread() -> None:
         return threading.get_ident()
 
     def ending(result: ToolResult) -> None:
-        told.append((result, threading.get_ident()))
+        reported.append((result, threading.get_ident()))
 
     ended = [
         await call_tool(work, ToolCall(call_id="c0", index=0, name="work", args={"fail": fail}), CONTEXT, ending=ending)
         for fail in (False, True)
     ]
-    assert [result for result, _ in told] == ended
-    assert told[0][1] == ended[0].output != threading.get_ident()
+    assert [result for result, _ in reported] == ended
+    assert reported[0][1] == ended[0].output != threading.get_ident()
     assert [result.success for result in ended] == [True, False]
 
 
 async def test_ending_is_called_again_after_the_timeout() -> None:
-    told: list[bool] = []
+    reported: list[bool] = []
     may_return, returned = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -175,7 +175,7 @@ async def test_ending_is_called_again_after_the_timeout() -> None:
         return "late"
 
     def ending(result: ToolResult) -> None:
-        told.append(result.success)
+        reported.append(result.success)
         if result.success:
             loop.call_soon_threadsafe(returned.set)
 
@@ -183,4 +183,4 @@ async def test_ending_is_called_again_after_the_timeout() -> None:
     assert not result.success
     may_return.set()
     await asyncio.wait_for(returned.wait(), 20)
-    assert told == [False, True]
+    assert reported == [False, True]

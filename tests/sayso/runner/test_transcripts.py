@@ -40,10 +40,10 @@ def test_add_results_appends_messages_and_clears_the_batch() -> None:
         {"name": "drop", "arguments": "{}"},
     ], "what cannot be read is left out, for some endpoints refuse a whole transcript for it"
     batch = Batch(calls=(), started_step=1)
-    told = add_results(asked.model_copy(update={"batch": batch}), [GOOD, BAD])
-    assert told.batch is None
-    assert told.executions == (GOOD, BAD)
-    assert [message["content"] for message in told.messages[-2:]] == [
+    completed = add_results(asked.model_copy(update={"batch": batch}), [GOOD, BAD])
+    assert completed.batch is None
+    assert completed.executions == (GOOD, BAD)
+    assert [message["content"] for message in completed.messages[-2:]] == [
         '{"success": true, "output": "open", "tool_call_id": "c0"}',
         '{"success": false, "error": "Denied by policy", "tool_call_id": "c1"}',
     ]

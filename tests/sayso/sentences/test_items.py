@@ -17,8 +17,10 @@ from sayso.sentences.items import (
     describe_resemblance,
     describe_reviewers,
     join_words,
+    name_reviewers,
 )
 from sayso.transitions.timing import keep_time
+from tests.sayso.samples import person
 from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_record
 
 
@@ -85,13 +87,35 @@ def test_describe_need() -> None:
 def test_describe_ineligibility_says_why_a_reviewer_cannot_decide() -> None:
     item, few = make_item(), make_item(reviewers=["anna"])
     decided = item.model_copy(update={"decisions": (make_decision("approve"),)})
-    assert describe_ineligibility(make_record(item), item, "anna") == ""
-    assert "You requested this call" in describe_ineligibility(make_record(item), item, "demo")
-    assert describe_ineligibility(make_record(few), few, "ben") == "Only anna can decide this."
+    assert describe_ineligibility(make_record(item), item, person("anna")) == ""
+    assert "You requested this call" in describe_ineligibility(make_record(item), item, person("demo"))
+    assert describe_ineligibility(make_record(few), few, person("ben")) == "Only anna can decide this."
     assert (
-        describe_ineligibility(make_record(decided), decided, "ben")
+        describe_ineligibility(make_record(decided), decided, person("ben"))
         == "You have decided. Other reviewers must still decide."
     )
+
+
+def test_sentences_name_groups_in_words() -> None:
+    item = make_item(
+        reviewers=["anna", "group:payments"],
+        fallback={"action": "escalate"},
+        escalate=[{"after_s": 600, "reviewers": ["group:ops"]}],
+    )
+    record = make_record(item)
+    assert describe_reviewers(record, item).startswith("anna or the group payments, except demo")
+    assert describe_fallback(record, item).startswith("the group ops can also decide")
+    assert (
+        describe_ineligibility(record, item, person("ben", "ops")) == "Only anna or the group payments can decide this."
+    )
+    assert describe_ineligibility(record, item, person("ben", "ops", "payments")) == ""
+    assert name_reviewers(["group:ops"]) == "the group ops"
+
+
+def test_describe_deadlock_is_unknown_with_a_group() -> None:
+    item = make_item(reviewers=["group:payments"], quorum={"approve": 2})
+    split = item.model_copy(update={"decisions": (make_decision("approve"),)})
+    assert describe_deadlock(make_record(split), split) == ""
 
 
 def test_describe_deadlock_when_too_few_reviewers_are_left() -> None:
@@ -100,7 +124,7 @@ def test_describe_deadlock_when_too_few_reviewers_are_left() -> None:
     assert describe_deadlock(make_record(item), make_item(reviewers=["ben"])) == ""
     sentence = "Too few reviewers are left to reach the quorum. At the deadline it is denied."
     assert describe_deadlock(make_record(split), split) == sentence
-    assert describe_ineligibility(make_record(split), split, "ben") == f"You have decided. {sentence}"
+    assert describe_ineligibility(make_record(split), split, person("ben")) == f"You have decided. {sentence}"
 
 
 def test_describe_denial_depends_on_the_run() -> None:

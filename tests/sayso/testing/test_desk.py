@@ -6,7 +6,7 @@ import pytest
 
 from sayso import Denied, Suspended
 from sayso.canonical_json import JsonObject
-from sayso.errors import InvalidInput, PolicyForbids
+from sayso.errors import InvalidInput, NotAllowed, PolicyForbids
 from sayso.policy.rules import Action
 from sayso.testing.desk import InProcessDesk
 from tests.sayso.banks import Bank, gated
@@ -54,6 +54,17 @@ def test_reviewer_decide_judges_edited_arguments(bank: Bank) -> None:
     desk.reviewer.decide(args={"order": "A-1", "amount": 90})
     ((_, item),) = desk.waiting
     assert (item.tool.args["amount"], item.terms.rule_id) == (90, "medium")
+    desk.reviewer.decide()
+    assert desk.waiting == []
+
+
+def test_reviewer_decides_for_a_group(bank: Bank) -> None:
+    desk = InProcessDesk("version: 1\ndefault: request_approval\nterms: {reviewers: ['group:ops']}\nrules: []\n")
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    with pytest.raises(NotAllowed, match="group:ops"):
+        desk.reviewer.decide()
+    desk.reviewer.groups = ("ops",)
     desk.reviewer.decide()
     assert desk.waiting == []
 

@@ -13,7 +13,7 @@ from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus, Status
 from sayso.testing import InProcessDesk
 from tests.sayso.rule_builders import policy, rule
-from tests.sayso.runners import POLICY, Ran, kinds, make_agent, told, turn
+from tests.sayso.runners import POLICY, Ran, fields_of, kinds, make_agent, turn
 
 Call = tuple[str, JsonObject]
 
@@ -61,7 +61,7 @@ def test_run_skips_a_denied_call() -> None:
     desk.reviewer.denies("refund", message="Never delivered")
     end = desk.run(make_agent(ran, turn(REFUND), approval_denial_policy="fail"), "Refund A-1")
     assert (ran, end.status) == ([], RunStatus.FAILED)
-    assert told(end.events, "tool_completed", "error") == ["Never delivered"]
+    assert fields_of(end.events, "tool_completed", "error") == ["Never delivered"]
 
 
 def test_run_advances_the_clock_to_the_fallback() -> None:
@@ -80,7 +80,7 @@ def test_runs_lists_a_run_for_a_client_of_its_agent() -> None:
     (run,) = desk.client("support").runs().runs
     assert (run.status, run.result) == ("completed", {"text": "done"})
     assert end.events[0].type is EventType.RUN_STARTED
-    assert told(end.events, "permit_redeemed", "call_id") == ["c0"]
+    assert fields_of(end.events, "permit_redeemed", "call_id") == ["c0"]
     assert kinds(end.events)[-1] == "run_completed"
 
 

@@ -34,7 +34,7 @@ def kept(source_format: str, events: list[dict[str, Any]], source: str = "agent"
     ]
 
 
-def told(source_format: str) -> list[Entry]:
+def build_sample_entries(source_format: str) -> list[Entry]:
     return build_entries(kept(source_format, STORIES[source_format]))
 
 
@@ -44,10 +44,10 @@ def of(entries: list[Entry], kind: Kind) -> list[Entry]:
 
 @pytest.mark.parametrize("source_format", list(STORIES))
 def test_build_entries_joins_fragments_and_pairs_calls(source_format: str) -> None:
-    entries = told(source_format)
+    entries = build_sample_entries(source_format)
     texts = [one.text for one in entries if one.kind in (Kind.TEXT, Kind.REASONING)]
     assert len([text for text in texts if text in ("I will pay.", "I will pay Ann.", "Ann is owed 5.")]) >= 1, texts
-    assert len(texts) == len(set(texts)), "a message told in fragments and again as a whole is there once"
+    assert len(texts) == len(set(texts)), "a message in fragments and again as a whole is listed once"
     (call,) = of(entries, Kind.CALL)
     assert call.name == "pay"
     assert call.ended
@@ -58,21 +58,21 @@ def test_build_entries_joins_fragments_and_pairs_calls(source_format: str) -> No
 
 def test_build_entries_keeps_arguments_and_result_of_a_call() -> None:
     for source_format in ("autogen", "parsimony", "trpc_agent_go"):
-        (call,) = of(told(source_format), Kind.CALL)
+        (call,) = of(build_sample_entries(source_format), Kind.CALL)
         assert call.data == {"amount": 5}
         assert call.output in ("paid 5", {"paid": 5})
-    (failed,) = of(told("sayso"), Kind.CALL)
+    (failed,) = of(build_sample_entries("sayso"), Kind.CALL)
     assert (failed.ok, failed.text) == (False, "no funds")
 
 
-def test_build_entries_shows_a_pause() -> None:
-    assert [one.text for one in of(told("afk"), Kind.WAIT)] == ["Paused: Waiting for deferred approval"]
-    (asked,) = of(told("parsimony"), Kind.WAIT)
+def test_build_entries_shows_a_suspension() -> None:
+    assert [one.text for one in of(build_sample_entries("afk"), Kind.WAIT)] == ["Paused: Waiting for deferred approval"]
+    (asked,) = of(build_sample_entries("parsimony"), Kind.WAIT)
     assert (asked.text, asked.note) == ("Asked: Also Ben?", "yes / no")
 
 
 def test_build_entries_breaks_cycles_of_invocations() -> None:
-    depths = {one.who: one.depth for one in told("trpc_agent_go")}
+    depths = {one.who: one.depth for one in build_sample_entries("trpc_agent_go")}
     assert depths == {"payer": 0, "auditor": 1}
     circle = [
         go("x", "e1", invocationId="a", parentInvocationId="b"),

@@ -158,7 +158,7 @@ def test_lapse_without_report_ends_the_run() -> None:
     ("on_deny", "status"),
     [("continue", RunStatus.COMPLETED), ("degrade", RunStatus.DEGRADED), ("fail", RunStatus.FAILED)],
 )
-def test_a_denied_pause_ends_at_once(on_deny: str, status: RunStatus) -> None:
+def test_denied_suspension_ends_at_once(on_deny: str, status: RunStatus) -> None:
     record = polled(on_deny=on_deny)
     denied = decide(record, word(record, "deny", message="too much"), T0 + 5).record
     assert denied.due_at_ms == T0 + 5

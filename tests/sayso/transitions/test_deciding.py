@@ -19,7 +19,7 @@ from sayso.errors import (
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import DUE_AGAIN_MS, RunStatus, Status
-from sayso.transitions.deciding import cancel, decide, extend, suspend
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, suspend
 from sayso.transitions.sightings import see
 from sayso.transitions.timing import expire, keep_time
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
@@ -104,15 +104,17 @@ def test_decisions_record_their_possible_reviewers() -> None:
     record = pending(ask(reviewers=("ada", "bob"), quorum={"approve": 2}))
     first, *_ = decide(record, word(record), T0).events
     late, *_ = expire(record, DEADLINE).events
-    assert [{name: told.data[name] for name in WHO} for told in (first, late)] == [WHO, WHO]
+    assert [{name: payload.data[name] for name in WHO} for payload in (first, late)] == [WHO, WHO]
 
 
 def test_cancel_records_undecided_items() -> None:
     record = pending(ask(0, reviewers=("ada", "bob"), quorum={"approve": 2}), ask(1))
     decided = decide(record, word(record, item_id="i2"), T0).record
-    told = cancel(decided, person("root"), None, T0).events[0].data
-    assert [(one["item_id"], one["tool_name"], one["args"]) for one in told["unanswered"]] == [("i1", "refund", ASKED)]
-    assert told["unanswered"][0].items() >= WHO.items()
+    payload = cancel(decided, person("root"), None, T0).events[0].data
+    assert [(one["item_id"], one["tool_name"], one["args"]) for one in payload["unanswered"]] == [
+        ("i1", "refund", ASKED)
+    ]
+    assert payload["unanswered"][0].items() >= WHO.items()
 
 
 def test_an_edit_changes_what_runs_and_its_digest() -> None:
@@ -198,6 +200,52 @@ def test_an_item_for_named_reviewers_is_for_them_alone() -> None:
     with pytest.raises(NotAllowed, match="carla"):
         decide(record, word(record, by="ada"), T0)
     assert decide(record, word(record, by="carla"), T0).record.status is Status.DECIDED
+
+
+def test_decide_as_a_member_of_a_named_group() -> None:
+    record = pending(ask(reviewers=("carla", "group:payments", "group:ops"), quorum={"approve": 2}))
+    with pytest.raises(NotAllowed, match="group:payments"):
+        decide(record, word(record, by="ada"), T0)
+    outsider = word(record).model_copy(update={"by": person("ada", "sales")})
+    with pytest.raises(NotAllowed, match="group:payments"):
+        decide(record, outsider, T0)
+    member = word(record).model_copy(update={"by": person("ada", "ops", "payments", "sales")})
+    change = decide(record, member, T0)
+    assert change.record.items[0].decisions[0].by == person("ada", "ops", "payments")
+    data = change.events[0].data["by"]
+    assert data == {"id": "ada", "kind": "human", "channel": "api", "groups": ["ops", "payments"]}
+    again = word(record, id="dec_again").model_copy(update={"by": person("ada", "payments")})
+    with pytest.raises(AlreadyDecided, match="already decided on this item"):
+        decide(change.record, again, T0)
+
+
+def test_decide_keeps_no_groups_that_were_not_needed() -> None:
+    for reviewers in ((), ("ada", "group:payments")):
+        record = pending(ask(reviewers=reviewers))
+        member = word(record).model_copy(update={"by": person("ada", "payments")})
+        change = decide(record, member, T0)
+        outcome = change.record.items[0].outcome
+        assert outcome is not None
+        assert outcome.by == change.record.items[0].decisions[0].by == person("ada")
+        assert change.events[0].data["by"] == {"id": "ada", "kind": "human", "channel": "api"}
+
+
+def test_decide_by_the_owner_in_a_named_group() -> None:
+    record = pending(ask(reviewers=("group:bots",)))
+    own = word(record).model_copy(update={"by": person("bot", "bots")})
+    with pytest.raises(SelfApproval):
+        decide(record, own, T0)
+
+
+def test_extend_and_ask_again_keep_the_needed_groups() -> None:
+    record = pending(ask(reviewers=("group:payments",), extend_by_s=600))
+    extended = extend(record, "i1", DEADLINE + 1000, person("ada", "payments", "sales"), T0)
+    assert extended.events[0].data["by"]["groups"] == ["payments"]
+    edited = word(record).model_copy(update={"by": person("ada", "payments", "sales")})
+    renewed = ask_again(record, edited, ask(), T0)
+    assert renewed.events[0].data["by"]["groups"] == ["payments"]
+    with pytest.raises(NotAllowed):
+        extend(record, "i1", DEADLINE + 1000, person("ada", "sales"), T0)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sayso.runner.runs import ModelRun
 from sayso.runner.tools import Tool, tool
 from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.rule_builders import policy
-from tests.sayso.runners import LostWorker, reload, told, turn
+from tests.sayso.runners import LostWorker, fields_of, reload, turn
 
 START = start_state("run_1", "support", "go")
 CALLS = turn(("quick", {}), ("slow", {}))
@@ -88,7 +88,7 @@ async def test_drive_reports_a_batch_that_ended_before_its_worker_was_lost() -> 
     end = await drive(ModelRun(agent, reload(lost.state)), policy=policy(), journal=again)
     assert isinstance(end, RunEnded)
     events = [*again.events, *end.events]
-    assert told(events, "tool_completed", "tool_name", "output") == [("quick", "quick done"), ("slow", "late")]
+    assert fields_of(events, "tool_completed", "tool_name", "output") == [("quick", "quick done"), ("slow", "late")]
     assert sorted(ran) == ["quick", "slow"]
 
 

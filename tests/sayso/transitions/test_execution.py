@@ -9,7 +9,7 @@ from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAtte
 from sayso.records.decisions import Permit
 from sayso.records.events import Event, EventType
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import (
     MAX_TRIES,
@@ -27,7 +27,7 @@ from sayso.transitions.execution import (
     suspend_again,
 )
 from sayso.transitions.permits import approved_args
-from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
+from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 
 FENCE = Fence("w1", 1, 30_000)
 STATE = seal_state(b"{}")
@@ -42,20 +42,6 @@ def decided(**fields: Any) -> SuspensionRecord:
 
 def leased(**fields: object) -> SuspensionRecord:
     return lease(decided(**fields), "w1", 30_000, T0).record
-
-
-def intent(item_id: str | None = "i1", index: int = 0) -> Intent:
-    return Intent(
-        item_id=item_id,
-        call_id=f"call_{index}",
-        index=index,
-        tool="refund",
-        idempotency_key=f"sus_1:{item_id}",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=T0,
-    )
 
 
 def test_a_lease_gives_the_run_to_one_worker_for_a_while() -> None:
@@ -172,7 +158,7 @@ def test_a_checkpoint_clears_the_journal_and_keeps_the_state() -> None:
     change = checkpoint(begun, FENCE, STATE, NOTE, T0)
     assert change.record.journal == ()
     assert (change.record.state, change.state) == (STATE.ref, STATE)
-    assert types_of(change) == ["warning"], "run_resumed was told already"
+    assert types_of(change) == ["warning"], "run_resumed was recorded before"
 
 
 def test_settle_records_resume_and_end_once() -> None:
@@ -287,10 +273,10 @@ def test_receipt_has_the_job_and_call_results() -> None:
     taken = lease(decided(), "w1", 30_000, T0, "drain_1").record
     assert taken.receipt.job_id == "drain_1"
     begun = redeem(taken, FENCE, (intent(),), (), T0 + 1).record
-    told = Event(type=EventType.TOOL_COMPLETED, data={"index": 0, "success": False})
+    completed = Event(type=EventType.TOOL_COMPLETED, data={"index": 0, "success": False})
     for ended in (
-        settle(begun, FENCE, DONE, (told,), T0 + 2).record,
-        checkpoint(begun, FENCE, STATE, (told,), T0 + 2).record,
+        settle(begun, FENCE, DONE, (completed,), T0 + 2).record,
+        checkpoint(begun, FENCE, STATE, (completed,), T0 + 2).record,
     ):
         permit = ended.items[0].permit
         assert permit is not None
@@ -326,10 +312,10 @@ def test_permit_ending_is_noted_by_its_own_event() -> None:
 
     one = redeem(record, FENCE, (intent(),), (), T0).record
     events = (ended(0), ended(0, EventType.WARNING, success=False))
-    told = checkpoint(one, FENCE, STATE, events, T0 + 1).record
-    assert told.items[0].permit is not None
-    assert (told.items[0].permit.ended_at_ms, told.items[0].permit.success) == (T0 + 1, True)
-    two = redeem(told, FENCE, (intent("i2", 1),), (), T0 + 1).record
+    completed = checkpoint(one, FENCE, STATE, events, T0 + 1).record
+    assert completed.items[0].permit is not None
+    assert (completed.items[0].permit.ended_at_ms, completed.items[0].permit.success) == (T0 + 1, True)
+    two = redeem(completed, FENCE, (intent("i2", 1),), (), T0 + 1).record
     last = checkpoint(two, FENCE, STATE, (ended(0, success=False), ended(1)), T0 + 2).record
     assert [item.permit and item.permit.ended_at_ms for item in last.items] == [T0 + 1, T0 + 2]
 

@@ -4,12 +4,12 @@ import pytest
 
 from sayso.errors import DeadlinePassed, Frozen, IllegalTransition
 from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Intent, Status
+from sayso.records.suspensions import Status
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.execution import Fence, lease, redeem, release
 from sayso.transitions.freezing import check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
 from sayso.transitions.timing import keep_time
-from tests.sayso.samples import T0, ask, pending, person, types_of, word
+from tests.sayso.samples import T0, ask, intent, pending, person, types_of, word
 
 
 def freeze(scope: str = "all", at: int = 0, unfrozen: int | None = None) -> Freeze:
@@ -105,10 +105,10 @@ def test_shift_deadlines_once_for_successive_freezes() -> None:
 
 def test_deadlines_moved_names_its_freezes() -> None:
     over = freeze("agent:support", at=-50, unfrozen=0)
-    [told] = shift_deadlines(
+    [events] = shift_deadlines(
         pending(), [over, freeze("tool:other", at=10, unfrozen=30), freeze(at=10, unfrozen=30)], T0 + 30
     ).events
-    assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
+    assert events.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
 
 
 def test_late_known_freeze_counts_from_its_start() -> None:
@@ -136,21 +136,10 @@ def test_shift_deadlines_extends_the_latest_start() -> None:
     assert shifted.items[0].outcome == record.items[0].outcome, "the outcome itself never changes"
     assert shifted.items[0].start_by_ms == T0 + 11_000 + 59_000
     taken = lease(shifted, "w1", 30_000, T0 + 65_000).record
-    intent = Intent(
-        item_id="i1",
-        call_id="call_0",
-        index=0,
-        tool="refund",
-        idempotency_key="k",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=0,
-    )
-    spent = redeem(taken, Fence("w1", 1, 30_000), (intent,), (), T0 + 65_000).record
-    assert spent.items[0].permit is not None
-    unfrozen = shift_deadlines(spent, [freeze(at=70_000, unfrozen=80_000)], T0 + 80_000)
-    assert (unfrozen.record, unfrozen.events) == (spent, ()), "leave that was spent needs no more time"
+    redeemed = redeem(taken, Fence("w1", 1, 30_000), (intent(),), (), T0 + 65_000).record
+    assert redeemed.items[0].permit is not None
+    unfrozen = shift_deadlines(redeemed, [freeze(at=70_000, unfrozen=80_000)], T0 + 80_000)
+    assert (unfrozen.record, unfrozen.events) == (redeemed, ()), "a redeemed permit was extended"
 
 
 def test_release_of_a_frozen_run_is_not_ready() -> None:

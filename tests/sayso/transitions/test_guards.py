@@ -37,8 +37,8 @@ from sayso.transitions.permits import approved_args
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from sayso.transitions.timing import escalate, expire, remind
-from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
-from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, intent, leased
+from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
+from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
@@ -120,8 +120,8 @@ def test_an_item_that_waits_says_so() -> None:
 
 
 def test_describe_outcome_ends_in_one_full_stop() -> None:
-    told = describe_outcome(decided(message="Too old.").items[0])
-    assert told.endswith(", saying: Too old.")
+    described = describe_outcome(decided(message="Too old.").items[0])
+    assert described.endswith(", saying: Too old.")
 
 
 # Words

@@ -64,6 +64,14 @@ def test_see_by_the_owner_with_self_approval() -> None:
     assert see(record, "i1", person("bot"), T0 + 1).record.items[0].seen_by == person("bot")
 
 
+def test_see_as_a_member_of_a_named_group() -> None:
+    record = pending(unattended(reviewers=("group:payments",)))
+    assert see(record, "i1", person("ada", "sales"), T0 + 1).record is record
+    seen = see(record, "i1", person("ada", "sales", "payments"), T0 + 1)
+    assert seen.record.items[0].seen_by == person("ada", "payments")
+    assert seen.events[0].data["by"]["groups"] == ["payments"]
+
+
 def test_see_once_in_time_and_when_needed() -> None:
     record = pending(unattended())
     seen = see(record, "i1", person("ada"), OVER - 1).record

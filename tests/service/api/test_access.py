@@ -48,6 +48,8 @@ def admins(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
     return Row((401, 401, 403, 403, 403, status), body)
 
 
+ABSENCE = {"starts_at": "2099-12-21T08:00:00Z", "ends_at": "2099-12-31T08:00:00Z"}
+
 ROWS: dict[str, Row] = {
     "getHealth": anybody(),
     "getReadiness": anybody(),
@@ -96,6 +98,26 @@ ROWS: dict[str, Row] = {
     "listReviewers": admins(),
     "setPassword": admins(204, {"password": PASSWORD}),
     "deactivateReviewer": admins(),
+    "listGroups": people(),
+    "createGroup": admins(201, {"name": "ops", "members": ["ben"]}),
+    "readGroup": people(),
+    "changeGroup": admins(200, {"members": []}),
+    "deleteGroup": admins(204),
+    "listOwnContacts": people(),
+    "createContactCode": people(201, {"channel": "telegram"}),
+    "unlinkOwnContact": people(404),
+    "listContacts": admins(),
+    "unlinkContact": admins(404),
+    "readOwnPreferences": people(),
+    "saveOwnPreferences": people(200, {"cap_per_hour": 4}),
+    "readPreferences": admins(),
+    "savePreferences": admins(200, {"cap_per_hour": 4}),
+    "listOwnAbsences": people(),
+    "addOwnAbsence": people(201, ABSENCE),
+    "deleteOwnAbsence": people(404),
+    "listAllAbsences": people(),
+    "addAbsence": admins(201, ABSENCE),
+    "deleteAbsence": admins(404),
     "createKey": admins(201, {"name": "new-bot"}),
     "rotateKey": admins(201),
     "listKeys": admins(),
@@ -139,6 +161,8 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     (key, *_) = await world.wiring.api_keys.list_all()
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
     names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
+    group = await world.wiring.groups.create("payments", ("ben",), (), "root")
+    names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:
         body = {**body, "digest": pending.items[0].digest}

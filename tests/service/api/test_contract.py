@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from sayso.clock import now_ms
 from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
@@ -71,6 +72,10 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         pending = await make_pending(wiring)
         freeze = await wiring.freezes.freeze("agent:nobody", "", person("root"))
         (key,) = await wiring.api_keys.list_all()
+        await wiring.groups.create("payments", ("anna",), (), "root")
+        absence = await wiring.duty.add_absence("anna", now_ms(), now_ms() + 86_400_000, None, "anna")
+        code = await wiring.contacts.create_code("anna", "telegram")
+        contact = await wiring.contacts.redeem_code("telegram", code.code, "4711")
         known = {
             "run_id": ended.run.id,
             "suspension_id": pending.id,
@@ -78,6 +83,9 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "name": "anna",
             "key_id": key.id,
             "freeze_id": freeze.id,
+            "group": "payments",
+            "contact_id": contact.id,
+            "absence_id": absence.id,
             "session_id": "ses_" + "0" * 32,
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest

@@ -28,6 +28,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
 from service.wiring import Wiring, assemble
 from tests.builders import ask, make_pending, make_running, person, run_ref, store_of
+from tests.sayso.samples import intent
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000
@@ -87,7 +88,7 @@ async def test_a_decision_repeated_under_its_key_is_the_first_one(wiring: Wiring
 
 
 @pytest.mark.parametrize(
-    ("amount", "error", "told"),
+    ("amount", "error", "message"),
     [
         (2000, InvalidInput, "args.amount"),
         ("much", InvalidInput, "args.amount"),
@@ -95,11 +96,11 @@ async def test_a_decision_repeated_under_its_key_is_the_first_one(wiring: Wiring
     ],
 )
 async def test_edited_arguments_must_fit_the_tool_and_the_rules(
-    wiring: Wiring, desk: Desk, amount: object, error: type[Exception], told: str
+    wiring: Wiring, desk: Desk, amount: object, error: type[Exception], message: str
 ) -> None:
     record = await make_pending(wiring)
     edited = word(record, args={"order": "A-1", "amount": amount})
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         await desk.decide(record.id, "i1", edited, person("anna"))
     assert (await desk.suspensions.read(record.id)).record == record
 
@@ -111,7 +112,7 @@ async def test_what_was_asked_may_be_approved_even_if_the_rules_would_now_deny_i
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "told"),
+    ("value", "error", "message"),
     [
         ("much", InvalidInput, "value"),
         (7, InvalidInput, "value"),
@@ -120,12 +121,12 @@ async def test_what_was_asked_may_be_approved_even_if_the_rules_would_now_deny_i
     ],
 )
 async def test_a_given_value_must_fit_its_schema_the_tool_and_the_rules(
-    wiring: Wiring, desk: Desk, value: object, error: type[Exception], told: str
+    wiring: Wiring, desk: Desk, value: object, error: type[Exception], message: str
 ) -> None:
     schema = {"type": "number", "minimum": 10}
     asked = ask(kind=ItemKind.INPUT).model_copy(update={"response_schema": schema})
     record = await make_pending(wiring, asked)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         await desk.decide(record.id, "i1", word(record, "value", value=value), person("anna"))
     saved = await desk.decide(record.id, "i1", word(record, "value", value=20), person("anna"))
     assert saved.record.approved
@@ -199,7 +200,7 @@ async def test_a_cancelled_run_stays_cancelled(wiring: Wiring, desk: Desk) -> No
 
 
 class BehindRuns(Runs):
-    """Runs as they were a moment ago: the first look at one finds the suspension it has just left."""
+    """Runs with a stale index: the first read returns the previous suspension."""
 
     left: Run | None = None
 
@@ -232,18 +233,10 @@ async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wirin
 # Workers and leases
 
 
-def intent(record: SuspensionRecord, fence: Fence) -> Intent:
-    return Intent(
-        item_id="i1" if record.items else None,
-        call_id="call_0",
-        index=0,
-        tool="refund",
-        idempotency_key=f"{record.id}:i1",
-        idempotent=False,
-        attempt=fence.attempt,
-        holder=fence.holder,
-        begun_at_ms=0,
-    )
+def intent_of(record: SuspensionRecord, fence: Fence) -> Intent:
+    item_id = "i1" if record.items else None
+    key = f"{record.id}:i1"
+    return intent(item_id, idempotency_key=key, attempt=fence.attempt, holder=fence.holder)
 
 
 async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiring, desk: Desk) -> None:
@@ -251,7 +244,7 @@ async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiri
     await desk.decide(record.id, "i1", word(record), person("anna"))
 
     def plan(one: SuspensionRecord, fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
-        return (intent(one, fence),)
+        return (intent_of(one, fence),)
 
     taken = (await desk.lease(record.id, "w1", LEASE_MS, plan)).record
     assert taken.items[0].permit is not None
@@ -261,10 +254,10 @@ async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiri
     assert (again.repeated, again.record) == (True, taken)
 
 
-async def test_a_plan_that_cannot_be_begun_leaves_the_lease(wiring: Wiring, desk: Desk) -> None:
+async def test_plan_that_cannot_start_keeps_the_lease(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
     await desk.decide(record.id, "i1", word(record, "deny"), person("anna"))
-    taken = await desk.lease(record.id, "w1", LEASE_MS, lambda one, fence, _: (intent(one, fence),))
+    taken = await desk.lease(record.id, "w1", LEASE_MS, lambda one, fence, _: (intent_of(one, fence),))
     assert (taken.record.status, taken.record.journal) == (Status.RESUMING, ())
     unplanned = await leased(wiring)
     assert unplanned[0].journal == ()
@@ -275,12 +268,12 @@ async def test_a_batch_is_saved_with_the_state_it_starts_from_and_begun_at_that_
 ) -> None:
     record, fence = await leased(wiring)
     state = seal_state(b'{"batch": 1}')
-    begun = (await desk.redeem(record.id, fence, (intent(record, fence),), (), state)).record
+    begun = (await desk.redeem(record.id, fence, (intent_of(record, fence),), (), state)).record
     assert (begun.state, [one.begun_at_ms for one in begun.journal]) == (state.ref, [begun.updated_at_ms])
     assert await wiring.runs.state(record.run.id, state.ref) == b'{"batch": 1}'
 
 
-async def test_a_step_goes_on_from_what_is_known_and_looks_where_that_is_old(wiring: Wiring, desk: Desk) -> None:
+async def test_step_uses_the_known_record_and_reads_a_stale_one(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
     known = await desk.renew(record.id, fence)
     saved = await desk.checkpoint(record.id, fence, STATE, (), known)
@@ -295,7 +288,7 @@ async def test_a_step_goes_on_from_what_is_known_and_looks_where_that_is_old(wir
         await desk.checkpoint(record.id, fence, STATE, (), settled)
 
 
-async def test_what_is_told_of_a_repeated_step_can_be_gone_on_from(wiring: Wiring, desk: Desk) -> None:
+async def test_result_of_a_repeated_step_can_be_continued(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
     again = await desk.lease(record.id, "w1", LEASE_MS)
     assert again.repeated

@@ -7,27 +7,14 @@ import pytest
 from sayso.errors import Frozen, NotFound, Unavailable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Intent, Status
+from sayso.records.suspensions import Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 from service.wiring import Wiring, assemble
 from tests.builders import approve, ask, make_pending, make_running, person
+from tests.sayso.samples import intent
 from workers.clock.ticks import process_due, wake_unfrozen
-
-
-def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
-    return Intent(
-        item_id=item_id,
-        call_id="call_0",
-        index=0,
-        tool=tool,
-        idempotency_key="k",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=0,
-    )
 
 
 async def until_due(wiring: Wiring) -> None:
@@ -38,7 +25,7 @@ async def until_due(wiring: Wiring) -> None:
 
 
 @pytest.mark.parametrize("scope", ["all", "agent:demo", "tool:refund"])
-async def test_what_is_frozen_is_not_leased_and_goes_on_when_it_is_lifted(wiring: Wiring, scope: str) -> None:
+async def test_frozen_run_is_not_leased_until_unfreeze(wiring: Wiring, scope: str) -> None:
     record = await approve(wiring, await make_pending(wiring))
     assert [one.id for one in await wiring.schedule.take(0.1)] == [record.id]
     freeze = await wiring.freezes.freeze(scope, "odd", person("root"))
@@ -57,14 +44,14 @@ async def test_a_run_under_way_starts_nothing_that_is_frozen(wiring: Wiring) -> 
     fence = Fence("w1", 1, 30_000)
     freeze = await wiring.freezes.freeze("tool:look_up", "", person("root"))
     with pytest.raises(Frozen) as refused:
-        await wiring.desk.redeem(record.id, fence, (intent("look_up", None),), (), None)
+        await wiring.desk.redeem(record.id, fence, (intent(None, tool="look_up"),), (), None)
     assert refused.value.facts["tools"] == ["look_up"]
-    await wiring.desk.redeem(record.id, fence, (intent("refund", None),), (), None)
+    await wiring.desk.redeem(record.id, fence, (intent(None, tool="refund"),), (), None)
     await wiring.freezes.unfreeze(freeze.id, person("root"))
-    await wiring.desk.redeem(record.id, fence, (intent("look_up", None),), (), None)
+    await wiring.desk.redeem(record.id, fence, (intent(None, tool="look_up"),), (), None)
 
 
-async def test_another_process_knows_of_a_lifted_freeze_before_it_refuses(wiring: Wiring) -> None:
+async def test_other_process_reads_an_ended_freeze_before_it_refuses(wiring: Wiring) -> None:
     record = await make_running(wiring)
     freeze = await wiring.freezes.freeze("all", "", person("root"))
     async with assemble(wiring.settings) as other:
@@ -112,7 +99,7 @@ async def test_people_go_on_deciding_what_is_frozen_even_after_its_old_deadline(
     assert after.receipt.redrives == 0, "nobody is troubled with it"
 
 
-async def test_the_same_scope_is_frozen_once_and_lifted_once(wiring: Wiring) -> None:
+async def test_scope_is_frozen_once_and_unfrozen_once(wiring: Wiring) -> None:
     first, second = [await wiring.freezes.freeze("all", "", person(name)) for name in ("root", "ruth")]
     assert first == second
     unfrozen, again = [await wiring.freezes.unfreeze(first.id, person(name)) for name in ("root", "ruth")]
@@ -122,7 +109,7 @@ async def test_the_same_scope_is_frozen_once_and_lifted_once(wiring: Wiring) -> 
         await wiring.freezes.unfreeze("frz_0", person("root"))
 
 
-async def test_racing_leases_and_a_lift_leave_one_worker_with_the_run(wiring: Wiring) -> None:
+async def test_racing_leases_and_unfreeze_give_the_run_to_one_worker(wiring: Wiring) -> None:
     record = await make_running(wiring)
     freeze = await wiring.freezes.freeze("all", "", person("root"))
     unfreeze = wiring.freezes.unfreeze(freeze.id, person("root"))

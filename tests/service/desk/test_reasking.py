@@ -48,11 +48,11 @@ async def test_an_edit_that_another_rule_asks_about_is_asked_anew(clean_store_ur
         assert saved.record.status is Status.PENDING
         assert (item.tool.args["amount"], item.terms.rule_id, item.terms.reviewers) == (900, "large", ("carla",))
         assert item.prompt.reason == "a lot of money"
-        assert item.decisions == (), "nobody's word on the old question counts"
+        assert item.decisions == (), "decisions on the replaced item still count"
         with pytest.raises(StaleDigest):
             await wiring.desk.decide(record.id, "i1", word(900, old), person("anna"))
-        told = [entry.type for entry in await wiring.runs.trail(record.run.id)]
-        assert told == ["run_paused", "asked_again"]
+        kinds = [entry.type for entry in await wiring.runs.trail(record.run.id)]
+        assert kinds == ["run_paused", "asked_again"]
         yes = DecisionRequest(action="approve", digest=item.digest)
         assert (await wiring.desk.decide(record.id, "i1", yes, person("carla"))).record.approved
 

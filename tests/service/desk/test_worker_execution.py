@@ -1,4 +1,4 @@
-"""A worker's first operations, and the time limit of what is known about freezes."""
+"""A worker's first operations, and how long cached freezes are valid."""
 
 from collections.abc import AsyncIterator
 

@@ -54,21 +54,33 @@ async def test_check_of_rules_warns_of_people_and_arguments_nobody_knows(world: 
     assert [one for one, start in zip(found["warnings"], WARNINGS, strict=True) if not one.startswith(start)] == []
 
 
-async def test_check_of_rules_tells_an_agent_nothing_of_people(world: World) -> None:
+async def test_check_of_rules_hides_reviewers_from_agents(world: World) -> None:
     found = await check(world, "demo")
     assert len(found["warnings"]) == 1
     assert found["warnings"][0].startswith(WARNINGS[0])
 
 
-async def test_doctor_tells_of_rules_in_force_that_cannot_work(world: World) -> None:
+async def test_check_of_rules_knows_the_groups(world: World) -> None:
+    await world.wiring.groups.create("payments", ("anna",), (), "root")
+    text = DOUBTFUL.replace("[anna, dora, eve]", "['group:payments', 'group:ops']")
+    async with world.client("anna") as client:
+        found = (await client.post("/api/v1/policy/check", json={"text": text})).json()
+    told = [one for one in found["warnings"] if "group" in one or "approve" in one]
+    assert told == [
+        "rule refunds: there is no group 'ops'; create it, or correct the name",
+        "rule refunds: 2 must approve, but only 1 of the reviewers can decide; add reviewers, or lower quorum.approve",
+    ]
+
+
+async def test_doctor_reports_unusable_rules_in_force(world: World) -> None:
     await make_eve(world)
     assert world.wiring.settings.policy is not None
     world.wiring.settings.policy.write_text(DOUBTFUL)
-    told = [one for one in [one async for one in diagnose(world.wiring)] if one.part == "rules"]
-    assert [one.ok for one in told] == [True] + [False] * len(WARNINGS)
-    pairs = zip(told[1:], WARNINGS, strict=True)
+    reported = [one for one in [one async for one in diagnose(world.wiring)] if one.part == "rules"]
+    assert [one.ok for one in reported] == [True] + [False] * len(WARNINGS)
+    pairs = zip(reported[1:], WARNINGS, strict=True)
     assert [one.message for one, start in pairs if not one.message.startswith(start)] == []
-    assert all(one.todo for one in told[1:])
+    assert all(one.todo for one in reported[1:])
 
 
 @pytest.mark.usefixtures("world")
@@ -80,8 +92,8 @@ async def test_start_logs_rules_that_cannot_work(settings: Settings) -> None:
         async with app.router.lifespan_context(app):
             await register_agent(app.state.process.tenant(TENANT))
 
-            async def told() -> bool:
+            async def reported() -> bool:
                 return any("there is no reviewer 'dora'" in one.get("message", "") for one in logs)
 
-            await until(told)
+            await until(reported)
     assert {one["event"] for one in logs if "rule refunds" in one.get("message", "")} == {"rules_doubtful"}

@@ -1,4 +1,4 @@
-"""A fallback approves what somebody who may decide it has opened, as a page or over the API."""
+"""A fallback approves only an item that a permitted reviewer opened, in a page or over the API."""
 
 from pathlib import Path
 from typing import Any

@@ -124,7 +124,7 @@ def test_only_what_is_cheap_for_certain_is_evaluated_in_the_service(fit: Fit, he
 
 
 @pytest.mark.parametrize("schema", [{"type": "string"}, {"pattern": "^(?=a)", "type": "string"}], ids=["here", "apart"])
-async def test_a_value_that_does_not_fit_is_told_alike_wherever_that_is_found(schema: dict[str, Any]) -> None:
+async def test_invalid_value_has_the_same_message_everywhere(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as refused:
         await Evaluations().check_value({"properties": {"a": schema}}, {"a": 1}, "args", caller="demo")
     assert refused.value.facts["problems"] == ['args.a: 1 is not of type "string"']
@@ -137,11 +137,11 @@ async def test_an_enum_that_is_missed_lists_its_values_or_says_where_they_are() 
             await Evaluations().check_value(
                 {"properties": {"a": {"enum": [*offered]}}}, {"a": "x"}, "args", caller="me"
             )
-        told = refused.value.message
+        message = refused.value.message
         if offered is few:
-            assert all(f'"{one}"' in told for one in few)
+            assert all(f'"{one}"' in message for one in few)
         else:
-            assert "more; the schema lists them at properties/a/enum" in told
+            assert "more; the schema lists them at properties/a/enum" in message
 
 
 async def test_the_service_answers_while_a_page_of_thousands_of_values_is_shown(world: World) -> None:

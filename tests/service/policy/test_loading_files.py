@@ -1,4 +1,4 @@
-"""A rules file is read when it changes, a broken one changes nothing, and the guide tells the truth about both."""
+"""A rules file is read when it changes, and an invalid file changes nothing."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from sayso.policy.files import RulebookError, load_rulebook
 from sayso.policy.rules import RequestPayload
 from sayso.records.terms import FallbackAction, RuleTerms
 from service.policy.loading import Rulebook
-from tests.sayso.policy.test_files import parse
+from tests.sayso.policy.rule_files import parse
 
 GUIDE = Path(__file__).parents[3] / "docs" / "policies.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -59,7 +59,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert judged(rulebook) is Action.DENY
 
 
-def test_a_broken_file_leaves_the_last_good_policy_in_force(tmp_path: Path) -> None:
+def test_invalid_file_keeps_the_last_valid_policy(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     write(path, "version: 1\ndefault: deny\nrules: []")
     rulebook = Rulebook(path)

@@ -43,7 +43,7 @@ def start(clean_store_url: str, tmp_path: Path) -> Start:
 
 
 async def verdict(wiring: Wiring) -> str | None:
-    """What becomes of a refund that is asked of this process."""
+    """Return the action that this process takes on a refund."""
     await wiring.rules.compare("any")
     call = ExternalCall(ToolCall(call_id="c1", index=0, name="refund", args={"order": "A-1", "amount": 5}), REFUND)
     saved = await wiring.desk.suspend(run_ref(), [call], ResumeSpec())

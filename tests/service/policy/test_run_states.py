@@ -37,7 +37,7 @@ async def pause(world: World, state: Any, **changed: Any) -> Response:
         return await client.post("/api/v1/suspensions", json={"agent": "bot", "calls": [CALL], "framework_run": paused})
 
 
-async def test_a_paused_run_waits_with_its_state(world: World) -> None:
+async def test_suspended_run_waits_with_its_state(world: World) -> None:
     answer = await pause(world, {"messages": ["x" * 1024 * 1024]})
     assert answer.status_code == 201, answer.text
     record = (await world.wiring.desk.suspensions.read(answer.json()["id"])).record
@@ -49,7 +49,7 @@ async def test_a_paused_run_waits_with_its_state(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "changed", "status", "told"),
+    ("state", "changed", "status", "detail"),
     [
         (b'{"messages": [{"content": NaN}]}', {}, 400, "$.messages[0].content is not a finite number"),
         (b"[]", {}, 400, "is a list, not a JSON object"),
@@ -61,13 +61,13 @@ async def test_a_paused_run_waits_with_its_state(world: World) -> None:
     ],
 )
 async def test_a_state_that_no_worker_could_go_on_from_is_refused(
-    world: World, state: Any, changed: dict[str, str], status: int, told: str
+    world: World, state: Any, changed: dict[str, str], status: int, detail: str
 ) -> None:
     answer = await pause(world, state, **changed)
-    assert (answer.status_code, told in answer.json()["detail"]) == (status, True), answer.text
+    assert (answer.status_code, detail in answer.json()["detail"]) == (status, True), answer.text
 
 
-async def test_an_agent_of_our_own_runner_is_never_paused_elsewhere(world: World) -> None:
+async def test_runner_agent_cannot_be_suspended_by_another_process(world: World) -> None:
     paused = {"framework": "sayso", "state_schema": "x", "manifest_digest": DIGEST, "state": encode({})}
     async with world.client("demo") as client:
         answer = await client.post(

@@ -1,4 +1,4 @@
-"""What came from outside is evaluated in a process that ends at its limits, whatever it is."""
+"""Untrusted expressions are evaluated in a process with limits."""
 
 import os
 from typing import Any

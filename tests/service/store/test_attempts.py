@@ -9,7 +9,7 @@ from service.store.connection.connecting import connect
 THREE = Allowance("try", most=3, window_s=60)
 
 
-async def test_the_one_too_many_is_told_when_to_come_back(clean_store_url: str) -> None:
+async def test_attempt_over_the_limit_gets_retry_after(clean_store_url: str) -> None:
     async with connect(clean_store_url) as redis, connect(clean_store_url) as other:
         attempts = [Attempts(redis), Attempts(other)]
         for number in range(3):

@@ -38,7 +38,7 @@ def site(settings: Settings) -> Iterator[Site]:
 
 @pytest.fixture
 def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
-    """Open a page for somebody who is signed in; whatever the browser complains about fails the test."""
+    """Open a page of a signed-in reviewer; a message on the browser's console fails the test."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
@@ -55,4 +55,4 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.close()
-    assert [told for told in complaints if "Failed to load resource" not in told] == []
+    assert [complaint for complaint in complaints if "Failed to load resource" not in complaint] == []

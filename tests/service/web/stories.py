@@ -1,4 +1,4 @@
-"""Runs as they happen, told through the desk itself: begun, asked about, decided, finished."""
+"""Sample runs, made through the desk: started, suspended, decided and ended."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -149,7 +149,7 @@ async def asked(
 async def decide(
     wiring: Wiring, record: SuspensionRecord, action: str, name: str = "ben", item_id: str = "i1", **fields: Any
 ) -> SuspensionRecord:
-    """Another reviewer's word, given elsewhere."""
+    """Record the decision of another reviewer."""
     item = next(one for one in record.items if one.item_id == item_id)
     word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **fields})
     by = Actor(id=name, kind=ActorKind.HUMAN)
@@ -166,7 +166,7 @@ async def take_up(wiring: Wiring, record: SuspensionRecord) -> Fence:
 async def finish(
     wiring: Wiring, record: SuspensionRecord, output: JsonValue = "done", error: str = ""
 ) -> SuspensionRecord:
-    """Run what has leave, tell how every call ended (with an error: badly), and end the run as it should."""
+    """Run the approved calls, record their results, and end the run; with `error`, they fail."""
     fence = await take_up(wiring, record)
     found = await wiring.desk.suspensions.read(record.id)
     assert found.record is not None

@@ -285,9 +285,9 @@ def test_script_and_pages_use_the_same_words_for_times(site: Site, open_as: Call
         spans,
     )
     expect(page.locator(".probe").first).not_to_be_empty()
-    told = page.locator(".probe").all_inner_texts()
+    shown = page.locator(".probe").all_inner_texts()
     possible = [{describe_ago(0, span + late) for late in range(0, 8000, 500)} for span in spans]
-    assert [words in allowed for words, allowed in zip(told, possible, strict=True)] == [True] * len(spans)
+    assert [words in allowed for words, allowed in zip(shown, possible, strict=True)] == [True] * len(spans)
     assert describe_span(250_900) == "4 min 10 s"
 
 

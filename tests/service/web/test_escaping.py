@@ -64,7 +64,7 @@ class Markup(HTMLParser):
 
 
 def check(page: str) -> Markup:
-    """Everything in the page is ours, whatever was written into it."""
+    """Check that the page has no markup from the text."""
     markup = Markup(page)
     for tag, attributes in markup.tags:
         assert tag in KNOWN_TAGS, tag

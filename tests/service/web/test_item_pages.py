@@ -1,4 +1,4 @@
-"""What the page of an item shows, to whom."""
+"""The page of an item, per reviewer."""
 
 import pytest
 
@@ -180,8 +180,8 @@ async def test_item_page_without_edit_ignores_the_edit_link(settings: Settings) 
 async def test_pages_warn_of_a_resembling_tool_name(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask().model_copy(update={"resembles": ("refund_payment",)}))
-        told = "This tool name resembles refund_payment in the rules but is not the same. Those rules apply too."
+        warning = "This tool name resembles refund_payment in the rules but is not the same. Those rules apply too."
         for place in ("/", place_of(record)):
-            assert told in await anna.read(place)
+            assert warning in await anna.read(place)
         plain = await asked(anna.wiring)
         assert "resembles refund_payment" not in await anna.read(place_of(plain))

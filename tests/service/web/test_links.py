@@ -1,4 +1,4 @@
-"""The link that a waiting script tells leads to the item's page."""
+"""The link that a waiting script prints opens the item's page."""
 
 from urllib.parse import urlsplit
 

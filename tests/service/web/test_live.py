@@ -55,10 +55,10 @@ async def test_stream_sends_nothing_without_changes(settings: Settings, of: str)
         async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
             await follow(lines, "data: changed" if of == "one run" else "data: 1")
             assert await anext(lines) == ""
-            told = asyncio.ensure_future(anext(lines))
-            await asyncio.wait({told}, timeout=5 * APART_S)
-            assert not told.done()
-            told.cancel()
+            line = asyncio.ensure_future(anext(lines))
+            await asyncio.wait({line}, timeout=5 * APART_S)
+            assert not line.done()
+            line.cancel()
 
 
 async def test_stream_of_a_run_sends_its_changes(settings: Settings) -> None:

@@ -66,7 +66,7 @@ async def test_only_the_next_seconds_are_precomputed(wiring: Wiring) -> None:
     assert (await look_ahead(wiring))[1] == 0
 
 
-async def test_decision_in_time_beats_the_precomputed_change(wiring: Wiring) -> None:
+async def test_decision_in_time_replaces_the_precomputed_change(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
     decided = await approve(wiring, record)

@@ -1,4 +1,4 @@
-"""What a worker leaves word of is believed; what it does not say, only once it is gone and its notes must be whole."""
+"""A worker's notes prove results, and prove that a call never started once the worker has ended."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
-from tests.sayso.transitions.test_execution import intent
+from tests.sayso.samples import intent
 from workers.resume import notes
 from workers.resume.notes import (
     FOLDER,
@@ -118,11 +118,11 @@ async def test_await_notes_until_a_live_worker_notes_the_end(tmp_path: Path) -> 
 
 def test_await_notes_ends_when_the_worker_is_killed(tmp_path: Path) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER})
-    keeps, told = os.pipe()
+    keeps, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         with keeping_notes(tmp_path, HOLDER):
-            os.write(told, b".")
+            os.write(write_end, b".")
             signal.pause()
     os.read(keeps, 1)
 

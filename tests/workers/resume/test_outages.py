@@ -1,4 +1,4 @@
-"""A worker's step goes through an outage of the store, and is taken once."""
+"""A worker's step survives an outage of the store and is applied once."""
 
 import pytest
 
@@ -8,21 +8,22 @@ from sayso.records.suspensions import Change, Intent, SuspensionRecord
 from sayso.transitions.execution import Fence, renew
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from tests.sayso.transitions.test_execution import NOTE, intent
-from tests.workers.resume.test_driving import start, trail, wiring  # noqa: F401
+from tests.sayso.samples import intent
+from tests.sayso.transitions.test_execution import NOTE
+from tests.workers.runs import start, trail
 from workers.resume.outages import next_step, through_outages
 
 FENCE = Fence("w1", 1, 30_000)
 STATE = seal_state(b'{"phase": 1}')
 
 
-async def leased(wiring: Wiring) -> SuspensionRecord:  # noqa: F811
+async def leased(wiring: Wiring) -> SuspensionRecord:
     await start(wiring)
     run = await wiring.runs.read("run_x")
     return (await wiring.desk.lease(run.suspension_id, "w1", 30_000)).record
 
 
-async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F811
+async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:
     """Somebody commits in between: the step's own commit is no longer the last one."""
 
     def verb(found: SuspensionRecord, now_ms: int) -> Change:
@@ -31,7 +32,7 @@ async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F8
     await wiring.desk.suspensions.change(record.id, verb)
 
 
-async def test_step_with_a_lost_reply_is_applied_once(wiring: Wiring) -> None:  # noqa: F811
+async def test_step_with_a_lost_reply_is_applied_once(wiring: Wiring) -> None:
     record, fence, tries = await leased(wiring), next_step(FENCE), 0
 
     async def step() -> Saved:
@@ -49,7 +50,7 @@ async def test_step_with_a_lost_reply_is_applied_once(wiring: Wiring) -> None:  
     assert (await trail(wiring)).count("warning") == 2
 
 
-async def test_redeem_sent_twice_starts_a_call_once(wiring: Wiring) -> None:  # noqa: F811
+async def test_redeem_sent_twice_starts_a_call_once(wiring: Wiring) -> None:
     record, fence = await leased(wiring), next_step(FENCE)
     begun: tuple[Intent, ...] = (intent(None),)
     once = await wiring.desk.redeem(record.id, fence, begun, NOTE, STATE)
@@ -60,7 +61,7 @@ async def test_redeem_sent_twice_starts_a_call_once(wiring: Wiring) -> None:  # 
     assert (await trail(wiring)).count("warning") == 1
 
 
-async def test_lease_with_a_lost_reply_is_found_by_its_step(wiring: Wiring) -> None:  # noqa: F811
+async def test_lease_with_a_lost_reply_is_found_by_its_step(wiring: Wiring) -> None:
     await start(wiring)
     run = await wiring.runs.read("run_x")
     taken = [
@@ -74,7 +75,7 @@ async def test_lease_with_a_lost_reply_is_found_by_its_step(wiring: Wiring) -> N
     assert other.record.lease.step == "step_1", "the run is driven already"
 
 
-async def test_refused_step_is_not_repeated(wiring: Wiring) -> None:  # noqa: F811
+async def test_refused_step_is_not_repeated(wiring: Wiring) -> None:
     record, tries = await leased(wiring), 0
 
     async def step() -> Saved:

@@ -1,5 +1,4 @@
-# ruff: noqa: F811  a fixture has the name of what it gives
-"""What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
+"""A plan made within the lease's transition is executed only if that commit succeeded."""
 
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, Intent, SuspensionRecord
@@ -8,7 +7,6 @@ from sayso.transitions.freezing import hold
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from tests.workers.resume.test_driving import wiring  # noqa: F401
 from tests.workers.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
 from workers.resume.plans import FirstPlan, PlanInputs

@@ -1,4 +1,4 @@
-"""A thread knows what its giver of work knows."""
+"""A thread inherits the context of the caller."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Approved calls of an agent outside run in a worker: each once, with what was decided, and the run ends with them."""
+"""A worker runs the approved calls of an external agent once each, with the decided arguments."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sayso.records.tool_calls import ToolCall
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.sayso.samples import person
-from tests.workers.resume.test_driving import draining, drop, look_up, ran, refund, trail, until, wiring  # noqa: F401
+from tests.workers.runs import draining, drop, look_up, ran, refund, trail, until
 
 CALLS = (
     ExternalCall(ToolCall(call_id="c0", index=0, name="look_up", args={"order": "A"}), look_up.definition),
@@ -18,19 +18,19 @@ CALLS = (
 )
 
 
-async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:  # noqa: F811
+async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:
     run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
     return await wiring.desk.suspend(run, calls, ResumeSpec(resumer="calls"), on_deny)
 
 
-async def answer(wiring: Wiring, asked: Saved, **choice: Any) -> None:  # noqa: F811
+async def answer(wiring: Wiring, asked: Saved, **choice: Any) -> None:
     (item,) = (one for one in asked.record.items if one.open)
     request = DecisionRequest(digest=item.digest, **choice)
     await wiring.desk.decide(asked.record.id, item.item_id, request, person("ada"))
 
 
 async def test_calls_run_and_their_results_end_the_run(
-    wiring: Wiring,  # noqa: F811
+    wiring: Wiring,
 ) -> None:
     async with draining(wiring):
         asked = await bring(wiring, *CALLS)
@@ -43,12 +43,12 @@ async def test_calls_run_and_their_results_end_the_run(
         (True, "refunded 2.0"),
         (False, "never"),
     ]
-    told = await trail(wiring)
-    assert told.count("tool_completed") == 3
-    assert told[-1] == "run_completed"
+    events = await trail(wiring)
+    assert events.count("tool_completed") == 3
+    assert events[-1] == "run_completed"
 
 
-async def test_denial_skips_other_calls_by_policy_of_the_agent(wiring: Wiring) -> None:  # noqa: F811
+async def test_denial_skips_other_calls_by_policy_of_the_agent(wiring: Wiring) -> None:
     async with draining(wiring):
         asked = await bring(wiring, *CALLS[:2], on_deny="fail")
         await answer(wiring, asked, action="deny", message="no")
@@ -57,7 +57,7 @@ async def test_denial_skips_other_calls_by_policy_of_the_agent(wiring: Wiring) -
     assert "was denied" in str(ended.error)
 
 
-async def test_covered_calls_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
+async def test_covered_calls_do_not_run_and_fail_nothing(wiring: Wiring) -> None:
     second = ExternalCall(
         ToolCall(call_id="c9", index=1, name="refund", args={"order": "B", "amount": 7.0}), CALLS[1].definition
     )

@@ -8,7 +8,7 @@ from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from service.wiring import Wiring
-from tests.workers.resume.test_driving import draining, look_up, start, turn, until, wiring  # noqa: F401
+from tests.workers.runs import draining, look_up, start, turn, until
 from workers.resume import driving as resume
 
 POLICY = """
@@ -22,12 +22,12 @@ rules:
 """
 
 
-@pytest.mark.parametrize(("value", "told"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
+@pytest.mark.parametrize(("value", "message"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
 async def test_fallback_value_counts_if_it_fits(
-    wiring: Wiring,  # noqa: F811
+    wiring: Wiring,
     monkeypatch: pytest.MonkeyPatch,
     value: JsonValue,
-    told: str,
+    message: str,
 ) -> None:
     assert wiring.settings.policy is not None
     wiring.settings.policy.write_text(POLICY)
@@ -43,4 +43,4 @@ async def test_fallback_value_counts_if_it_fits(
     async with draining(wiring):
         await start(wiring)
         await until(wiring, RunStatus.COMPLETED)
-    assert told in str(await wiring.runs.trail("run_x"))
+    assert message in str(await wiring.runs.trail("run_x"))

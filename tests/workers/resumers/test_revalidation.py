@@ -1,4 +1,3 @@
-# ruff: noqa: F811  a fixture has the name of what it gives
 """An approved call is revalidated before it runs, and goes back to reviewers with the reason if that fails."""
 
 from pathlib import Path
@@ -13,9 +12,9 @@ from sayso.runner.tools import CallContext, tool
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.sayso.samples import person
-from tests.workers.resume.test_driving import (  # noqa: F401
+from tests.workers.resumers.test_calls import CALLS, bring
+from tests.workers.runs import (
     POLICY,
-    decide,
     draining,
     drop,
     look_up,
@@ -25,9 +24,7 @@ from tests.workers.resume.test_driving import (  # noqa: F401
     trail,
     turn,
     until,
-    wiring,
 )
-from tests.workers.resumers.test_calls import CALLS, bring
 from workers.resume import driving as resume
 
 TURNS = [turn(("look_up", '{"order": "A"}'), ("refund", '{"order": "A", "amount": 5.0}')), ModelTurn(text="all done")]

@@ -36,7 +36,7 @@ async def decide(
 
 
 @pytest.mark.parametrize("round_", range(10))
-async def test_racing_decision_cancel_and_expiry_leave_one_outcome(
+async def test_racing_decision_cancel_and_expiry_have_one_outcome(
     world: World, bot: InstanceClient, round_: int
 ) -> None:
     request_id = await bot.waiting()

@@ -8,7 +8,7 @@ from sayso.records.events import TrailEntry
 from sayso.records.items import Doubt, Item
 from sayso.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.records.terms import Terms
-from service.api.people import KeyView, ReviewerView
+from service.api.people.administration import KeyView, ReviewerView
 from service.api.views.base import View
 from service.api.views.items import DecisionView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
 from service.api.views.runs import EventView, RunRefView, RunView

@@ -1,4 +1,4 @@
-"""Decisions by signed webhook: taken once, from an active reviewer, and from nobody whose signature does not hold."""
+"""Decisions by signed webhook: applied once, from active reviewers with a valid signature."""
 
 import json
 from typing import Any
@@ -195,3 +195,14 @@ class TestWithoutASecret:
             answer = await send(client, word(record))
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/unavailable")
         assert "SAYSO_WEBHOOK_SECRET" in answer.json()["detail"]
+
+
+async def test_webhook_decision_counts_for_the_reviewers_group(world: World) -> None:
+    terms = RuleTerms(reviewers=("group:payments",))
+    record = await make_pending(world.wiring, ask(terms=terms))
+    async with world.client() as client:
+        assert (await send(client, word(record), "msg_early")).status_code == 403
+        await world.wiring.groups.create("payments", ("anna",), (), "root")
+        assert (await send(client, word(record), "msg_late")).status_code == 200
+    (decision,) = (await world.wiring.desk.suspensions.read(record.id)).record.items[0].decisions
+    assert decision.by.groups == ("payments",)

@@ -7,7 +7,7 @@ from sayso.errors import Unavailable
 from service.store.connection.connecting import connect_blocking, translated
 
 
-async def test_a_store_that_does_not_let_us_is_told_with_its_own_words(clean_store_url: str) -> None:
+async def test_refusal_of_the_store_is_reported_verbatim(clean_store_url: str) -> None:
     async with Redis.from_url(clean_store_url) as redis:
         await redis.acl_setuser("default", enabled=True, commands=["-hset"])
         try:

@@ -1,4 +1,4 @@
-"""Nothing is served on a store that may forget what it confirmed, unless somebody said that it may."""
+"""Programs refuse a store that may lose confirmed writes, unless the setting allows it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,7 +38,7 @@ async def test_each_weakness_is_named_and_refused_unless_it_is_allowed(
     assert await check_durability(clean_store_url, allow_weak=True) == f"{name} is {value}, not {WANTED[name]}"
 
 
-async def test_a_store_that_does_not_tell_is_taken_for_weak(redis: Redis, clean_store_url: str) -> None:
+async def test_store_with_unknown_durability_counts_as_weak(redis: Redis, clean_store_url: str) -> None:
     await redis.acl_setuser(
         "guest", enabled=True, nopass=True, keys=["*"], channels=["*"], categories=["+@all"], commands=["-config"]
     )

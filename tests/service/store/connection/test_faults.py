@@ -26,7 +26,7 @@ def unused_port() -> int:
         ("unix:///home/store.sock?db=0", "unix:///home/store.sock?db=0"),
     ],
 )
-def test_show_address_leaves_the_password_out(url: str, shown: str) -> None:
+def test_show_address_omits_the_password(url: str, shown: str) -> None:
     assert show_address(url) == shown
 
 
@@ -57,5 +57,5 @@ async def test_await_store_returns_when_the_store_answers(clean_store_url: str) 
 
 
 def test_describe_fault_quotes_any_other_cause() -> None:
-    told = describe_fault("redis://db:6379/0", BusyLoadingError("it is loading its data."))
-    assert told == "The store at redis://db:6379/0 does not answer: it is loading its data."
+    message = describe_fault("redis://db:6379/0", BusyLoadingError("it is loading its data."))
+    assert message == "The store at redis://db:6379/0 does not answer: it is loading its data."

@@ -1,4 +1,4 @@
-"""A waiting request wakes up for its own change only, also after faults between it and the store."""
+"""A waiter wakes up for its own changes only, also after connection faults."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -89,13 +89,13 @@ async def test_a_topic_is_heard_until_the_last_of_its_waiters_has_left(clean_sto
 
 
 @pytest.mark.parametrize("times", [1, 2, 7])
-async def test_who_leaves_and_comes_back_at_once_misses_nothing(clean_store_url: str, times: int) -> None:
+async def test_waiter_that_returns_at_once_misses_nothing(clean_store_url: str, times: int) -> None:
     async with watching(clean_store_url) as (watch, redis):
         with watch.on("run_b") as settled:
             assert await wait_woken(settled, 20)
         for _ in range(times):
             with watch.on("run_a"):
-                pass  # the store's word on this one is still on its way when the next one comes
+                pass  # the message of this change is still in flight at the next change
         with watch.on("run_a") as moved:
             await until_joined(redis, "run_a")
             moved.clear()

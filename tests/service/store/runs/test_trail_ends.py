@@ -69,7 +69,7 @@ async def test_a_trail_that_was_harmed_is_noticed_by_api_and_doctor(
     assert says in found.message
 
 
-async def test_a_trail_that_was_cut_is_told_on_its_pages(
+async def test_truncated_trail_is_reported_on_its_pages(
     clean_store_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     async with visit(settings_for(clean_store_url, tmp_path_factory.mktemp("home"))) as anna:

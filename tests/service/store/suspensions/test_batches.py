@@ -1,4 +1,4 @@
-"""Many suspensions in one round, against the real server: each changes whole or not at all, whatever others do."""
+"""Batches of due suspensions, with a real store: each changes completely or not at all."""
 
 from collections.abc import Sequence
 from itertools import cycle

@@ -7,8 +7,8 @@ from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import checkpoint, lease, redeem, release, renew, settle, suspend_again
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit, list_open
-from tests.sayso.samples import T0, ask, draft, person, word
-from tests.sayso.transitions.test_execution import DONE, FENCE, decided, intent, leased
+from tests.sayso.samples import T0, ask, draft, intent, person, word
+from tests.sayso.transitions.test_execution import DONE, FENCE, decided, leased
 
 KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
@@ -44,7 +44,7 @@ CLOSES = {"ZREM open", "ZREM open-of:bot"}
 PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
 
 
-def test_a_pause_goes_into_the_inbox_and_stands_under_its_owner() -> None:
+def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
     assert written(None, suspend(draft(), (ask(),), T0)) == PAUSED
 
 
@@ -54,12 +54,12 @@ def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None
     assert written(None, begun) == PAUSED - {"ZADD inbox"} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
 
 
-def test_what_nobody_has_to_look_at_is_on_no_agenda_from_the_start() -> None:
+def test_ended_suspension_is_never_scheduled() -> None:
     begun = draft(status=Status.CANCELLED)
     assert "schedule" not in " ".join(written(None, Change(begun)))
 
 
-def test_what_follows_a_pause_of_another_run_is_no_new_run_of_its_owner() -> None:
+def test_following_suspension_adds_no_run_to_its_owner() -> None:
     begun = suspend(draft(previous_id="sus_0"), (ask(),), T0)
     assert written(None, begun) == PAUSED - {"ZADD runs-of:bot", "SADD owners"}
 
@@ -77,7 +77,7 @@ def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
     assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1"}
 
 
-def test_a_lease_tells_of_itself_and_its_renewal_moves_its_place_on_the_agenda_alone() -> None:
+def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
     record = decided()
     assert written(record, lease(record, "w1", 30_000, T0)) == {"ZADD schedule", "RPUSH e:run_1", "ZADD runs:running"}
     held = leased()
@@ -95,7 +95,7 @@ def test_how_far_it_came_is_written_beside_it() -> None:
     assert written(held, checkpoint(held, FENCE, STATE, (), T0)) == {"ZADD schedule", "SET state:run_1"}
 
 
-def test_an_end_takes_it_off_the_agenda_once_and_moves_the_run() -> None:
+def test_end_unschedules_the_suspension_and_moves_the_run() -> None:
     held = leased()
     ended = settle(held, FENCE, DONE, (), T0)
     over = {"ZREM schedule", "RPUSH e:run_1", "ZADD runs:completed", "ZREM runs:running"}
@@ -103,14 +103,14 @@ def test_an_end_takes_it_off_the_agenda_once_and_moves_the_run() -> None:
     assert written(ended.record, Change(ended.record.model_copy(update={"updated_at_ms": T0 + 1}))) == set()
 
 
-def test_a_pause_that_is_cancelled_was_suspended_and_stands_in_no_list_of_runs_to_be_taken_out_of() -> None:
+def test_cancelled_suspension_is_in_no_list_of_runs() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = cancel(record, person("bot"), None, T0)
     over = {"ZREM schedule", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
     assert written(record, change) == over | CLOSES
 
 
-def test_the_next_pause_of_a_run_is_written_with_the_end_of_this_one() -> None:
+def test_following_suspension_is_written_with_the_end() -> None:
     held = leased()
     following = draft(id="sus_2")
     change = suspend_again(held, FENCE, following, (ask(),), STATE, (), T0)
@@ -161,8 +161,8 @@ def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_late
     said = decide(asked.record, word(asked.record), T0)
     later = build(asked.record, said)
     assert (later.lasting, len(later.guards)) == (set(), 2)
-    told = [one for one in writes_of(later) if "deliver" in one or "lane" in one]
-    assert [one.split(":")[0] for one in told] == ["SET delivery", "ZADD lane", "ZADD deliveries"]
+    deliveries = [one for one in writes_of(later) if "deliver" in one or "lane" in one]
+    assert [one.split(":")[0] for one in deliveries] == ["SET delivery", "ZADD lane", "ZADD deliveries"]
     assert build(None, suspend(draft(), (ask(),), T0)).lasting == set()
 
 

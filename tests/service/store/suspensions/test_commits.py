@@ -66,7 +66,7 @@ async def test_a_decision_moves_every_index_in_the_same_commit(redis: Redis, sto
     assert await redis.zscore(KEYS.schedule, "sus_1") == saved.record.due_at_ms
 
 
-async def test_of_fifty_racing_deciders_one_wins_and_the_others_are_told_who(store: Suspensions, redis: Redis) -> None:
+async def test_one_of_fifty_racing_reviewers_wins_and_others_learn_who(store: Suspensions, redis: Redis) -> None:
     await create(store)
     names = [f"reviewer-{number}" for number in range(50)]
     results = await asyncio.gather(*(store.change("sus_1", approve(name)) for name in names), return_exceptions=True)
@@ -79,9 +79,7 @@ async def test_of_fifty_racing_deciders_one_wins_and_the_others_are_told_who(sto
     assert find_break(trail) is None
 
 
-async def test_a_decider_and_the_timeout_leave_exactly_one_outcome_in_every_round(
-    store: Suspensions, redis: Redis
-) -> None:
+async def test_racing_decision_and_timeout_have_one_outcome(store: Suspensions, redis: Redis) -> None:
     for number in range(200):
         run = draft().run.model_copy(update={"id": f"run_{number}"})
         begun = draft(id=f"sus_{number}", run=run)
@@ -129,7 +127,7 @@ async def test_a_creation_repeated_under_its_key_returns_the_first_one(store: Su
     assert not await redis.exists(KEYS.suspension("sus_2"))
 
 
-async def test_a_verb_that_refuses_leaves_every_key_as_it_was(store: Suspensions, redis: Redis) -> None:
+async def test_refused_transition_changes_no_key(store: Suspensions, redis: Redis) -> None:
     await create(store)
     before = await dump(redis)
     with pytest.raises(SaysoError):

@@ -1,4 +1,4 @@
-"""One key cannot flood reviewers: what is open, and how fast it asks, has a limit in every door."""
+"""Open items and request rates are limited per key at every endpoint."""
 
 import asyncio
 from pathlib import Path
@@ -101,7 +101,7 @@ async def test_all_keys_together_have_a_limit(world: World) -> None:
     check_refused(await ask(world), "SAYSO_PENDING_LIMIT")
 
 
-async def test_an_instance_without_room_is_told_rate_limited(world: World) -> None:
+async def test_instance_over_its_limit_is_rate_limited(world: World) -> None:
     async with make_instance(world, await make_provisioner(world.wiring)) as made:
         answers = [await made.ask() for _ in range(4)]
     assert [one.status_code for one in answers] == [201, 201, 201, 429]
@@ -127,7 +127,7 @@ async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: Worl
     assert (found["ok"], "SAYSO_PENDING_PER_KEY" in found["todo"]) == (False, True)
 
 
-async def test_a_key_that_asks_too_fast_is_told_when_to_come_back(clean_store_url: str, tmp_path: Path) -> None:
+async def test_rate_limited_key_gets_retry_after(clean_store_url: str, tmp_path: Path) -> None:
     settings = settings_of(clean_store_url, tmp_path, asks_per_minute_per_key=4, asks_per_minute=6)
     async with Redis.from_url(clean_store_url) as redis:
         store = store_of(redis)
@@ -156,7 +156,7 @@ async def test_a_pace_from_a_clock_that_went_back_holds_nobody_up(clean_store_ur
         store.connections.close()
 
 
-async def test_the_client_waits_as_told_when_it_asks_too_fast(world: World, settings: Settings) -> None:
+async def test_rate_limited_client_waits_for_retry_after(world: World, settings: Settings) -> None:
     world.wiring.intake.limits = settings.model_copy(update={"asks_per_minute_per_key": 1})
     paused: list[float] = []
 

@@ -1,4 +1,4 @@
-"""A process that knows what it saved last goes on from there without a look, and is put right where that was wrong."""
+"""A process continues from the record that it saved last, and reads again after a conflict."""
 
 import pytest
 from redis.asyncio import Redis
@@ -11,7 +11,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions
 from tests.builders import store_of
-from tests.proofs.shaky import ShakySuspensions
+from tests.proofs.faulty_stores import FaultySuspensions
 from tests.sayso.samples import ask, draft, word
 
 KEYS = TenantKeys("default")
@@ -34,8 +34,8 @@ def approve(record: SuspensionRecord, now_ms: int) -> Change:
 
 async def count_scripts(redis: Redis) -> int:
     """Return how many scripts the server has run: a look is one, a commit is one."""
-    told = await redis.info("commandstats")
-    return sum(told.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
+    stats = await redis.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
 
 
 async def test_what_does_not_exist_is_not_found(store: Suspensions) -> None:
@@ -85,7 +85,7 @@ async def test_wrong_idea_of_the_time_is_corrected(store: Suspensions) -> None:
 @pytest.mark.parametrize("fault", ["the reply is lost", "the command is lost"])
 async def test_a_step_whose_reply_is_lost_is_taken_once(redis: Redis, fault: str) -> None:
     seconds, _ = await redis.time()
-    store = ShakySuspensions(store_of(redis), seconds * 1000)
+    store = FaultySuspensions(store_of(redis), seconds * 1000)
     await create(store)
     store.fault = fault
     saved = await store.change("sus_1", tell)

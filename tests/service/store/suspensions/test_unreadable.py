@@ -53,7 +53,7 @@ async def test_lists_of_the_api_name_an_unreadable_record(world: World, clean_st
             assert (await other.get(place)).json()["unreadable"] == [], "what is another agent's is not named"
 
 
-async def test_an_unreadable_record_is_told_of_by_readyz_and_doctor(world: World, clean_store_url: str) -> None:
+async def test_unreadable_record_is_reported_by_readyz_and_doctor(world: World, clean_store_url: str) -> None:
     waiting, decided, _ = await break_two(world.wiring, clean_store_url)
     async with world.client() as nobody:
         assert (await nobody.get("/readyz")).json()["unreadable"] == 2

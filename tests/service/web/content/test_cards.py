@@ -1,20 +1,21 @@
 from sayso.records.decisions import Verdict
 from sayso.records.suspensions import Status
 from service.web.content.cards import make_cards, make_rows
+from tests.sayso.samples import person
 from tests.sayso.sentences.samples import make_item, make_outcome, make_record
 
 
 def test_make_cards_sorts_open_items_by_deadline() -> None:
     late, soon = make_item(timeout_s=900), make_item(timeout_s=60).model_copy(update={"item_id": "i2"})
     done = make_item().model_copy(update={"item_id": "i3", "outcome": make_outcome(Verdict.DENIED)})
-    cards = make_cards([make_record(late, items=(late, done, soon))], "anna", (), 0)
+    cards = make_cards([make_record(late, items=(late, done, soon))], person("anna"), (), 0)
     assert [card.href for card in cards] == ["/items/sus_1/i2", "/items/sus_1/i1"]
-    assert make_cards([make_record(late, status=Status.CANCELLED)], "anna", (), 0) == []
+    assert make_cards([make_record(late, status=Status.CANCELLED)], person("anna"), (), 0) == []
 
 
 def test_make_cards_describes_the_item() -> None:
     item = make_item(reviewers=["ben"])
-    (card,) = make_cards([make_record(item)], "anna", (), 0)
+    (card,) = make_cards([make_record(item)], person("anna"), (), 0)
     assert (card.item, card.need) == (item, "needs approval")
     assert card.ineligibility == "Only ben can decide this."
     assert card.fallback == "it is denied"

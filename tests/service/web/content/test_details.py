@@ -101,8 +101,8 @@ def test_list_stages_of_a_run_that_waits_for_other_items() -> None:
 
 def test_list_stages_of_a_cancelled_run_and_a_failed_attempt() -> None:
     assert texts(decided(), status=Status.CANCELLED)[-1][0] == "The run was cancelled"
-    told = texts(decided(), status=Status.RESUMING, receipt=Receipt(error="no such agent"))
-    assert ("Decided, not yet resumed: no such agent", None) in told
+    shown = texts(decided(), status=Status.RESUMING, receipt=Receipt(error="no such agent"))
+    assert ("Decided, not yet resumed: no such agent", None) in shown
 
 
 def test_compare_args_compares_every_value() -> None:

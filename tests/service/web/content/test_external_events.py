@@ -10,7 +10,7 @@ from service.store.runs.external_events import ExternalEvent
 from service.web.content.external_events import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
 from service.wiring import Wiring
 from tests.sayso.timeline.stories import STORIES
-from tests.sayso.timeline.test_merging import told
+from tests.sayso.timeline.test_merging import build_sample_entries
 from tests.service.web.sites import visit
 from tests.service.web.stories import asked, decide
 
@@ -28,7 +28,7 @@ def note(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("source_format", list(STORIES))
 def test_describe_entry_of_every_source(source_format: str) -> None:
-    lines = [describe_entry(one) for one in told(source_format)]
+    lines = [describe_entry(one) for one in build_sample_entries(source_format)]
     assert all(line.text and line.source for line in lines)
     assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if source_format == "sayso" else "good"]
 

@@ -177,8 +177,8 @@ def test_untouched_missing_argument_stays_missing() -> None:
 
 def test_note_problems_marks_the_named_field() -> None:
     fields = args_fields(REFUND.parameters, REFUND_ARGS)
-    told = ["args.amount: 9 is too much", "args.lines[0].count: not that", "args.amounts: no such thing"]
-    marked = {field.name: field.problem for field in note_problems(fields, told, "args") if field.problem}
+    problems = ["args.amount: 9 is too much", "args.lines[0].count: not that", "args.amounts: no such thing"]
+    marked = {field.name: field.problem for field in note_problems(fields, problems, "args") if field.problem}
     assert marked == {"amount": "9 is too much", "lines": "not that"}
 
 

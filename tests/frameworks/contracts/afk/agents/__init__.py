@@ -1,4 +1,4 @@
-"""Agents, as far as the runner looks at them."""
+"""Agents, with the fields that the runner reads."""
 
 from dataclasses import dataclass, field
 from typing import Any

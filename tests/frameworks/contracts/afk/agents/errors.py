@@ -1,4 +1,4 @@
-"""What ends a run early."""
+"""Errors that end a run early."""
 
 
 class AgentError(Exception):

@@ -1,4 +1,4 @@
-"""What the runner, its policies and its provider say to each other."""
+"""Types exchanged by the runner, its policies and its provider."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""The runner and what it asks."""
+"""The runner and the interaction provider."""
 
 from afk.core.interaction import HeadlessInteractionProvider
 from afk.core.runner import Runner, RunnerConfig

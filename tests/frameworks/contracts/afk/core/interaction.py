@@ -1,4 +1,4 @@
-"""Who answers where nobody else does."""
+"""The provider for runs without an interaction provider."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What models say."""
+"""Requests and responses of models."""

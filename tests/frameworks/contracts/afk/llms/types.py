@@ -1,4 +1,4 @@
-"""What a model is asked and what it answers."""
+"""Types of model requests and responses."""
 
 from dataclasses import dataclass, field
 from typing import Any

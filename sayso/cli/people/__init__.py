@@ -1,0 +1,1 @@
+"""Commands for people: accounts, groups, contacts and absences."""

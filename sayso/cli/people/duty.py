@@ -1,0 +1,103 @@
+"""Commands for absences and preferences."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_json, print_list
+from sayso.cli.people.contacts import PersonOption
+from sayso.cli.screens import format_time, make_console, show_line
+from sayso.client import people as requests
+from sayso.client.people import HoursView
+from sayso.errors import InvalidInput
+
+absence = typer.Typer(help="Say when you are absent, and who decides for you.", no_args_is_help=True)
+
+_TIME = "such as 2026-12-21 or 2026-12-21T08:00, in this machine's time zone"
+
+
+@absence.command("list")
+def list_absences(
+    everybody: Annotated[bool, typer.Option("--all", help="List everybody's absences.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """List your absences."""
+    with connect() as client:
+        request = requests.LIST_ALL_ABSENCES if everybody else requests.list_absences()
+        found = client.exchange(request).absences
+    rows = (
+        (one.id, one.person, format_time(one.starts_at), format_time(one.ends_at), one.delegate or "nobody")
+        for one in found
+    )
+    print_list(found, json, ("id", "person", "from", "to", "delegate"), rows, empty="No absence is known.")
+
+
+@absence.command("add")
+def add(
+    start: Annotated[str, typer.Argument(metavar="FROM", help=f"The first moment, {_TIME}.")],
+    end: Annotated[str, typer.Argument(metavar="TO", help="The last moment, in the same form.")],
+    delegate: Annotated[str | None, typer.Option(help="Who decides meanwhile.")] = None,
+    person: PersonOption = None,
+) -> None:
+    """Add an absence."""
+    with connect() as client:
+        made = client.exchange(requests.add_absence(person, _read_time(start), _read_time(end), delegate))
+    who = f"{made.delegate} decides for {made.person}" if made.delegate else f"Nobody decides for {made.person}"
+    make_console().print(show_line(f"{who} from {format_time(made.starts_at)} to {format_time(made.ends_at)}."))
+
+
+@absence.command("delete")
+def delete(
+    absence_id: Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso absence list`.")],
+    person: PersonOption = None,
+) -> None:
+    """Delete an absence."""
+    with connect() as client:
+        client.exchange(requests.delete_absence(person, absence_id))
+    make_console().print(show_line(f"{absence_id} is deleted."))
+
+
+def preferences(
+    time_zone: Annotated[str | None, typer.Option(help="Such as Europe/Berlin.")] = None,
+    quiet: Annotated[str | None, typer.Option(help="Quiet hours such as 22:00-07:00, or off.")] = None,
+    digest: Annotated[str | None, typer.Option(help="off, hourly or daily.")] = None,
+    cap: Annotated[int | None, typer.Option(help="Most notifications an hour; 0 for no limit.")] = None,
+    person: PersonOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how you are notified, and change what the options give."""
+    update = {"time_zone": time_zone, "digest": digest, "cap_per_hour": cap}
+    given: dict[str, object] = {name: value for name, value in update.items() if value is not None}
+    if quiet is not None:
+        given["quiet_hours"] = _read_quiet(quiet)
+    if cap == 0:
+        given["cap_per_hour"] = None
+    with connect() as client:
+        found = client.exchange(requests.find_preferences(person))
+        if given:
+            found = client.exchange(requests.save_preferences(person, found.model_copy(update=given)))
+    if json:
+        print_json(found)
+        return
+    hours = found.quiet_hours
+    span = f"{hours.start}-{hours.end} on {len(hours.weekdays)} days a week" if hours is not None else "off"
+    shown = f"quiet hours {span}, digest {found.digest}, at most {found.cap_per_hour or 'any number'} an hour"
+    make_console().print(show_line(f"Time zone {found.time_zone}, {shown}."))
+
+
+def _read_quiet(text: str) -> HoursView | None:
+    if text == "off":
+        return None
+    start, dash, end = text.partition("-")
+    if not dash:
+        raise InvalidInput(f"Write quiet hours as 22:00-07:00, or off, not {text[:40]!r}.")
+    return HoursView(start=start.strip(), end=end.strip())
+
+
+def _read_time(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError as error:
+        raise InvalidInput(f"{text[:40]!r} is not a time. Write one {_TIME}.") from error

@@ -1,0 +1,156 @@
+"""Requests and responses for groups, contacts, preferences and absences."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sayso.canonical_json import JsonObject
+from sayso.client.requests import Request, segment
+from sayso.client.responses import Empty, ResponseModel
+
+
+class GroupView(ResponseModel):
+    """A group of reviewers."""
+
+    name: str
+    members: tuple[str, ...] = ()
+    editors: tuple[str, ...] = ()
+    working_hours: JsonObject | None = None
+
+
+class GroupPage(ResponseModel):
+    """All groups, sorted by name."""
+
+    groups: tuple[GroupView, ...]
+
+
+class ContactView(ResponseModel):
+    """A linked address."""
+
+    id: str
+    channel: str
+    address: str
+    label: str = ""
+    linked_at: datetime
+
+
+class ContactPage(ResponseModel):
+    """A person's linked addresses."""
+
+    contacts: tuple[ContactView, ...]
+
+
+class ContactCode(ResponseModel):
+    """A code that links an address once."""
+
+    code: str
+    channel: str
+    expires_at: datetime
+
+
+class AbsenceView(ResponseModel):
+    """A time in which a person is absent."""
+
+    id: str
+    person: str
+    starts_at: datetime
+    ends_at: datetime
+    delegate: str | None = None
+
+
+class AbsencePage(ResponseModel):
+    """Absences by start."""
+
+    absences: tuple[AbsenceView, ...]
+
+
+class HoursView(ResponseModel):
+    """A span of local time on some weekdays."""
+
+    start: str
+    end: str
+    weekdays: tuple[str, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+class PreferencesView(ResponseModel):
+    """How a person is notified."""
+
+    time_zone: str
+    quiet_hours: HoursView | None = None
+    working_hours: JsonObject | None = None
+    digest: str = "off"
+    cap_per_hour: int | None = None
+    language: str = "en"
+
+
+LIST_GROUPS = Request("GET", "/api/v1/groups", GroupPage)
+LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", AbsencePage)
+
+
+def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[GroupView]:
+    """Create a group."""
+    body: JsonObject = {"name": name, "members": [*members], "editors": [*editors]}
+    return Request("POST", "/api/v1/groups", GroupView, body=body)
+
+
+def find_group(name: str) -> Request[GroupView]:
+    """Read a group."""
+    return Request("GET", f"/api/v1/groups/{segment(name)}", GroupView)
+
+
+def change_group(group: GroupView, members: Sequence[str], editors: Sequence[str]) -> Request[GroupView]:
+    """Replace a group's members and editors; its working hours stay."""
+    body: JsonObject = {"members": [*members], "editors": [*editors], "working_hours": group.working_hours}
+    return Request("PUT", f"/api/v1/groups/{segment(group.name)}", GroupView, body=body)
+
+
+def delete_group(name: str) -> Request[Empty]:
+    """Delete a group."""
+    return Request("DELETE", f"/api/v1/groups/{segment(name)}", Empty)
+
+
+def list_contacts(person: str | None) -> Request[ContactPage]:
+    """List your own contacts, or those of a reviewer."""
+    return Request("GET", f"{path_of(person)}/contacts", ContactPage)
+
+
+def create_contact_code(channel: str) -> Request[ContactCode]:
+    """Create a code for a channel."""
+    return Request("POST", "/api/v1/account/contacts/codes", ContactCode, body={"channel": channel})
+
+
+def unlink_contact(person: str | None, contact_id: str) -> Request[Empty]:
+    """Unlink one of your own contacts, or of a reviewer."""
+    return Request("DELETE", f"{path_of(person)}/contacts/{segment(contact_id)}", Empty)
+
+
+def list_absences() -> Request[AbsencePage]:
+    """List your own absences."""
+    return Request("GET", "/api/v1/account/absences", AbsencePage)
+
+
+def add_absence(
+    person: str | None, starts_at: datetime, ends_at: datetime, delegate: str | None
+) -> Request[AbsenceView]:
+    """Add an absence of yourself, or of a reviewer."""
+    body: JsonObject = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat(), "delegate": delegate}
+    return Request("POST", f"{path_of(person)}/absences", AbsenceView, body=body)
+
+
+def delete_absence(person: str | None, absence_id: str) -> Request[Empty]:
+    """Delete an absence of yourself, or of a reviewer."""
+    return Request("DELETE", f"{path_of(person)}/absences/{segment(absence_id)}", Empty)
+
+
+def find_preferences(person: str | None) -> Request[PreferencesView]:
+    """Read your own preferences, or those of a reviewer."""
+    return Request("GET", f"{path_of(person)}/preferences", PreferencesView)
+
+
+def save_preferences(person: str | None, preferences: PreferencesView) -> Request[PreferencesView]:
+    """Replace your own preferences, or those of a reviewer."""
+    return Request("PUT", f"{path_of(person)}/preferences", PreferencesView, body=preferences.model_dump(mode="json"))
+
+
+def path_of(name: str | None) -> str:
+    """Return the path of your own account, or of a reviewer."""
+    return f"/api/v1/reviewers/{segment(name)}" if name is not None else "/api/v1/account"

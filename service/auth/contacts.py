@@ -1,0 +1,122 @@
+"""Links between people and their addresses in channels, made with one-time codes."""
+
+import re
+from dataclasses import dataclass
+
+import structlog
+
+from sayso.clock import new_code, now_ms
+from sayso.errors import InvalidInput, NotFound
+from service.auth.reviewers import hash_token
+from service.store.attempts import Allowance, Attempts
+from service.store.directory.contacts import Contact, ContactStore
+from service.store.people import People
+
+CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
+"""Letters and digits that cannot be mistaken for each other."""
+
+CODE_CHARS = 8
+CODE_VALID_MS = 600_000
+LONGEST_ADDRESS = 320
+LONGEST_LABEL = 200
+
+CODES = Allowance("contact-codes", most=20, window_s=600)
+BY_ADDRESS = Allowance("contact-address", most=5, window_s=600)
+BY_CHANNEL = Allowance("contact-channel", most=500, window_s=600)
+"""Codes that one person creates, and attempts to redeem one from one address and over a whole channel.
+
+With 30^8 codes, 500 attempts guess one of a hundred valid codes with a chance below one in ten million.
+"""
+
+_CHANNEL = re.compile(r"[a-z0-9-]{1,40}")
+_LOG = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ContactCode:
+    """A code that links one address of a channel to its creator."""
+
+    code: str
+    channel: str
+    expires_at_ms: int
+
+
+class Contacts:
+    """The linked addresses of one tenant's people."""
+
+    def __init__(self, tenant: str, store: ContactStore, people: People, attempts: Attempts) -> None:
+        self._tenant = tenant
+        self._store = store
+        self._people = people
+        self._attempts = attempts
+
+    async def create_code(self, person: str, channel: str) -> ContactCode:
+        """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`."""
+        _check_channel(channel)
+        await self._attempts.count(CODES, f"{self._tenant} {person}")
+        code = new_code(CODE_ALPHABET, CODE_CHARS)
+        at_ms = now_ms()
+        await self._store.save_code(_hash_code(channel, code), person, CODE_VALID_MS)
+        return ContactCode(code, channel, at_ms + CODE_VALID_MS)
+
+    async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Contact:
+        """Link an address to the creator of the code, once.
+
+        Raises `InvalidInput` for an invalid code or address, `Conflict` for another person's address, and
+        `TooManyRequests` after too many attempts.
+        """
+        _check_channel(channel)
+        if not address or len(address) > LONGEST_ADDRESS:
+            raise InvalidInput(f"An address has 1 to {LONGEST_ADDRESS} characters, not {len(address)}.")
+        await self._attempts.count(BY_CHANNEL, f"{self._tenant} {channel}")
+        await self._attempts.count(BY_ADDRESS, f"{self._tenant} {channel} {address}")
+        code_hash = _hash_code(channel, code)
+        person = await self._store.find_code(code_hash) or ""
+        if person and await self._find_active(person) is None:
+            raise InvalidInput(f"The reviewer {person} is deactivated. Ask an admin.")
+        contact = Contact(
+            person=person, channel=channel, address=address, label=label[:LONGEST_LABEL], linked_at_ms=now_ms()
+        )
+        await self._store.redeem(code_hash, contact)
+        await self._attempts.forget(BY_ADDRESS, f"{self._tenant} {channel} {address}")
+        _LOG.info("contact_linked", person=person, channel=channel, contact=contact.id)
+        return contact
+
+    async def find_person(self, channel: str, address: str) -> str | None:
+        """Return the active reviewer with this address, or None."""
+        contact = await self._store.find(channel, address)
+        return await self._find_active(contact.person) if contact is not None else None
+
+    async def list_of(self, person: str) -> list[Contact]:
+        """Return a person's linked addresses, the oldest first."""
+        return await self._store.list_of(person)
+
+    async def addresses_of(self, person: str, channel: str) -> list[str]:
+        """Return a person's addresses in a channel, the oldest first; none for a deactivated person."""
+        if await self._find_active(person) is None:
+            return []
+        return [one.address for one in await self._store.list_of(person) if one.channel == channel]
+
+    async def unlink(self, person: str, contact_id: str, by: str) -> None:
+        """Unlink one address of a person; raises `NotFound`."""
+        for contact in await self._store.list_of(person):
+            if contact.id == contact_id:
+                await self._store.delete(contact)
+                _LOG.info("contact_unlinked", person=person, channel=contact.channel, contact=contact.id, by=by)
+                return
+        raise NotFound(f"{person} has no contact {contact_id!r}. List the contacts to see their ids.")
+
+    async def _find_active(self, person: str) -> str | None:
+        reviewer = await self._people.find_reviewer(person)
+        return reviewer.name if reviewer is not None and reviewer.active else None
+
+
+def _check_channel(channel: str) -> None:
+    if not _CHANNEL.fullmatch(channel):
+        raise InvalidInput("A channel's name is 1 to 40 of a-z, 0-9 and '-'.")
+
+
+def _hash_code(channel: str, code: str) -> str:
+    """Return the stored hash of a code, which counts for one channel and in any case and spacing."""
+    plain = re.sub(r"[\s-]", "", code).upper()
+    return hash_token(f"{channel} {plain}")

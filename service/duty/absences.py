@@ -1,0 +1,40 @@
+"""Who decides for people who are absent."""
+
+from collections.abc import Collection, Iterable
+
+from service.store.directory.duty import Absence
+
+
+def find_absence(absences: Iterable[Absence], person: str, at_ms: int) -> Absence | None:
+    """Return the absence of a person at a time, or None."""
+    return next((one for one in absences if one.person == person and one.covers(at_ms)), None)
+
+
+def absent_delegate(
+    absences: Collection[Absence], person: str, at_ms: int, requester: str = "", active: Collection[str] | None = None
+) -> str | None:
+    """Return who decides for a person at a time: the first delegate in the chain who is present.
+
+    Returns None for a person who is present, and where the chain ends at nobody, in a cycle, at the requester or at
+    somebody who is not among the `active` reviewers.
+    """
+    passed, current = {person}, find_absence(absences, person, at_ms)
+    while current is not None:
+        delegate = current.delegate
+        if delegate is None or delegate in passed or delegate == requester:
+            return None
+        if active is not None and delegate not in active:
+            return None
+        passed.add(delegate)
+        current = find_absence(absences, delegate, at_ms)
+        if current is None:
+            return delegate
+    return None
+
+
+def list_represented(
+    absences: Collection[Absence], person: str, at_ms: int, requester: str = "", active: Collection[str] | None = None
+) -> list[str]:
+    """Return the absent people for whom this person decides at a time, sorted."""
+    absent = {one.person for one in absences if one.covers(at_ms)}
+    return sorted(one for one in absent if absent_delegate(absences, one, at_ms, requester, active) == person)

@@ -1,0 +1,96 @@
+"""Addresses of people in channels, and the one-time codes that link them."""
+
+from pydantic import BaseModel, ConfigDict
+from redis.asyncio.client import Pipeline
+
+from sayso.canonical_json import digest_json
+from sayso.errors import Conflict, InvalidInput
+from service.store.connection.connecting import text, translated
+from service.store.tenants import TenantStore
+
+
+class Contact(BaseModel):
+    """A person's address in a channel. `label` is what the channel calls the address."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    person: str
+    channel: str
+    address: str
+    label: str = ""
+    linked_at_ms: int
+
+    @property
+    def id(self) -> str:
+        """The public id, made from channel and address."""
+        return f"con_{_field(self.channel, self.address)[:32]}"
+
+
+class ContactStore:
+    """The linked addresses and codes of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def save_code(self, code_hash: str, person: str, valid_ms: int) -> None:
+        """Save the hash of a code, which becomes invalid after `valid_ms`."""
+        async with translated():
+            await self._redis.set(self._keys.contact_code(code_hash), person, px=valid_ms)
+
+    async def find_code(self, code_hash: str) -> str | None:
+        """Return the person of a valid code, or None."""
+        async with translated():
+            person = await self._redis.get(self._keys.contact_code(code_hash))
+        return text(person) if person is not None else None
+
+    async def redeem(self, code_hash: str, contact: Contact) -> None:
+        """Delete the code and save its person's address, atomically.
+
+        Raises `InvalidInput` for an invalid code, and `Conflict` for an address of another person; the code then stays
+        valid.
+        """
+        code, contacts = self._keys.contact_code(code_hash), self._keys.contacts
+        field = _field(contact.channel, contact.address)
+
+        async def write(pipe: Pipeline) -> None:
+            person, raw = await pipe.get(code), await pipe.hget(contacts, field)
+            if person is None or text(person) != contact.person:
+                raise InvalidInput(
+                    f"This code is not valid for {contact.channel}. Create a new one on your account page."
+                )
+            if raw and Contact.model_validate_json(raw).person != contact.person:
+                raise Conflict("This address is linked to another person. They must unlink it first.")
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.delete(code)
+            pipe.hset(contacts, field, contact.model_dump_json())
+            pipe.sadd(self._keys.contacts_of(contact.person), field)
+
+        async with translated():
+            await self._redis.transaction(write, code, contacts)
+
+    async def find(self, channel: str, address: str) -> Contact | None:
+        """Return the contact with this address, or None."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
+        return Contact.model_validate_json(raw) if raw else None
+
+    async def list_of(self, person: str) -> list[Contact]:
+        """Return a person's contacts, the oldest first."""
+        async with translated():
+            fields = await self._redis.smembers(self._keys.contacts_of(person))
+            found = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
+        contacts = [Contact.model_validate_json(raw) for raw in found if raw]
+        return sorted((one for one in contacts if one.person == person), key=lambda one: (one.linked_at_ms, one.id))
+
+    async def delete(self, contact: Contact) -> None:
+        """Unlink an address."""
+        field = _field(contact.channel, contact.address)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.hdel(self._keys.contacts, field)
+            pipe.srem(self._keys.contacts_of(contact.person), field)
+            await pipe.execute()
+
+
+def _field(channel: str, address: str) -> str:
+    """Return the field of an address: a digest, so that no input becomes part of a key."""
+    return digest_json([channel, address])

@@ -1,0 +1,121 @@
+"""The groups page: everybody who reviews sees the groups, admins and editors change them."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import SaysoError
+from service.auth.groups import may_edit
+from service.auth.reviewers import require_role
+from service.store.directory.groups import Group
+from service.web.errors import show_page_again
+from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.people.hours import read_working_hours, write_working_hours
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+_PAGE = "pages/groups.html"
+_DONE = {
+    "created": "The group is created. Rules can name it now.",
+    "changed": "The group is changed. This takes effect everywhere within a second.",
+    "deleted": "The group is deleted.",
+}
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class GroupForm:
+    """A group as its form shows it."""
+
+    group: Group
+    may_edit: bool
+    members: str
+    editors: str
+    typed: Post
+
+
+@router.get("/groups")
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show the groups."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, {}, done=_DONE.get(done, "")))
+
+
+@router.post("/groups")
+async def create(request: Request, visitor: SignedIn) -> Response:
+    """Create the group of the form."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        members, editors = _read_names(post, "members"), _read_names(post, "editors")
+        working = read_working_hours(post, _read_zone(post))
+        groups = wiring_of(request).groups
+        await groups.create(post.get("name", "").strip(), members, editors, visitor.name, working)
+    except SaysoError as error:
+        await _show_again(request, visitor, post, error)
+        raise
+    return RedirectResponse("/groups?done=created", 303)
+
+
+@router.post("/groups/{name}")
+async def change(request: Request, visitor: SignedIn, name: str) -> Response:
+    """Change or delete a group."""
+    post = await read_form(request)
+    groups = wiring_of(request).groups
+    deletes = post.get("act") == "delete"
+    try:
+        check_session(post, visitor)
+        if deletes:
+            require_role(visitor.principal.roles, "admin")
+            await groups.delete(name, visitor.name)
+        else:
+            known, roles = await groups.read(name), visitor.principal.roles
+            editors = _read_names(post, "editors") if "admin" in roles else known.editors
+            working = read_working_hours(post, _read_zone(post))
+            await groups.update(name, _read_names(post, "members"), editors, visitor.name, roles, working)
+    except SaysoError as error:
+        await _show_again(request, visitor, {**post, "changed": name}, error)
+        raise
+    return RedirectResponse(f"/groups?done={'deleted' if deletes else 'changed'}", 303)
+
+
+async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    context = await _gather(request, visitor, post, sentence=describe_refusal(error))
+    show_page_again(request, _PAGE, visitor=visitor, **context)
+
+
+async def _gather(request: Request, visitor: Visitor, post: Post, sentence: str = "", done: str = "") -> dict[str, Any]:
+    found = await wiring_of(request).groups.list_all()
+    changed = post.get("changed")
+    return {
+        "title": "Groups",
+        "sentence": sentence,
+        "done": done,
+        "groups": [_form(group, visitor, post if group.name == changed else None) for group in found],
+        "typed": {**write_working_hours(None), **(post if changed is None else {})},
+    }
+
+
+def _form(group: Group, visitor: Visitor, post: Post | None) -> GroupForm:
+    zone = group.working_hours.time_zone if group.working_hours is not None else ""
+    saved = {**write_working_hours(group.working_hours), "time_zone": zone}
+    return GroupForm(
+        group=group,
+        may_edit=may_edit(group, visitor.name, visitor.principal.roles),
+        members=post.get("members", "") if post is not None else "\n".join(group.members),
+        editors=post.get("editors", "") if post is not None else "\n".join(group.editors),
+        typed=post if post is not None else saved,
+    )
+
+
+def _read_names(post: Post, field: str) -> tuple[str, ...]:
+    """Return the names of a field, separated by spaces, commas or lines."""
+    return tuple(name for name in re.split(r"[\s,;]+", post.get(field, "")) if name)
+
+
+def _read_zone(post: Post) -> str:
+    return post.get("time_zone", "").strip() or "UTC"

@@ -1,0 +1,70 @@
+"""Drives an agent of another framework in this process, with decisions by a rule and without a store."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sayso.errors import SaysoError
+from sayso.policy.engine import ASK_EVERYTHING
+from sayso.records.items import ItemDraft
+from sayso.records.suspensions import RunRef
+from sayso.runner.batches import Resumption
+from sayso.runner.execution import use_executor
+from sayso.runner.local import MemoryJournal
+from sayso.runner.loop import drive
+from sayso.runner.protocol import FrameworkAgent, FrameworkState, FrameworkTurn, RunEnded
+from sayso.runner.runs import FrameworkRun
+from tests.sayso.runners import approve
+
+Rule = Callable[[ItemDraft], Resumption]
+LONG_ID = "thought-" * 500
+"""An id in which a model endpoint has hidden data."""
+
+
+async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent | None = None) -> dict[str, Any]:
+    """Return the reviewed calls, as `[call id, arguments]`, and the end of the run or its error.
+
+    With `later`, that agent resumes the run.
+    """
+    asked: list[Any] = []
+    try:
+        end = await _play(bot, rule, asked, later or bot)
+    except SaysoError as error:
+        return {"asked": asked, "error": error.message}
+    return {"asked": asked, "result": end.result, "error": end.error}
+
+
+async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: FrameworkAgent) -> RunEnded[FrameworkState]:
+    origin, run = bot.framework.origin, RunRef(id="run_1", agent=bot.name, owner="o", thread_id="t")
+    state = FrameworkState(agent=bot.name, framework=origin.framework, state_schema=origin.state_schema, text="Play.")
+    outcomes: dict[int, Resumption] = {}
+    while True:
+        journal: MemoryJournal[FrameworkState] = MemoryJournal(run.id)
+        bot_run = FrameworkRun(bot, run, state)
+        rest = await drive(bot_run, policy=ASK_EVERYTHING, journal=journal, outcomes=outcomes)
+        if isinstance(rest, RunEnded):
+            return rest
+        asked += [[one.call_id, one.tool.args] for one in rest.drafts]
+        state = FrameworkState.model_validate_json(rest.state.model_dump_json())
+        bot, outcomes = later, {one.index: rule(one) for one in rest.drafts}
+
+
+async def find_callers(bot: FrameworkAgent) -> list[list[str | None]]:
+    """Return the tool and the subagent of each call in the first turn."""
+    with use_executor(None):
+        asked = await bot.framework.begin("Play.")
+    return [[one.name, one.subagent] for one in asked.calls] if isinstance(asked, FrameworkTurn) else []
+
+
+def refusal(make: Callable[[], Any]) -> str | None:
+    """Return the message of the error, or None."""
+    try:
+        make()
+    except SaysoError as error:
+        return error.message
+    return None
+
+
+def print_json(results: Mapping[str, Any]) -> None:
+    """Print the results."""
+    print(json.dumps(results, default=str))

@@ -1,0 +1,64 @@
+"""Options of the MCP proxy: waiting, parking, hints and the documented configuration."""
+
+import json
+import re
+
+import pytest
+
+from service.settings import CHECKOUT
+from tests.frameworks.mcp.desks import Desk, open_client
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_proxy_continues_a_repeated_call_after_its_timeout(desk: Desk) -> None:
+    with open_client(desk, "--wait", "0") as client:
+        assert "Make the same call again" in client.read_error(client.pay("ann"))
+        desk.decide("approve")
+        assert client.read_result(client.pay("ann"))["is_error"] is False
+    assert len(desk.effects()) == 1
+
+
+def test_parked_call_survives_restarts_and_runs_once(desk: Desk) -> None:
+    with open_client(desk, "--park", "0") as client:
+        parked = client.read_result(client.pay("ann", action="once"))
+    assert parked["result_type"] == "input_required"
+    desk.decide("approve")
+    with open_client(desk, "--park", "0") as client:
+        for _ in range(2):
+            again = client.read_result(client.pay("ann", action="once", state=parked["request_state"]))
+            assert again["structured_content"] == {"sent": 7}
+        assert "Idempotency-Key" in client.read_error(client.pay("eve", action="once", state=parked["request_state"]))
+    assert len(desk.effects()) == 1
+
+
+def test_proxy_parks_only_calls_of_capable_clients(desk: Desk) -> None:
+    with open_client(desk, "--park", "0", mode="legacy") as client:
+        number = client.pay("ann")
+        desk.decide("approve")
+        assert client.read_result(number)["is_error"] is False
+
+
+def test_hints_count_only_with_trust_hints(desk: Desk) -> None:
+    with open_client(desk) as client:
+        client.request("call", tool="look_up", args={"what": "secret"})
+        assert desk.decide("deny").items[0].tool.idempotent is False
+    with open_client(desk, "--trust-hints") as client:
+        client.request("call", tool="look_up", args={"what": "secret"})
+        assert desk.decide("deny").items[0].tool.idempotent is True
+
+
+def test_documented_configuration_works(desk: Desk) -> None:
+    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    written = re.search(r"^### MCP\n.*?^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert written is not None
+    assert len(written[1].splitlines()) <= 15
+    (server,) = json.loads(written[1])["mcpServers"].values()
+    assert server["command"] == "sayso"
+    options, behind = server["args"][1 : server["args"].index("--")], server["args"][server["args"].index("--") + 1 :]
+    assert behind
+    assert set(server["env"]) == {"SAYSO_URL", "SAYSO_KEY"}
+    with open_client(desk, *options) as client:
+        number = client.pay("ann")
+        desk.decide("approve")
+        assert client.read_result(number)["is_error"] is False

@@ -1,0 +1,121 @@
+"""The model of clients and reviewers: starting, deciding, extending and cancelling."""
+
+from tests.proofs.model.records import ItemModel, Refused, RunModel, SuspensionModel
+from tests.proofs.model.timing import expire, is_late, mark_decided, reschedule
+
+ASKED_AGAIN_MS = 7_000
+ASKED_AGAIN_START_BY_MS = 60_000
+"""The latest start under the rule that asks again."""
+
+
+def start(run: RunModel, items: list[ItemModel], now: int) -> SuspensionModel:
+    """Start a suspension; without open items it is decided at once."""
+    suspension = SuspensionModel(items, now, run)
+    run.suspensions.append(suspension)
+    if not items:
+        run.record("run_started")
+        mark_decided(suspension, now)
+        return suspension
+    run.record("run_paused")
+    expire(suspension, now)
+    reschedule(suspension)
+    return suspension
+
+
+def decide(
+    suspension: SuspensionModel, item: ItemModel, by: str, action: str, args: str, generation: int, now: int
+) -> None:
+    """Record a reviewer's decision on an item in one generation of its terms."""
+    check_may_decide(suspension, item, by, now, generation)
+    allowed = {"approval": ("approve", "edit", "deny"), "input": ("value", "deny"), "doubt": ("value",)}[item.kind]
+    if ("edit" if args else action) not in allowed and action not in ("value",):
+        raise Refused("InvalidInput")
+    if action not in allowed:
+        raise Refused("InvalidInput")
+    item.decisions[by] = (action, args)
+    same = [
+        who
+        for who, decision in item.decisions.items()
+        if decision[0] == action and (action == "deny" or decision[1] == args)
+    ]
+    suspension.run.record("decision_recorded")
+    if len(same) >= item.quorum[1 if action == "deny" else 0]:
+        item.close({"approve": "approved", "deny": "denied", "value": "answered"}[action], by, now)
+        if not suspension.open:
+            mark_decided(suspension, now)
+    reschedule(suspension)
+
+
+def check_may_decide(suspension: SuspensionModel, item: ItemModel, by: str, now: int, generation: int | None) -> None:
+    if not item.open:
+        raise Refused("AlreadyDecided")
+    if suspension.status == "cancelled":
+        raise Refused("IllegalTransition")
+    if is_late(suspension, item, now):
+        raise Refused("DeadlinePassed")
+    if generation is not None and generation != item.generation:
+        raise Refused("StaleDigest")
+    if by == suspension.run.owner:
+        raise Refused("SelfApproval")
+    if item.reviewers and by not in item.reviewers:
+        raise Refused("NotAllowed")
+    if by in item.decisions:
+        raise Refused("AlreadyDecided")
+
+
+def extend(suspension: SuspensionModel, item: ItemModel, by: str, until: int, now: int) -> None:
+    check_may_decide(suspension, item, by, now, None)
+    if not item.deadline < until <= item.extend_until:
+        raise Refused("InvalidInput")
+    item.deadline = until
+    item.generation += 1
+    suspension.run.record("deadline_extended")
+    reschedule(suspension)
+
+
+def ask_again(suspension: SuspensionModel, item: ItemModel, by: str, generation: int, now: int) -> None:
+    """Replace an item because another rule applies to the reviewer's edits."""
+    check_may_decide(suspension, item, by, now, generation)
+    item.kind, item.deadline, item.created = "approval", now + ASKED_AGAIN_MS, now
+    item.quorum, item.reviewers, item.fallback, item.start_by_ms = (1, 1), (), "deny", ASKED_AGAIN_START_BY_MS
+    item.remind, item.steps, item.extend_until, item.idempotent = [], [], 0, False
+    item.seen = False
+    item.decisions, item.reminded, item.escalated, item.frozen_ms, item.held_to = {}, 0, 0, 0, now
+    item.generation += 1
+    item.asked_again = True
+    suspension.run.record("asked_again")
+    reschedule(suspension)
+
+
+def see(suspension: SuspensionModel, item: ItemModel, by: str, now: int) -> None:
+    """Record that a reviewer has seen an item: once, in time, and only if they may decide."""
+    may = by != suspension.run.owner and (not item.reviewers or by in item.reviewers)
+    if suspension.status != "pending" or not item.unseen or not may or now >= item.deadline:
+        return
+    item.seen = True
+    suspension.run.record("item_seen")
+    reschedule(suspension)
+
+
+def report(suspension: SuspensionModel, key: str, holder: str, now: int) -> bool:
+    if suspension.status != "pending":
+        raise Refused("IllegalTransition")
+    for item in suspension.open:
+        if item.doubt == (key, holder):
+            item.close("answered", holder, now)
+            suspension.run.record("result_reported")
+            if not suspension.open:
+                mark_decided(suspension, now)
+            reschedule(suspension)
+            return True
+    return False
+
+
+def cancel(suspension: SuspensionModel) -> bool:
+    if suspension.status == "cancelled":
+        return False
+    if suspension.end is not None:
+        raise Refused("Conflict")
+    suspension.status, suspension.due_at, suspension.end = "cancelled", None, "cancelled"
+    suspension.run.record("run_cancelled")
+    return True

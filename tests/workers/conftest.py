@@ -1,0 +1,25 @@
+"""Fixtures of the workers' tests."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sayso.runner.agents import Agent
+from sayso.runner.models import ScriptedModel
+from service.settings import Settings
+from service.wiring import Wiring, assemble
+from tests.workers.runs import POLICY, TURNS, drop, look_up, ran, refund
+from workers.resume import driving as resume
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Wiring]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    ran.clear()
+    agent = Agent(name="a", instructions="x", tools=(look_up, refund, drop), model=ScriptedModel(TURNS))
+    monkeypatch.setitem(resume.agents, "a", agent)
+    settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, lease_s=1, drain_window_s=60)
+    async with assemble(settings) as wired:
+        yield wired

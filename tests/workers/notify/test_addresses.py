@@ -1,0 +1,39 @@
+"""Cards go to the linked addresses of active reviewers."""
+
+import pytest
+
+from service.channels.base import Recipient
+from service.wiring import Wiring
+from tests.builders import make_person
+from workers.notify.addresses import ContactBook
+
+
+@pytest.fixture
+async def book(wiring: Wiring) -> ContactBook:
+    for name in ("anna", "ben"):
+        await make_person(wiring, name)
+        code = await wiring.contacts.create_code(name, "ops")
+        await wiring.contacts.redeem_code("ops", code.code, f"U-{name}")
+    await wiring.groups.create("payments", ("anna", "ben"), (), "root")
+    return ContactBook(wiring)
+
+
+async def test_person_is_found_at_their_linked_address(book: ContactBook) -> None:
+    assert await book.find("ops", "anna") == (Recipient("anna", "U-anna"),)
+    assert await book.find("mail", "anna") == ()
+
+
+async def test_group_is_found_by_its_members(book: ContactBook) -> None:
+    assert [one.person for one in await book.find("ops", "group:payments")] == ["anna", "ben"]
+    assert await book.find("ops", "group:none") == ()
+
+
+async def test_everybody_linked_is_found_without_a_name(book: ContactBook, wiring: Wiring) -> None:
+    await make_person(wiring, "carla")
+    assert [one.person for one in await book.find("ops", "")] == ["anna", "ben"]
+
+
+async def test_deactivated_person_is_not_found(book: ContactBook, wiring: Wiring) -> None:
+    await wiring.reviewers.deactivate("anna")
+    assert await book.find("ops", "anna") == ()
+    assert [one.person for one in await book.find("ops", "group:payments")] == ["ben"]
