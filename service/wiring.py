@@ -49,6 +49,9 @@ from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
+from service.store.webhooks.announcing import AnnouncementQueue
+from service.store.webhooks.endpoints import Endpoints
+from service.store.webhooks.senders import Senders
 
 _COLLECT_AFTER = 50_000
 
@@ -80,6 +83,9 @@ class Wiring:
     duty: Duty
     instances: Instances
     deliveries: Deliveries
+    announcements: AnnouncementQueue
+    endpoints: Endpoints
+    senders: Senders
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
@@ -154,6 +160,9 @@ class Process:
             duty=Duty(DutyStore(store), people),
             instances=Instances(store),
             deliveries=Deliveries(store),
+            announcements=AnnouncementQueue(store),
+            endpoints=Endpoints(store),
+            senders=Senders(store),
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
