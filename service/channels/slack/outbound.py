@@ -5,11 +5,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
+from service.channels.background import Background
 from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack import blocks as kit
 from service.channels.slack.api import SlackApi
-from service.channels.slack.background import Background
 from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
