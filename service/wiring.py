@@ -33,6 +33,7 @@ from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
+from service.store.installs import Installs
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
@@ -79,6 +80,7 @@ class Wiring:
     deliveries: Deliveries
     cards: CardQueue
     leases: NamedLeases
+    installs: Installs
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -150,6 +152,7 @@ class Process:
             deliveries=Deliveries(store),
             cards=CardQueue(store),
             leases=NamedLeases(store),
+            installs=Installs(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from fastapi import APIRouter
 
@@ -18,6 +18,14 @@ from service.wiring import Wiring
 
 Listen = Callable[[Any, Wiring, asyncio.Event], Coroutine[Any, Any, None]]
 """Receives what people send, until the event is set: for providers that are polled, or keep a socket open."""
+
+
+@runtime_checkable
+class UsesStore(Protocol):
+    """A channel that keeps something in the store, such as the token of an installed app."""
+
+    def bind(self, parts: Wiring) -> None:
+        """Use the store of these parts."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,11 @@ class Channels:
             await channel.aclose()
 
 
-def open_channels(settings: Settings) -> Channels:
-    """Open the channels of the channels file; raises `InvalidChannels`."""
+def open_channels(settings: Settings, parts: Wiring | None = None) -> Channels:
+    """Open the channels of the channels file; raises `InvalidChannels`. Those that use the store need its `parts`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
-    return Channels({one.name: KINDS[one.kind].open(one) for one in configs})
+    opened = {one.name: KINDS[one.kind].open(one) for one in configs}
+    for channel in opened.values():
+        if parts is not None and isinstance(channel, UsesStore):
+            channel.bind(parts)
+    return Channels(opened)
