@@ -116,7 +116,7 @@ def _is_for_machines(request: Request) -> bool:
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
-        app.state.channels = open_channels(settings, process.tenant(TENANT))
+        app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))

@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.push.outbound import PushChannel, PushConfig
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.telegram.inbound import listen as listen_to_telegram
+from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -20,30 +24,27 @@ Listen = Callable[[Any, Wiring, asyncio.Event], Coroutine[Any, Any, None]]
 """Receives what people send, until the event is set: for providers that are polled, or keep a socket open."""
 
 
-@runtime_checkable
-class UsesStore(Protocol):
-    """A channel that keeps something in the store, such as the token of an installed app."""
-
-    def bind(self, parts: Wiring) -> None:
-        """Use the store of these parts."""
-
-
 @dataclass(frozen=True)
 class ChannelKind:
     """A kind of channel: its fields in the channels file, how to open one, and how decisions come in.
 
     `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
-    listener returns at once for a channel that needs none.
+    listener returns at once for a channel that needs none. `attach` gives the parts of its process to a channel that
+    keeps something in the store.
     """
 
     config: type[ChannelConfig]
     open: Callable[[Any], Channel]
     router: APIRouter | None = None
     listen: Listen | None = None
+    attach: Callable[[Any, Wiring], None] | None = None
 
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach),
+    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
+    "mail": ChannelKind(MailConfig, MailChannel),
+    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
 }
 """All kinds of channel by name."""
 
@@ -58,17 +59,21 @@ class Channels:
         """Return the channel of that name, or None."""
         return self.by_name.get(name)
 
+    def attach(self, parts: Wiring) -> "Channels":
+        """Give the parts of this process to the channels that need them."""
+        for channel in self.by_name.values():
+            row = KINDS.get(channel.kind)
+            if row is not None and row.attach is not None:
+                row.attach(channel, parts)
+        return self
+
     async def aclose(self) -> None:
         """Close all channels."""
         for channel in self.by_name.values():
             await channel.aclose()
 
 
-def open_channels(settings: Settings, parts: Wiring | None = None) -> Channels:
-    """Open the channels of the channels file; raises `InvalidChannels`. Those that use the store need its `parts`."""
+def open_channels(settings: Settings) -> Channels:
+    """Open the channels of the channels file; raises `InvalidChannels`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
-    opened = {one.name: KINDS[one.kind].open(one) for one in configs}
-    for channel in opened.values():
-        if parts is not None and isinstance(channel, UsesStore):
-            channel.bind(parts)
-    return Channels(opened)
+    return Channels({one.name: KINDS[one.kind].open(one) for one in configs})

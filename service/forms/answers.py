@@ -81,9 +81,17 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
         raise TooLarge(f"Your input is over {limit_bytes} bytes. Shorten it and send it again.")
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
+    number = post.get("number", "").strip() or None
     try:
         return DecisionRequest.model_validate(
-            {"action": action, "digest": post.get("digest", ""), "args": args, "value": value, "message": message}
+            {
+                "action": action,
+                "digest": post.get("digest", ""),
+                "args": args,
+                "value": value,
+                "message": message,
+                "number": number,
+            }
         )
     except ValidationError as error:
         raise misfit(error.errors(include_url=False, include_input=False), "answer") from error

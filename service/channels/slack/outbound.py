@@ -5,10 +5,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
+from service.channels.background import Background
 from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack.api import SlackApi
-from service.channels.slack.background import Background
 from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
@@ -51,7 +51,7 @@ class SlackChannel:
         self._installs: Installs | None = None
         self._places: OrderedDict[str, str] = OrderedDict()
 
-    def bind(self, parts: Wiring) -> None:
+    def attach(self, parts: Wiring) -> None:
         """Read the app's token from the store, where OAuth has saved it."""
         self._installs = parts.installs
 
