@@ -36,6 +36,7 @@ from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
+from service.store.installs import Installs
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
@@ -89,6 +90,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
     waiters: Waiters
@@ -166,6 +168,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),

@@ -41,7 +41,7 @@ class ChannelKind:
 
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
     "mail": ChannelKind(MailConfig, MailChannel),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),

@@ -20,13 +20,13 @@ from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, build_card, describe_closing
 from service.channels.deciding import CardRef, decide_on_card
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
-from service.channels.slack.home import build_home, list_pending, notice_home
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import BlockActions, Command, Presser, ViewSubmission
-from service.channels.slack.views import (
+from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
+from service.channels.slack.screens.home import build_home, list_pending, notice_home
+from service.channels.slack.screens.views import (
     CALLBACK,
     Origin,
     build_modal,
