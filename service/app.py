@@ -72,7 +72,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
         wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
-        forms=("/items/", "/sign-in"),
+        forms=("/items/", "/sign-in", "/channels/slack/"),
         secure=settings.secure_cookies,
     )
     app.add_middleware(RequestIds)

@@ -94,6 +94,19 @@ class DoubtView(ResponseModel):
     idempotency_key: str
 
 
+class DeliveryView(ResponseModel):
+    """The delivery of an item's card over one channel."""
+
+    channel: str
+    person: str = ""
+    state: str = ""
+    step: int = 0
+    reason: str | None = None
+    next_try_at: datetime | None = None
+    sent_at: datetime | None = None
+    seen_at: datetime | None = None
+
+
 class ItemView(ResponseModel):
     """One item of a suspension."""
 
@@ -113,6 +126,7 @@ class ItemView(ResponseModel):
     permit: PermitView | None = None
     number: str | None = None
     state: str = ""
+    deliveries: tuple[DeliveryView, ...] = ()
 
 
 class RunRefView(ResponseModel):

@@ -10,13 +10,8 @@ from sayso.clock import iso_utc
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.items import (
-    describe_fallback,
-    describe_number,
-    describe_quorum,
-    describe_resemblance,
-    describe_reviewers,
-)
+from sayso.sentences.deadlines import describe_fallback
+from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.outcomes import describe_decision, describe_outcome
 from sayso.text.invisible import count_hidden, write_signs
 from sayso.text.redaction import redact

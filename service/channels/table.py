@@ -11,6 +11,12 @@ from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.mail.outbound import MailChannel, MailConfig
 from service.channels.push.outbound import PushChannel, PushConfig
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.inbound import router as slack_router
+from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.telegram.inbound import listen as listen_to_telegram
+from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -35,6 +41,8 @@ class ChannelKind:
 
 
 KINDS: Mapping[str, ChannelKind] = {
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
+    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
     "mail": ChannelKind(MailConfig, MailChannel),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
 }

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -15,6 +15,7 @@ from service.delivery.connections import GuardedBackend
 
 ATTEMPT_S = 10.0
 _MAX_RESPONSE_BYTES = 65_536
+_MOST_CONNECTIONS = 1_024
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ class Posts:
             await self._pool.aclose()
             self._backend.close()
 
-    async def post(self, url: str, secret: str, message_id: str, body: bytes) -> Answer:
-        """Make one attempt with a signature; raises as `send` does."""
+    async def post(self, url: str, secrets: Sequence[str], message_id: str, body: bytes) -> Answer:
+        """Make one attempt with a signature by each secret; raises as `send` does."""
         at_s = now_ms() // 1000
         headers = {
             "Content-Type": "application/json",
             "webhook-id": message_id,
             "webhook-timestamp": str(at_s),
-            "webhook-signature": sign_message(secret, message_id, at_s, body),
+            "webhook-signature": " ".join(sign_message(secret, message_id, at_s, body) for secret in secrets),
         }
         return await self.send(url, headers, body)
 
@@ -89,7 +90,7 @@ class Posts:
             self._backend = GuardedBackend(loopback=self._loopback)
             self._pool = httpcore.AsyncConnectionPool(
                 ssl_context=_trust(),
-                max_connections=256,
+                max_connections=_MOST_CONNECTIONS,
                 max_keepalive_connections=0,
                 network_backend=self._backend,
             )

@@ -1,5 +1,6 @@
-"""The decision forms of an item's page: parse a submitted form, or show it again with its problems."""
+"""The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
@@ -9,9 +10,11 @@ from sayso.errors import InvalidInput, SaysoError, TooLarge
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
+from service.forms.fields import Field, args_fields, normalize, note_problems, read_fields, value_fields
 from service.http.bodies import misfit
-from service.web.content.forms import Field, args_fields, normalize, note_problems, read_fields, value_fields
-from service.web.form_posts import Post
+
+Post = Mapping[str, str]
+"""The submitted values by the key of their field."""
 
 
 @dataclass(frozen=True)
