@@ -32,7 +32,7 @@ async def test_wrong_number_shows_the_page_again(settings: Settings) -> None:
         given = {"answer": "approve", "digest": record.items[0].digest}
         assert "That is not the number" in await anna.send(place_of(record), 403, **given, number="41")
         assert "That is not the number" in await anna.send(place_of(record), 403, **given)
-        assert "invalid" in await anna.send(place_of(record), 422, **given, number="4x")
+        assert "The number has two digits" in await anna.send(place_of(record), 422, **given, number="4x")
         await anna.send(place_of(record), 303, **given, number="42")
         assert "anna approved this" in await anna.read(place_of(record))
 
