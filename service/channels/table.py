@@ -9,6 +9,9 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.teams.inbound import router as teams_router
+from service.channels.teams.outbound import TeamsChannel, TeamsConfig
+from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
@@ -33,6 +36,8 @@ class ChannelKind:
 
 
 KINDS: Mapping[str, ChannelKind] = {
+    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router),
+    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
 }
 """All kinds of channel by name."""
