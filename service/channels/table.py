@@ -12,6 +12,12 @@ from service.channels.config import ChannelConfig, read_channels
 from service.channels.teams.inbound import router as teams_router
 from service.channels.teams.outbound import TeamsChannel, TeamsConfig
 from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
+from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.push.outbound import PushChannel, PushConfig
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.inbound import router as slack_router
+from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.socket_mode import listen as listen_to_slack
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
@@ -26,19 +32,24 @@ class ChannelKind:
     """A kind of channel: its fields in the channels file, how to open one, and how decisions come in.
 
     `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
-    listener returns at once for a channel that needs none.
+    listener returns at once for a channel that needs none. `attach` gives the parts of its process to a channel that
+    keeps something in the store.
     """
 
     config: type[ChannelConfig]
     open: Callable[[Any], Channel]
     router: APIRouter | None = None
     listen: Listen | None = None
+    attach: Callable[[Any, Wiring], None] | None = None
 
 
 KINDS: Mapping[str, ChannelKind] = {
     "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router),
     "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
+    "mail": ChannelKind(MailConfig, MailChannel),
+    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
 }
 """All kinds of channel by name."""
 
@@ -52,6 +63,14 @@ class Channels:
     def find(self, name: str) -> Channel | None:
         """Return the channel of that name, or None."""
         return self.by_name.get(name)
+
+    def attach(self, parts: Wiring) -> "Channels":
+        """Give the parts of this process to the channels that need them."""
+        for channel in self.by_name.values():
+            row = KINDS.get(channel.kind)
+            if row is not None and row.attach is not None:
+                row.attach(channel, parts)
+        return self
 
     async def aclose(self) -> None:
         """Close all channels."""
