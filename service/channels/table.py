@@ -9,6 +9,9 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.teams.inbound import router as teams_router
+from service.channels.teams.outbound import TeamsChannel, TeamsConfig
+from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.mail.outbound import MailChannel, MailConfig
 from service.channels.push.outbound import PushChannel, PushConfig
 from service.channels.slack.config import SlackConfig
@@ -42,6 +45,9 @@ class ChannelKind:
 
 KINDS: Mapping[str, ChannelKind] = {
     "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach),
+    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router),
+    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
     "mail": ChannelKind(MailConfig, MailChannel),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
