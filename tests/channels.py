@@ -61,6 +61,6 @@ class Book:
     people: dict[str, tuple[str, ...]]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    async def find(self, channel: str, person: str) -> tuple[Recipient, ...]:
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         names: Any = self.groups.get(person, (person,)) if person else self.people
         return tuple(Recipient(name, address) for name in names for address in self.people.get(name, ()))

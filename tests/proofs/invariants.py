@@ -18,7 +18,7 @@ FINAL = (Status.RESUMED, Status.CANCELLED)
 _TABLE_EVENTS = frozenset().union(*(step.events for step in LEGAL.values()))
 """The event kinds of the table; all others come from the run itself."""
 
-_NOT_ANNOUNCED = ("redrive", "hold", "shift_deadlines")
+_NOT_ANNOUNCED = ("redrive", "hold", "shift_deadlines", "record_deliveries")
 """Steps of decided suspensions that add nothing to the ready list."""
 
 _RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.records.decisions import Decision, DecisionAction, Verdict
+from sayso.records.deliveries import DeliveryReport, DeliveryState
 from sayso.records.freezes import ALL, Freeze
 from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions import deciding, execution, freezing, sightings, timing
+from sayso.transitions import deciding, deliveries, execution, freezing, sightings, timing
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 from tests.sayso.samples import draft, person
@@ -61,6 +62,8 @@ class Transitions:
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
     report: Callable[..., Change] = deciding.report
+    record_deliveries: Callable[..., Change] = deliveries.record_deliveries
+    move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
     keep_time: Callable[..., Change] = timing.keep_time
     redrive: Callable[..., Change] = execution.redrive
@@ -157,6 +160,8 @@ class Scenario:
             "revive": lambda: apply.revive(record, person("owner"), now_ms),
             "hold": lambda: apply.hold(record, now_ms),
             "shift_deadlines": lambda: apply.shift_deadlines(record, (_ended_freeze(now_ms),), now_ms),
+            "record_deliveries": lambda: apply.record_deliveries(record, _fail_cards(record), now_ms),
+            "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),
         }
@@ -233,6 +238,16 @@ class Scenario:
 
     def _draft(self, number: int) -> SuspensionRecord:
         return draft(id=f"sus_{number}", receipt=Receipt(tries=self.tries))
+
+
+def _fail_cards(record: SuspensionRecord) -> tuple[DeliveryReport, ...]:
+    """Return that no card of a pending suspension could be sent; cards of others follow it in any status."""
+    return tuple(
+        DeliveryReport(item.item_id, one.key, (one.model_copy(update={"state": DeliveryState.FAILED}),))
+        for item in record.items
+        if record.status is Status.PENDING
+        for one in item.deliveries
+    )
 
 
 def _number(record: SuspensionRecord) -> int:

@@ -27,8 +27,11 @@ Result = TypeVar("Result")
 class AddressBook(Protocol):
     """The addresses of people on channels."""
 
-    async def find(self, channel: str, person: str) -> tuple[Recipient, ...]:
-        """Return the addresses of a person or of a group's members; of everybody linked for an empty name."""
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
+        """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
+
+        An absent person's delegate stands in, unless the chain of delegates includes the requester.
+        """
 
 
 class Deferred(Exception):
@@ -130,7 +133,7 @@ class Attempt:
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
             return (Recipient("", self.channel.shared_address),)
-        found = await self.addresses.find(self.channel.name, self.delivery.person)
+        found = await self.addresses.find(self.channel.name, self.delivery.person, self.owner)
         return tuple(one for one in found if one.person != self.owner or not self.item.terms.no_self_approval)
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import now_ms
 from sayso.errors import IdempotencyConflict, NotAllowed, Unavailable
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.records.decisions import DecisionRequest, Verdict
 from sayso.records.suspensions import Status
 from sayso.signing import SignedMessage, verify_message
 from sayso.transitions.deciding import find_item
@@ -94,8 +94,7 @@ async def take_decision(request: Request) -> HookAnswer:
     reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}. Send the name of one.")
-    groups = await parts.reviewers.list_groups(reviewer.name)
-    by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL, groups=groups)
+    by = await parts.reviewers.find_actor(reviewer.name, CHANNEL)
     try:
         saved = await parts.desk.decide(
             sent.suspension_id, sent.item_id, sent.decision, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL

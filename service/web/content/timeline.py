@@ -164,6 +164,11 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DEADLINE_EXTENDED: lambda facts: _until(
         "plain", f"{facts.actor} extended the deadline of {facts.item}", facts
     ),
+    EventType.CARD_MOVED: lambda facts: (
+        "plain",
+        f"The card of {facts.item} goes to {facts.text('delegate')}, because {facts.text('person')} is absent",
+        "",
+    ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
     EventType.ASKED_AGAIN: lambda facts: ("wait", f"{facts.item} needs a new decision", facts.text("reason")),
     EventType.DEADLINES_MOVED: _deadlines_moved,
