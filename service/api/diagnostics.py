@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.policy.findings import Known
-from service.api.routing.dependencies import Caller, Parts, Person
+from service.api.routing.dependencies import Caller, OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, View
 from service.http.openapi import problems
@@ -49,9 +49,10 @@ class RulesChecked(BaseModel):
 
 
 @router.get("/diagnostics", operation_id="getDiagnostics", responses=problems(401, 403))
-async def diagnose_parts(_caller: Person, parts: Parts) -> FindingList:
+async def diagnose_parts(_caller: Person, parts: Parts, channels: OpenChannels) -> FindingList:
     """Check the store, the clock, the workers, the rules and the channels; for people."""
-    return FindingList(findings=[FindingView.model_validate(one) async for one in diagnose(parts)])
+    kinds = {name: one.kind for name, one in channels.by_name.items()}
+    return FindingList(findings=[FindingView.model_validate(one) async for one in diagnose(parts, kinds)])
 
 
 @router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415, 429))

@@ -14,6 +14,7 @@ from service.api import (
     sessions,
     suspensions,
     trails,
+    webhooks,
 )
 from service.api.people import accounts, administration, contacts, duty, groups
 
@@ -31,6 +32,10 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     suspensions.router,
     freezes.router,
     diagnostics.router,
+    webhooks.events,
+    webhooks.endpoints,
+    webhooks.failures,
+    webhooks.senders,
     accounts.account,
     accounts.reviewers,
     administration.reviewers,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import structlog
 from redis.asyncio import Redis
 
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
@@ -205,3 +206,16 @@ async def test_clock_that_went_back_delays_no_card(
     await wiring.cards.bring_forward(await wiring.schedule.now_ms())
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
+
+
+async def test_failure_is_logged_without_address(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    channel.failure = DeliveryFailed("HTTP 503")
+    record = await waiting(wiring, "anna")
+    with structlog.testing.capture_logs() as logs:
+        await deliver(notifier)
+        channel.failure = None
+        await make_due(wiring, record)
+        await deliver(notifier)
+    assert [one["event"] for one in logs] == ["card_failed", "card_failed_no_longer"]
+    assert (logs[0]["channel"], logs[0]["error"]) == ("memory", "DeliveryFailed: HTTP 503")
+    assert "A1" not in repr(logs)
