@@ -7,6 +7,7 @@ from sayso.errors import NotFound
 from sayso.records.terms import GROUP_PREFIX
 from service.channels.base import Recipient
 from service.duty.absences import absent_delegate, find_absence
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 
 
@@ -15,6 +16,10 @@ class ContactBook:
     """The linked addresses of a tenant's active reviewers."""
 
     wiring: Wiring
+
+    async def find_preferences(self, person: str) -> Preferences:
+        """Return how the person is notified."""
+        return await self.wiring.duty.find_preferences(person)
 
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
