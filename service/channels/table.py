@@ -21,13 +21,14 @@ class ChannelKind:
     """A kind of channel: its fields in the channels file, how to open one, and how decisions come in.
 
     `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
-    listener returns at once for a channel that needs none.
+    listener returns at once for a channel that needs none. `sample` has the fields without a default, for previews.
     """
 
     config: type[ChannelConfig]
     open: Callable[[Any], Channel]
     router: APIRouter | None = None
     listen: Listen | None = None
+    sample: Mapping[str, object] = field(default_factory=dict)
 
 
 KINDS: Mapping[str, ChannelKind] = {}
@@ -39,6 +40,7 @@ class Channels:
     """The open channels of one process."""
 
     by_name: Mapping[str, Channel] = field(default_factory=dict)
+    configs: Mapping[str, ChannelConfig] = field(default_factory=dict)
 
     def find(self, name: str) -> Channel | None:
         """Return the channel of that name, or None."""
@@ -53,4 +55,5 @@ class Channels:
 def open_channels(settings: Settings) -> Channels:
     """Open the channels of the channels file; raises `InvalidChannels`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
-    return Channels({one.name: KINDS[one.kind].open(one) for one in configs})
+    opened = {one.name: KINDS[one.kind].open(one) for one in configs}
+    return Channels(opened, {one.name: one for one in configs})
