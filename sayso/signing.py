@@ -1,9 +1,14 @@
-"""Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, with several secrets while one is being replaced."""
+"""Standard Webhooks: HMAC-SHA256 or ed25519 over `id.timestamp.body`, with several keys while one is being replaced.
+
+A secret `whsec_…` signs and verifies with HMAC (`v1`). A private key `whsk_…` signs with ed25519 (`v1a`), and its
+public key `whpk_…` verifies; both need the package `cryptography`.
+"""
 
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+import secrets as randomness
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
@@ -15,7 +20,11 @@ TOLERANCE_S = 300
 """The largest difference, either way, between now and the time a message was signed."""
 
 PREFIX = "whsec_"
+PRIVATE_PREFIX = "whsk_"
+PUBLIC_PREFIX = "whpk_"
 _VERSION = "v1"
+_KEY_VERSION = "v1a"
+_SECRET_BYTES = 32
 _MAX_SIGNATURES = 16
 _ID = re.compile(r"[!-~]{1,200}")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,11}")
@@ -31,13 +40,37 @@ class SignedMessage:
     body: bytes
 
 
+def new_signing_secret() -> str:
+    """Return a new secret for HMAC."""
+    return PREFIX + _encode(randomness.token_bytes(_SECRET_BYTES))
+
+
+def new_signing_key() -> str:
+    """Return a new private key for ed25519."""
+    return PRIVATE_PREFIX + _encode(randomness.token_bytes(_SECRET_BYTES))
+
+
+def public_key_of(private_key: str) -> str:
+    """Return the public key with which receivers verify what this private key signs."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.from_private_bytes(_read_key(private_key, PRIVATE_PREFIX))
+    return PUBLIC_PREFIX + _encode(key.public_key().public_bytes_raw())
+
+
 def sign_message(secret: str, message_id: str, at_s: int, body: bytes) -> str:
     """Return the `webhook-signature` of a message sent at `at_s`, in seconds since 1970."""
-    return f"{_VERSION},{_sign(_read_secret(secret), message_id, str(at_s), body)}"
+    content = _join_content(message_id, str(at_s), body)
+    if secret.startswith(PRIVATE_PREFIX):
+        return f"{_KEY_VERSION},{_sign_by_key(secret, content)}"
+    return f"{_VERSION},{_sign(_read_secret(secret), content)}"
 
 
 def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) -> str:
-    """Return the message's id; raises `InvalidSignature` unless a secret signed it and its time is close to now."""
+    """Return the message's id; raises `InvalidSignature` unless a key signed it and its time is close to now.
+
+    Each key is a secret `whsec_…` or a public key `whpk_…`.
+    """
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
     offered = _split_signatures(message.signatures)
@@ -47,25 +80,69 @@ def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) 
             "Set the clock and sign it again.",
             tolerance_s=TOLERANCE_S,
         )
-    expected = [_sign(_read_secret(secret), message_id, timestamp, message.body) for secret in secrets]
-    if not any([compare_digest(one, other) for one in expected for other in offered]):  # noqa: C419 - all are compared
+    content = _join_content(message_id, timestamp, message.body)
+    if not any([_matches(secret, content, offered) for secret in secrets]):  # noqa: C419 - all are compared
         raise InvalidSignature()
     return message_id
 
 
-def _sign(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    signed = hmac_digest(key, f"{message_id}.{timestamp}.".encode() + body, sha256)
-    return base64.b64encode(signed).decode("ascii")
+def _join_content(message_id: str, timestamp: str, body: bytes) -> bytes:
+    return f"{message_id}.{timestamp}.".encode() + body
+
+
+def _sign(key: bytes, content: bytes) -> str:
+    return _encode(hmac_digest(key, content, sha256))
+
+
+def _sign_by_key(private_key: str, content: bytes) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return _encode(Ed25519PrivateKey.from_private_bytes(_read_key(private_key, PRIVATE_PREFIX)).sign(content))
+
+
+def _matches(secret: str, content: bytes, offered: Iterable[tuple[str, str]]) -> bool:
+    """Return whether one of the signatures was made with this key; all are compared."""
+    if secret.startswith(PUBLIC_PREFIX):
+        return any([_verifies(secret, content, one) for version, one in offered if version == _KEY_VERSION])  # noqa: C419
+    expected = _sign(_read_secret(secret), content)
+    return any([compare_digest(expected, one) for version, one in offered if version == _VERSION])  # noqa: C419
+
+
+def _verifies(public_key: str, content: bytes, signature: str) -> bool:
+    from cryptography.exceptions import InvalidSignature as NotSigned
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    key = Ed25519PublicKey.from_public_bytes(_read_key(public_key, PUBLIC_PREFIX))
+    try:
+        key.verify(base64.b64decode(signature, validate=True), content)
+    except (NotSigned, binascii.Error):
+        return False
+    return True
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
 
 
 def _read_secret(secret: str) -> bytes:
-    try:
-        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except binascii.Error:
-        key = b""
+    key = _decode(secret.removeprefix(PREFIX))
     if not secret.startswith(PREFIX) or not key:
         raise ValueError("a signing secret is whsec_ followed by random bytes in base64")
     return key
+
+
+def _read_key(text: str, prefix: str) -> bytes:
+    key = _decode(text.removeprefix(prefix))
+    if not text.startswith(prefix) or len(key) != _SECRET_BYTES:
+        raise ValueError(f"a key for ed25519 is {prefix} followed by {_SECRET_BYTES} bytes in base64")
+    return key
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
 
 
 def _check_header(name: str, value: str | None, form: re.Pattern[str], meant: str) -> str:
@@ -76,12 +153,12 @@ def _check_header(name: str, value: str | None, form: re.Pattern[str], meant: st
     return value
 
 
-def _split_signatures(header: str | None) -> list[str]:
-    """Return the signatures of version v1. Others may appear while senders migrate."""
+def _split_signatures(header: str | None) -> list[tuple[str, str]]:
+    """Return the versions and signatures. Unknown versions may appear while senders migrate."""
     name = "webhook-signature"
     if header is None:
         raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)
     parts = [part.split(",") for part in header.split(" ")]
     if not header.isascii() or len(parts) > _MAX_SIGNATURES or any(len(part) != 2 for part in parts):
         raise InvalidSignature(f"The header {name} is not a list such as 'v1,<base64> v1,<base64>'.", header=name)
-    return [signature for version, signature in parts if version == _VERSION]
+    return [(version, signature) for version, signature in parts]

@@ -72,7 +72,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
         wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
-        forms=("/items/", "/sign-in"),
+        forms=("/items/", "/sign-in", "/channels/slack/"),
         secure=settings.secure_cookies,
     )
     app.add_middleware(RequestIds)
@@ -116,7 +116,7 @@ def _is_for_machines(request: Request) -> bool:
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
-        app.state.channels = open_channels(settings)
+        app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))

@@ -23,6 +23,9 @@ from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
+from service.store.channel_notes import ChannelNotes
+from service.store.channels.mail_codes import MailedCodes
+from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -46,6 +49,9 @@ from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
+from service.store.webhooks.announcing import AnnouncementQueue
+from service.store.webhooks.endpoints import Endpoints
+from service.store.webhooks.senders import Senders
 
 _COLLECT_AFTER = 50_000
 
@@ -77,8 +83,14 @@ class Wiring:
     duty: Duty
     instances: Instances
     deliveries: Deliveries
+    announcements: AnnouncementQueue
+    endpoints: Endpoints
+    senders: Senders
     cards: CardQueue
+    channel_notes: ChannelNotes
     leases: NamedLeases
+    subscriptions: Subscriptions
+    mailed_codes: MailedCodes
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -133,7 +145,7 @@ class Process:
             posts=self.posts,
             tenant=tenant,
             rules=rules,
-            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
+            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
             schedule=schedule,
@@ -148,8 +160,14 @@ class Process:
             duty=Duty(DutyStore(store), people),
             instances=Instances(store),
             deliveries=Deliveries(store),
+            announcements=AnnouncementQueue(store),
+            endpoints=Endpoints(store),
+            senders=Senders(store),
             cards=CardQueue(store),
+            channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            subscriptions=Subscriptions(store),
+            mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

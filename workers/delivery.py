@@ -1,97 +1,160 @@
-"""Delivery of signed messages about decisions, with retries until accepted or expired.
+"""Delivery of signed messages, with retries until accepted or expired.
 
-Any number of clocks may run it: each attempt claims its message. After a crash the same message is sent again.
+Each endpoint has a lane of its own: a few attempts at once while it answers quickly, one after a failure, and probes
+alone while its circuit is open. So an endpoint delays nobody but itself. Any number of clocks may run it: each attempt
+claims its message. After a crash the same message is sent again.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
-from sayso.errors import TooManyRequests
+from sayso.clock import monotonic_ms
+from sayso.errors import SaysoError, TooManyRequests
 from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl, host_and_port
+from service.delivery.addresses import UnsafeUrl
+from service.delivery.breakers import Breakers
 from service.delivery.http import Answer
-from service.delivery.retries import LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
+from service.delivery.retries import read_retry_after_ms
 from service.logs import Trouble
 from service.operations.instance_deletion import withdraw_all
-from service.store.attempts import Allowance
-from service.store.deliveries import Waiting
-from service.store.instances import Instance
-from service.store.suspensions.outbox import RETRY_FOR_MS
+from service.store.deliveries import CLAIM_MS, DELIVERED, Waiting
+from service.store.suspensions.outbox import LANE
 from service.wiring import Wiring
 from workers.repeating import repeat
+from workers.targets import GONE, Target, find_target
 
 TICK_S = 0.1
 _BUSY_MS = 1_000
-_AT_ONCE = 128
+_SKIPPED = -1  # what `_deliver` returns for a message that another process has
+_LANES_AT_ONCE = 500
+_FAILING_AT_ONCE = 250
+_MOST_AT_ONCE = 8
+_QUICK_MS = 2_000
+_LONGEST_BLOCK_MS = 3_600_000
 _GRACE_S = 12
-
-BY_INSTANCE = Allowance("aap-messages-by", 600, 60)
-TO_PLACE = Allowance("aap-messages-to", 600, 60)
 
 log = structlog.get_logger()
 
 
 @dataclass
+class Lane:
+    """What this process knows of an endpoint: how many attempts it gets at once, and when the next one may be made."""
+
+    at_once: int = 1
+    blocked_until_ms: int = 0
+
+
+@dataclass
 class Courier:
-    """Delivers due messages, limited in total, by instance and by place."""
+    """Delivers due messages, lane by lane."""
 
     wiring: Wiring
-    slots: Slots = field(default_factory=lambda: Slots(8))
+    slots: Slots = field(default_factory=lambda: Slots(_MOST_AT_ONCE))
+    breakers: Breakers = field(default_factory=Breakers)
+    lanes: dict[str, Lane] = field(default_factory=dict)
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: Trouble = field(default_factory=lambda: Trouble("delivery_failed"))
+    closing: bool = False
 
     async def deliver_due(self) -> int:
-        """Start an attempt at each due message that is not under way here; return their number."""
+        """Start to deliver the due messages of each lane that is not under way here; return the number of lanes."""
         now_ms = await self.wiring.schedule.now_ms()
-        due = await self.wiring.deliveries.due(now_ms)
-        free = max(0, _AT_ONCE - len(self.under_way))
-        begun = [name for name in due if name not in self.under_way][:free]
+        begun = self._choose([one for one in await self.wiring.deliveries.due(now_ms) if one not in self.under_way])
         for name in begun:
             self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
 
     async def finish(self) -> None:
+        """Wait for the lanes under way, up to `_GRACE_S`."""
         if self.under_way:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
+
+    def _choose(self, due: list[str]) -> list[str]:
+        """Return the lanes to start: failing ones never take all places."""
+        failing = sum(map(self._is_failing, self.under_way))
+        chosen: list[str] = []
+        for name in due:
+            if len(self.under_way) + len(chosen) >= _LANES_AT_ONCE:
+                break
+            if self._is_failing(name):
+                if failing >= _FAILING_AT_ONCE:
+                    continue
+                failing += 1
+            chosen.append(name)
+        return chosen
+
+    def _is_failing(self, name: str) -> bool:
+        return self.breakers.is_failing(name.removeprefix(LANE))
 
     async def _attend(self, name: str) -> None:
         try:
             if name.startswith("gone:"):
                 await withdraw_all(self.wiring, name.removeprefix("gone:"))
+            elif name.startswith(LANE):
+                await self._empty(name.removeprefix(LANE))
             else:
-                await self._deliver(name)
+                await self.wiring.deliveries.adopt(name, await self.wiring.schedule.now_ms())
         except Exception as error:  # noqa: BLE001  the next tick tries again
             await asyncio.sleep(TICK_S)
+            with suppress(SaysoError):
+                await self.wiring.deliveries.defer(name, await self.wiring.schedule.now_ms())
             self.trouble.note(error, message=name)
         finally:
             del self.under_way[name]
 
-    async def _deliver(self, event_id: str) -> None:
-        waiting = await self.wiring.deliveries.read(event_id)
+    async def _empty(self, endpoint_id: str) -> None:
+        """Send what is due in a lane, then list the lane under its next message."""
+        deliveries, earliest_ms = self.wiring.deliveries, 0
+        await deliveries.defer(f"{LANE}{endpoint_id}", await self.wiring.schedule.now_ms() + CLAIM_MS)
+        while not self.closing and not earliest_ms:
+            now_ms = await self.wiring.schedule.now_ms()
+            lane = self.lanes.setdefault(endpoint_id, Lane())
+            due = await deliveries.due_in(endpoint_id, now_ms, lane.at_once)
+            if not due:
+                break
+            target = await find_target(self.wiring, endpoint_id, now_ms)
+            wait_ms = self._wait_ms(target, lane, now_ms)
+            if not wait_ms:
+                waits = await asyncio.gather(*(self._deliver(one, endpoint_id, target) for one in due))
+                wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
+            earliest_ms = now_ms + wait_ms if wait_ms else 0
+        await deliveries.settle_lane(endpoint_id, earliest_ms)
+
+    def _wait_ms(self, target: Target | None, lane: Lane, now_ms: int) -> int:
+        if target is None or target.refusal:
+            return 0
+        return max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
+
+    async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
+        """Attend to one message; return how long the lane must wait, 0 for no wait."""
+        deliveries = self.wiring.deliveries
+        waiting = await deliveries.read(message_id)
         now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
-            await self.wiring.deliveries.forget(event_id)
-            return
-        instance = await self.wiring.instances.read(waiting.delivery.endpoint_id)
-        if instance is None or instance.delivery is None:
-            await self.wiring.deliveries.end(waiting, "nobody to tell", now_ms)
-            return
-        if now_ms >= waiting.delivery.until_ms + await self._jumped_ms(waiting, now_ms):
-            await self.wiring.deliveries.end(waiting, "given up", now_ms)
-            log.warning("delivery_given_up", message=event_id, instance=instance.id, tries=waiting.delivery.tries)
-            return
+            await deliveries.forget_in(endpoint_id, message_id)
+            return 0
+        if target is None:
+            await deliveries.end(waiting, "nobody to tell", now_ms)
+            return 0
+        if target.refusal:
+            await deliveries.end(waiting, "given up", now_ms, reason=target.refusal)
+            return 0
+        if now_ms >= waiting.delivery.until_ms + await self._jumped_ms(waiting, target, now_ms):
+            await self._give_up(waiting, now_ms, waiting.delivery.reason or "Its time was over before an attempt.")
+            return 0
         if now_ms < waiting.delivery.not_before_ms:
-            return  # claimed since it was listed as due
-        await self._attempt(waiting, instance, now_ms)
+            return _SKIPPED  # claimed since it was listed as due
+        return await self._attempt(waiting, target, now_ms)
 
-    async def _jumped_ms(self, waiting: Waiting, now_ms: int) -> int:
+    async def _jumped_ms(self, waiting: Waiting, target: Target, now_ms: int) -> int:
         """Return how far the store's clock jumped while the message waited, unless an admin confirmed the jump."""
         known = await self.wiring.freezes.known()
-        since_ms = waiting.delivery.until_ms - RETRY_FOR_MS
+        since_ms = waiting.delivery.until_ms - target.retry_for_ms
         jumps = [
             (one.jumped_to_ms or 0, one.at_ms)
             for one in doubt_time(known, self.wiring.freezes.mark_ms(), now_ms)
@@ -99,45 +162,79 @@ class Courier:
         ]
         return sum(to_ms - max(from_ms, since_ms) for to_ms, from_ms in jumps if to_ms > since_ms)
 
-    async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:
-        assert instance.delivery is not None  # noqa: S101  the caller has checked
-        place = host_and_port(instance.delivery.url)
-        with self.slots.take((f"instance {instance.id}", f"place {place}")) as free:
+    async def _attempt(self, waiting: Waiting, target: Target, now_ms: int) -> int:
+        with self.slots.take(target.places) as free:
             if not free:
-                await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + _BUSY_MS)
-                return
+                return _BUSY_MS
             try:
-                await self.wiring.attempts.count(BY_INSTANCE, instance.id)
-                await self.wiring.attempts.count(TO_PLACE, place)
+                for allowance, who in target.limits:
+                    await self.wiring.attempts.count(allowance, who)
             except TooManyRequests as error:
-                wait_s = int(str(error.facts.get("retry_after_s", 1)))
-                await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + wait_s * 1000)
-                return
+                return int(str(error.facts.get("retry_after_s", 1))) * 1000
             claimed = await self.wiring.deliveries.claim(waiting, now_ms)
-            if claimed is not None:
-                await self._post(claimed, instance)
+            if claimed is None:
+                return _SKIPPED
+            return await self._post(claimed, target)
 
-    async def _post(self, claimed: Waiting, instance: Instance) -> None:
-        target, message = instance.delivery, claimed.delivery
-        assert target is not None  # noqa: S101  the caller has checked
+    async def _post(self, claimed: Waiting, target: Target) -> int:
+        message, began_ms = claimed.delivery, monotonic_ms()
         try:
-            answer = await self.wiring.posts.post(target.url, target.signing_secret, message.id, message.body.encode())
+            answer = await self.wiring.posts.post(target.url, target.secrets, message.message_id, message.body.encode())
         except UnsafeUrl as error:
             answer = Answer(0, error=error.message)
         now_ms = await self.wiring.schedule.now_ms()
-        facts = {"message": message.id, "instance": instance.id, "tries": message.tries, "status": answer.status}
+        self._note_pace(target, answer, now_ms, took_ms=monotonic_ms() - began_ms)
         if answer.accepted:
-            await self.wiring.deliveries.end(claimed, "delivered", now_ms)
-            log.info("message_delivered", **facts)
-            return
-        wait_ms = max(retry_after_ms(message.id, message.tries), read_retry_after_ms(answer, now_ms))
-        latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # after a clock jump, until_ms may have passed
-        await self.wiring.deliveries.postpone(claimed, min(now_ms + wait_ms, latest_ms))
-        log.warning("message_not_taken", **facts, error=answer.detail or answer.error, again_in_ms=wait_ms)
+            await self.wiring.deliveries.end(claimed, DELIVERED, now_ms, answer.status)
+            log.info("message_delivered", message=message.id, endpoint=target.endpoint_id, tries=message.tries)
+            return 0
+        return await self._refused(claimed, target, answer, now_ms)
+
+    async def _refused(self, claimed: Waiting, target: Target, answer: Answer, now_ms: int) -> int:
+        reason, message = describe_refusal(answer), claimed.delivery
+        if answer.status == GONE and target.is_endpoint:
+            await self.wiring.endpoints.disable(target.endpoint_id, reason)
+            await self._give_up(claimed, now_ms, reason, answer.status)
+            return 0
+        requested_ms = read_retry_after_ms(answer, now_ms)
+        again_at_ms = target.find_next_ms(message, requested_ms, now_ms)
+        if again_at_ms is None:
+            await self._give_up(claimed, now_ms, reason, answer.status)
+            return 0
+        await self.wiring.deliveries.postpone(claimed, again_at_ms, answer.status, reason)
+        facts = {"message": message.id, "endpoint": target.endpoint_id, "tries": message.tries}
+        error = answer.detail or answer.error
+        log.warning("message_not_taken", **facts, status=answer.status, error=error, again_in_ms=again_at_ms - now_ms)
+        block_ms = min(requested_ms, _LONGEST_BLOCK_MS)
+        self.lanes.setdefault(target.endpoint_id, Lane()).blocked_until_ms = now_ms + block_ms
+        return block_ms
+
+    async def _give_up(self, waiting: Waiting, now_ms: int, reason: str, status: int = 0) -> None:
+        await self.wiring.deliveries.end(waiting, "given up", now_ms, status, reason)
+        message = waiting.delivery
+        log.warning("delivery_given_up", message=message.id, endpoint=message.endpoint_id, tries=message.tries)
+
+    def _note_pace(self, target: Target, answer: Answer, now_ms: int, took_ms: float) -> None:
+        lane = self.lanes.setdefault(target.endpoint_id, Lane())
+        quick = answer.accepted and took_ms < _QUICK_MS
+        lane.at_once = min(_MOST_AT_ONCE, lane.at_once * 2) if quick else 1
+        self.breakers.note(target.endpoint_id, accepted=answer.accepted, now_ms=now_ms)
+
+
+def describe_refusal(answer: Answer) -> str:
+    """Return why a message was not accepted, for people."""
+    if answer.error:
+        return f"No valid response: {answer.error}."
+    if answer.status == GONE:
+        return "The receiver answered 410: it wants no more messages."
+    if 300 <= answer.status < 400:
+        return f"The receiver answered {answer.status}. Redirects are not followed; register the new URL."
+    return f"The receiver answered {answer.status}."
 
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
     """Deliver until stopped; then finish the attempts under way."""
     courier = Courier(wiring)
     await repeat(courier.deliver_due, TICK_S, stopping, "delivering_failed")
+    courier.closing = True
     await courier.finish()

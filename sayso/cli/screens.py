@@ -135,6 +135,10 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     else:
         allowed = show_line(", ".join(item.allowed))
         parts.append(Text.assemble("allowed: ", allowed, "; ", show_left(item.terms.deadline_at)))
+        if item.number is not None:
+            parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
+        elif item.terms.match_number:
+            parts.append(Text("an approval needs the number that the requester sees: --number"))
     return [*parts, *_show_deliveries(item)]
 
 

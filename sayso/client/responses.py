@@ -53,6 +53,7 @@ class TermsView(ResponseModel):
     reviewers: tuple[str, ...] = ()
     fallback: FallbackView
     rule_id: str | None = None
+    match_number: bool = False
 
 
 class OutcomeView(ResponseModel):
@@ -123,6 +124,7 @@ class ItemView(ResponseModel):
     doubt: DoubtView | None = None
     outcome: OutcomeView | None = None
     permit: PermitView | None = None
+    number: str | None = None
     state: str = ""
     deliveries: tuple[DeliveryView, ...] = ()
 

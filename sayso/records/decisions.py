@@ -72,6 +72,7 @@ class Decision(Immutable):
     value: JsonValue = None
     message: str | None = Field(default=None, max_length=2000)
     args_digest: str
+    number: str | None = None
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
@@ -138,6 +139,11 @@ class DecisionRequest(Immutable):
     args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
     value: JsonValue = Field(default=None, description="The value; only with the action value.")
     message: str | None = Field(default=None, max_length=2000, description="A reason; the agent sees it.")
+    number: str | None = Field(
+        default=None,
+        pattern="^[0-9]{2}$",
+        description="The two digits that the requester sees; to approve an item whose terms have `match_number`.",
+    )
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

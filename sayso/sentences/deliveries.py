@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from sayso.records.deliveries import DeliveryState
-from sayso.sentences.items import name_reviewers
+from sayso.sentences.names import name_reviewers
 from sayso.sentences.times import describe_clock
 
 NOBODY = "Nobody was notified of this item: every delivery failed."

@@ -21,6 +21,7 @@ from sayso.transitions.closing import (
     put_item,
     stop,
 )
+from sayso.transitions.deadlines import expire
 from sayso.transitions.decision_checks import (
     check_decision,
     check_in_time,
@@ -31,7 +32,6 @@ from sayso.transitions.decision_checks import (
     keep_groups,
 )
 from sayso.transitions.table import check_step
-from sayso.transitions.timing import expire
 
 
 def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:

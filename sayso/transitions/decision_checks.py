@@ -1,5 +1,7 @@
 """Checks of a decision: is the item open, in time and as the reviewer saw it, and may the reviewer decide?"""
 
+from hmac import compare_digest
+
 from sayso.canonical_json import canonical_json
 from sayso.clock import iso_utc
 from sayso.errors import (
@@ -11,6 +13,7 @@ from sayso.errors import (
     NotAllowed,
     SelfApproval,
     StaleDigest,
+    WrongNumber,
 )
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
 from sayso.records.items import Answer, Item
@@ -63,6 +66,7 @@ def check_decision(record: SuspensionRecord, item: Item, decision: Decision, ver
         raise StaleDigest(digest=item.digest)
     check_reviewer(record, item, decision.by)
     _check_answer(item, decision)
+    _check_number(record, item, decision)
 
 
 def check_item_open(record: SuspensionRecord, item: Item) -> None:
@@ -123,6 +127,15 @@ def _check_answer(item: Item, decision: Decision) -> None:
         offered = [canonical_json(choice) for choice in item.choices]
         if canonical_json(decision.value) not in offered:
             raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
+
+
+def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> None:
+    """Raise `WrongNumber` for an approval without the number that the requester sees. A denial needs none."""
+    if not item.terms.match_number or decision.action is DecisionAction.DENY:
+        return
+    if not item.secret_number or decision.number is None or not compare_digest(decision.number, item.secret_number):
+        fault = "is missing" if decision.number is None else "is not the right one"
+        raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
 
 
 def is_quorum_met(item: Item, decision: Decision) -> bool:

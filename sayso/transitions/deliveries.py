@@ -7,8 +7,8 @@ from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deadlines import add_reviewers
 from sayso.transitions.table import check_step
-from sayso.transitions.timing import add_reviewers
 
 _VERSION_CHARS = 16
 _LIVE = (Status.PENDING,)

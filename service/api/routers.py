@@ -5,18 +5,17 @@ from fastapi import APIRouter
 from service.api import (
     agents,
     calls,
-    channels,
-    diagnostics,
     execution,
     external_events,
     freezes,
     health,
-    reports,
     runs,
     sessions,
     suspensions,
     trails,
+    webhooks,
 )
+from service.api.operations import channels, diagnostics, reports
 from service.api.people import accounts, administration, contacts, duty, groups
 
 api = APIRouter(prefix="/api/v1")
@@ -35,6 +34,10 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     diagnostics.router,
     channels.router,
     reports.router,
+    webhooks.events,
+    webhooks.endpoints,
+    webhooks.failures,
+    webhooks.senders,
     accounts.account,
     accounts.reviewers,
     administration.reviewers,

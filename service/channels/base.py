@@ -6,7 +6,7 @@ where the channel allows them. `service/channels/table.py` has one row for each 
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from service.channels.cards import Card
 
@@ -93,6 +93,21 @@ class Channel(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
+
+
+@runtime_checkable
+class ManyDestinations(Protocol):
+    """A channel whose addresses belong to different hosts, each of which fails for itself."""
+
+    def destination_of(self, address: str) -> str:
+        """Return the host of one address."""
+
+
+def destination_of(channel: Channel, to: Recipient) -> str:
+    """Return the host whose circuit breaker and limits count for a message."""
+    if isinstance(channel, ManyDestinations):
+        return channel.destination_of(to.address)
+    return channel.destination
 
 
 def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction]) -> frozenset[CardAction]:

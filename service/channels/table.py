@@ -9,6 +9,14 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
+from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.push.outbound import PushChannel, PushConfig
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.inbound import router as slack_router
+from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.telegram.inbound import listen as listen_to_telegram
+from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
 from service.wiring import Wiring
 
@@ -21,17 +29,27 @@ class ChannelKind:
     """A kind of channel: its fields in the channels file, how to open one, and how decisions come in.
 
     `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
-    listener returns at once for a channel that needs none. `sample` has the fields without a default, for previews.
+    listener returns at once for a channel that needs none. `attach` gives the parts of its process to a channel that
+    keeps something in the store. `sample` has the fields without a default, for previews.
     """
 
     config: type[ChannelConfig]
     open: Callable[[Any], Channel]
     router: APIRouter | None = None
     listen: Listen | None = None
+    attach: Callable[[Any, Wiring], None] | None = None
     sample: Mapping[str, object] = field(default_factory=dict)
 
 
-KINDS: Mapping[str, ChannelKind] = {}
+_SLACK = {"app_id": "A0SAMPLE", "team_id": "T0SAMPLE", "bot_token": "xoxb-sample", "app_token": "xapp-sample"}
+_TELEGRAM = {"bot_token": f"1:{'sample' * 4}"}
+
+KINDS: Mapping[str, ChannelKind] = {
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, sample=_SLACK),
+    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram, sample=_TELEGRAM),
+    "mail": ChannelKind(MailConfig, MailChannel, sample={"host": "mail.example", "sender": "sayso@mail.example"}),
+    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach, sample={"contact": "mailto:a@b.example"}),
+}
 """All kinds of channel by name."""
 
 
@@ -45,6 +63,14 @@ class Channels:
     def find(self, name: str) -> Channel | None:
         """Return the channel of that name, or None."""
         return self.by_name.get(name)
+
+    def attach(self, parts: Wiring) -> "Channels":
+        """Give the parts of this process to the channels that need them."""
+        for channel in self.by_name.values():
+            row = KINDS.get(channel.kind)
+            if row is not None and row.attach is not None:
+                row.attach(channel, parts)
+        return self
 
     async def aclose(self) -> None:
         """Close all channels."""

@@ -38,6 +38,10 @@ class Breakers:
         circuit.failures += 1
         circuit.closed_until_probe_ms = now_ms + PROBE_EVERY_MS
 
+    def is_failing(self, destination: str) -> bool:
+        """Return whether the last attempt failed."""
+        return destination in self._circuits
+
     def is_open(self, destination: str) -> bool:
         """Return whether the destination kept failing."""
         circuit = self._circuits.get(destination)

@@ -1,7 +1,8 @@
-"""One delivery attempt of a signed message: https only, ten seconds, no redirects."""
+"""One delivery attempt of a message: https only, ten seconds, no redirects."""
 
 import asyncio
 import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -14,6 +15,7 @@ from service.delivery.connections import GuardedBackend
 
 ATTEMPT_S = 10.0
 _MAX_RESPONSE_BYTES = 65_536
+_MOST_CONNECTIONS = 1_024
 
 
 @dataclass(frozen=True)
@@ -48,21 +50,26 @@ class Posts:
             await self._pool.aclose()
             self._backend.close()
 
-    async def post(self, url: str, secret: str, message_id: str, body: bytes) -> Answer:
-        """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
+    async def post(self, url: str, secrets: Sequence[str], message_id: str, body: bytes) -> Answer:
+        """Make one attempt with a signature by each secret; raises as `send` does."""
         at_s = now_ms() // 1000
-        headers: dict[str | bytes, str | bytes] = {
+        headers = {
             "Content-Type": "application/json",
-            "User-Agent": "Sayso",
             "webhook-id": message_id,
             "webhook-timestamp": str(at_s),
-            "webhook-signature": sign_message(secret, message_id, at_s, body),
+            "webhook-signature": " ".join(sign_message(secret, message_id, at_s, body) for secret in secrets),
         }
+        return await self.send(url, headers, body)
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         answer = Answer(0)
+        sent: dict[str | bytes, str | bytes] = {"User-Agent": "Sayso"}
+        sent.update(headers)
         try:
             async with (
                 asyncio.timeout(self._attempt_s),
-                self._connections().stream("POST", url, headers=headers, content=body) as response,
+                self._connections().stream("POST", url, headers=sent, content=body) as response,
             ):
                 received = {name.lower(): value for name, value in response.headers}
                 retry_after = received.get(b"retry-after", b"").decode("latin-1") or None
@@ -83,7 +90,7 @@ class Posts:
             self._backend = GuardedBackend(loopback=self._loopback)
             self._pool = httpcore.AsyncConnectionPool(
                 ssl_context=_trust(),
-                max_connections=256,
+                max_connections=_MOST_CONNECTIONS,
                 max_keepalive_connections=0,
                 network_backend=self._backend,
             )

@@ -8,6 +8,13 @@ from service.delivery.http import Answer
 
 FIRST_RETRY_MS = 2_000
 LONGEST_RETRY_MS = 3_600_000
+EVENT_WAITS_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 64_800, 79_200)
+"""The waits after each attempt at an event: ten attempts within three days."""
+
+EVENTS_RETRY_FOR_MS = 3 * 86_400_000
+LONGEST_ASKED_MS = 86_400_000
+"""The longest wait that a receiver can request."""
+
 _RETRY_LATER = (429, 503)
 
 
@@ -17,8 +24,14 @@ def retry_after_ms(event_id: str, tries: int) -> int:
     The reduction differs by message and try, so that retries do not arrive together.
     """
     longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** min(tries - 1, 30))
-    dice = int.from_bytes(sha256(f"{event_id} {tries}".encode()).digest()[:4]) / 2**32
-    return int(longest * (1 - dice / 2))
+    return int(longest * (1 - _throw_dice(event_id, tries) / 2))
+
+
+def event_retry_after_ms(message_id: str, tries: int) -> int | None:
+    """Return the wait after so many attempts at an event, reduced by up to a tenth; None after the last one."""
+    if tries > len(EVENT_WAITS_S):
+        return None
+    return int(EVENT_WAITS_S[tries - 1] * 1000 * (1 - _throw_dice(message_id, tries) / 10))
 
 
 def read_retry_after_ms(answer: Answer, now_ms: int) -> int:
@@ -31,3 +44,7 @@ def read_retry_after_ms(answer: Answer, now_ms: int) -> int:
     with suppress(ValueError, TypeError, OverflowError):
         return max(0, int(parsedate_to_datetime(header).timestamp() * 1000) - now_ms)
     return 0
+
+
+def _throw_dice(message_id: str, tries: int) -> float:
+    return int.from_bytes(sha256(f"{message_id} {tries}".encode()).digest()[:4]) / 2**32

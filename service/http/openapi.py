@@ -46,6 +46,7 @@ _TAGS = [
     {"name": "reports", "description": "Reports on decisions, for people."},
     {"name": "duty", "description": "When people want to be notified, and when they are absent."},
     {"name": "keys", "description": "API keys of agents, for admins."},
+    {"name": "webhooks", "description": "Endpoints that receive events, and senders of signed decisions."},
     {"name": "hooks", "description": "Decisions by signed webhook."},
     {"name": "health", "description": "Health and readiness, for monitoring."},
 ]

@@ -19,6 +19,7 @@ class TenantKeys:
         prefix = self.prefix = f"sayso:{{{tenant}}}:"
         self.absences = f"{prefix}absences"  # by person
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
+        self.announcements = f"{prefix}announcements"
         self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
         self.cards = f"{prefix}cards"  # suspensions with a delivery of a card to attempt, by the next attempt
         self.contacts = f"{prefix}contacts"  # linked addresses by a digest of channel and address
@@ -26,6 +27,8 @@ class TenantKeys:
         self.decided = f"{prefix}decided"
         self.definitions = f"{prefix}definitions"
         self.deliveries = f"{prefix}deliveries"
+        self.endpoints = f"{prefix}endpoints"
+        self.failures = f"{prefix}failures"
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
@@ -38,8 +41,11 @@ class TenantKeys:
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
+        self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
@@ -94,9 +100,17 @@ class TenantKeys:
         """A named lease of one process."""
         return f"{self.prefix}lease:{name}"
 
+    def mailed_code(self, code_hash: str) -> str:
+        """The person and address of a mailed code."""
+        return f"{self.prefix}mailed-code:{code_hash}"
+
     def card_claim(self, suspension_id: str) -> str:
         """The claim of the process that delivers a suspension's cards."""
         return f"{self.prefix}card-claim:{suspension_id}"
+
+    def channel_note(self, channel: str, name: str) -> str:
+        """What a channel remembers under a name."""
+        return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
 
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
@@ -113,3 +127,7 @@ class TenantKeys:
 
     def delivery(self, event_id: str) -> str:
         return f"{self.prefix}delivery:{event_id}"
+
+    def lane(self, endpoint_id: str) -> str:
+        """The messages for one endpoint, by their next attempt."""
+        return f"{self.prefix}lane:{endpoint_id}"

@@ -13,6 +13,7 @@ from sayso.problems import Problem
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
@@ -20,8 +21,8 @@ from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import find_item_state
+from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.sightings import note_seen
-from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
@@ -50,6 +51,8 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (errors.StaleDigest, "The request has changed"),
     (errors.Conflict, "This can no longer be decided"),
     (EarlierSignIn, "You have signed in again"),
+    (errors.WrongNumber, "That is not the number"),
+    (errors.TooManyRequests, "Too many wrong numbers"),
     (errors.PolicyForbids, "The rules do not allow this"),
     (errors.NotAllowed, "You cannot decide this"),
     (InvalidInput, "Your input was not accepted"),
@@ -166,7 +169,7 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "now_ms": found.now_ms,
         "record": record,
         "item": item,
-        "hold": sentences.describe_hold(record, item, freezes, found.now_ms),
+        "hold": deadlines.describe_hold(record, item, freezes, found.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
@@ -195,7 +198,8 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor) -> dict[str,
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "ineligibility": sentences.describe_ineligibility(record, item, visitor),
-        "fallback": sentences.describe_fallback(record, item),
+        "fallback": deadlines.describe_fallback(record, item),
+        "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
@@ -229,5 +233,5 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
     if record.status is Status.CANCELLED:
         return "The run was cancelled. Nothing was changed."
     if isinstance(error, DeadlinePassed):
-        return f"The deadline has passed: {sentences.describe_fallback(record, item)}. Nothing was changed."
+        return f"The deadline has passed: {deadlines.describe_fallback(record, item)}. Nothing was changed."
     return next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), error.message)

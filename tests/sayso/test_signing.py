@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidSignature
-from sayso.signing import TOLERANCE_S, SignedMessage, sign_message, verify_message
+from sayso.signing import (
+    TOLERANCE_S,
+    SignedMessage,
+    new_signing_key,
+    new_signing_secret,
+    public_key_of,
+    sign_message,
+    verify_message,
+)
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 OTHER = "whsec_" + base64.b64encode(b"o" * 32).decode()
@@ -208,6 +216,63 @@ def test_verify_message_without_secrets() -> None:
 def test_sign_message_with_invalid_secret(secret: str) -> None:
     with pytest.raises(ValueError, match="whsec_"):
         sign_message(secret, "msg_1", NOW_S, BODY)
+
+
+KEY = (
+    "whsk_"
+    + base64.b64encode(bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")).decode()
+)
+"""The private key of the first test of RFC 8032."""
+
+
+def test_public_key_of_the_key_of_rfc_8032() -> None:
+    public = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
+    assert public_key_of(KEY) == f"whpk_{base64.b64encode(public).decode()}"
+
+
+def test_ed25519_signature_verifies_with_the_public_key_alone() -> None:
+    message = signed(KEY)
+    assert str(message.signatures).startswith("v1a,")
+    assert takes(message, public_key_of(KEY))
+    assert takes(replace(message, signatures=f"v1,eA== {message.signatures}"), SECRET, public_key_of(KEY))
+    assert not takes(message, public_key_of(new_signing_key()))
+    assert not takes(message, SECRET)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_ed25519_message_with_one_mistake(what: str) -> None:
+    message = signed(KEY)
+    changed = WRONG[what](replace(message, signatures=str(message.signatures).replace("v1a", "v1")))
+    if changed.signatures is not None and "v1," in changed.signatures:
+        changed = replace(changed, signatures=changed.signatures.replace("v1,", "v1a,"))
+    assert not takes(changed, public_key_of(KEY))
+
+
+def test_ed25519_signature_with_a_flipped_bit() -> None:
+    message = signed(KEY)
+    raw = base64.b64decode(str(message.signatures).removeprefix("v1a,"))
+    for place in range(len(raw) * 8):
+        flipped = bytearray(raw)
+        flipped[place // 8] ^= 1 << place % 8
+        assert not takes(replace(message, signatures=f"v1a,{base64.b64encode(flipped).decode()}"), public_key_of(KEY))
+
+
+def test_hmac_with_the_bytes_of_a_public_key_is_refused() -> None:
+    public = public_key_of(KEY)
+    forged = signed(public.replace("whpk_", "whsec_"))
+    assert not takes(forged, public)
+    assert not takes(replace(forged, signatures=str(forged.signatures).replace("v1,", "v1a,")), public)
+
+
+def test_new_secrets_and_keys_differ_each_time() -> None:
+    assert len({new_signing_secret() for _ in range(10)} | {new_signing_key() for _ in range(10)}) == 20
+    assert takes(signed(own := new_signing_secret()), own)
+
+
+@pytest.mark.parametrize("key", ["whsk_", "whsk_***", "whsk_a2tra2tra2tr"])
+def test_sign_message_with_invalid_key(key: str) -> None:
+    with pytest.raises(ValueError, match="whsk_"):
+        sign_message(key, "msg_1", NOW_S, BODY)
 
 
 texts = st.text(alphabet=st.characters(codec="utf-8"))

@@ -56,6 +56,7 @@ class JumpDetector:
 
     async def _notice_return(self, reading: ClockReading, back_ms: int) -> None:
         await self._wiring.deliveries.follow_back(back_ms, reading.at_ms)
+        await self._wiring.announcements.bring_forward(reading.at_ms)
         await self._wiring.cards.bring_forward(reading.at_ms)
         unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

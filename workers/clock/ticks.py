@@ -19,6 +19,7 @@ from service.settings import Settings
 from service.store.connection.faults import await_store
 from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import Wiring, assemble, settle_memory
+from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
@@ -71,6 +72,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
         beside = [  # much to wake or a queue that does not answer delays no deadline
             asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
+            asyncio.create_task(keep_announcing(wiring, stopping)),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
             asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),

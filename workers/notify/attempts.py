@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from sayso.errors import TooManyRequests
 from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.items import Item
-from service.channels.base import Channel, DeliveryFailed, Recipient
+from service.channels.base import Channel, DeliveryFailed, Recipient, destination_of
 from service.channels.cards import Card
 from service.concurrency import Slots
 from service.delivery.breakers import PROBE_EVERY_MS, Breakers
@@ -47,12 +47,14 @@ class Gate:
     slots: Slots = field(default_factory=lambda: Slots(_PER_DESTINATION))
     breakers: Breakers = field(default_factory=Breakers)
 
-    async def run(self, channel: Channel, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool) -> Result:
+    async def run(
+        self, channel: Channel, to: Recipient, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool
+    ) -> Result:
         """Make one call to the provider within the limits; raises `DeliveryFailed` or `Deferred`.
 
         While the circuit is open a `first` attempt fails at once, so that the next escalation step is asked.
         """
-        destination = channel.destination
+        destination = destination_of(channel, to)
         wait_ms = self.breakers.wait_ms(destination, now_ms)
         if wait_ms and first:
             raise DeliveryFailed(f"{destination} keeps failing.")
@@ -109,23 +111,30 @@ class Attempt:
         )
 
     async def follow(self) -> CardDelivery:
-        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`."""
-        try:
-            for address, reference in self.delivery.references.items():
-                to = Recipient(self.delivery.person, address)
-                if self.delivery.shown != self.card.version:
-                    await self._run(partial(self.channel.update, to, reference, self.card))
-                if self.card.live and self.delivery.reminded < self.item.reminded:
-                    event_id = self._event_id(to, "remind")
-                    await self._run(partial(self.channel.remind, to, reference, self.card, event_id))
-        except DeliveryFailed as failure:
-            if not failure.permanent:
-                # A closed item must lose its buttons soon after its provider is back, so the wait does not grow.
-                again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
-                update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
-                return self.delivery.model_copy(update=update)
-            return self._follow_done().model_copy(update={"reason": failure.reason})
-        return self._follow_done()
+        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`.
+
+        An address that is gone does not keep the others from their update.
+        """
+        failure: DeliveryFailed | None = None
+        for address, reference in self.delivery.references.items():
+            try:
+                await self._follow_at(Recipient(self.delivery.person, address), reference)
+            except DeliveryFailed as error:
+                failure = error if failure is None or failure.permanent else failure
+        if failure is not None and not failure.permanent:
+            # A closed item must lose its buttons soon after its provider is back, so the wait does not grow.
+            again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
+            update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
+            return self.delivery.model_copy(update=update)
+        done = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
+        return self.delivery.model_copy(update={**done, "reason": failure.reason if failure is not None else None})
+
+    async def _follow_at(self, to: Recipient, reference: str) -> None:
+        if self.delivery.shown != self.card.version:
+            await self._run(to, partial(self.channel.update, to, reference, self.card))
+        if self.card.live and self.delivery.reminded < self.item.reminded:
+            event_id = self._event_id(to, "remind")
+            await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
 
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
@@ -149,7 +158,7 @@ class Attempt:
         for to in places:
             try:
                 event_id = self._event_id(to, "send")
-                references[to.address] = await self._run(partial(self.channel.send, to, self.card, event_id))
+                references[to.address] = await self._run(to, partial(self.channel.send, to, self.card, event_id))
             except DeliveryFailed as error:
                 failure = error
         if not references and failure is not None:
@@ -163,16 +172,12 @@ class Attempt:
         }
         return base.model_copy(update={**update, **_CLEARED})
 
-    async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+    async def _run(self, to: Recipient, call: Callable[[], Awaitable[Result]]) -> Result:
         first = self.delivery.state is DeliveryState.QUEUED
-        return await self.gate.run(self.channel, self.now_ms, call, first=first)
+        return await self.gate.run(self.channel, to, self.now_ms, call, first=first)
 
     def _event_id(self, to: Recipient, what: str) -> str:
         return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminded}:{to.address}"
-
-    def _follow_done(self) -> CardDelivery:
-        update = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
-        return self.delivery.model_copy(update=update)
 
     def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
         if failure.permanent:

@@ -119,6 +119,6 @@ class Notifier:
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:
     """Deliver cards until stopped; then finish the attempts under way."""
-    notifier = Notifier(wiring, channels, addresses, Gate(wiring.attempts))
+    notifier = Notifier(wiring, channels.attach(wiring), addresses, Gate(wiring.attempts))
     await repeat(notifier.deliver_due, TICK_S, stopping, "notifying_failed")
     await notifier.finish()

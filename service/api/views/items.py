@@ -90,6 +90,7 @@ class TermsView(View):
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
     channels: tuple[str, ...]
+    match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
     secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
     urgent: bool = Field(description="Whether its notifications break through quiet hours.")
 
@@ -136,6 +137,9 @@ class ItemView(View):
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
+    number: str | None = Field(
+        default=None, description="The digits that a reviewer types to approve. Only the requester sees them."
+    )
     state: ItemState = Field(
         default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."
     )

@@ -1,16 +1,20 @@
 """Decisions by signed webhook; the signature over the raw body is verified before parsing.
 
+A registered sender has its own address, its own secrets and one reviewer. The address without a sender takes the
+messages of `SAYSO_WEBHOOK_SECRET`, which may name any reviewer; it stays for senders that use it already.
+
 The message's id is the idempotency key for every reviewer. A repeated message changes nothing and returns the item's
 status; another message with the same id is refused.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import now_ms
-from sayso.errors import IdempotencyConflict, NotAllowed, Unavailable
+from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
 from sayso.records.suspensions import Status
 from sayso.signing import SignedMessage, verify_message
@@ -18,12 +22,15 @@ from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.http.bodies import read_body
 from service.http.openapi import problems
+from service.operations.senders import find_reviewer, find_secrets
 from service.settings import variable_of
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/hooks", tags=["hooks"])
 
 CHANNEL = "webhook"
+
+SenderId = Annotated[str, Path(min_length=1, max_length=100, examples=["whs_019aa4a2f2f3d4e5f60718293a4b5c6d"])]
 
 
 class HookDecision(DecisionRequest):
@@ -35,9 +42,21 @@ class HookDecision(DecisionRequest):
 
     @property
     def decision(self) -> DecisionRequest:
-        return DecisionRequest.model_validate(
-            self.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
-        )
+        return _strip(self)
+
+
+class SenderDecision(DecisionRequest):
+    """A decision by a registered sender: the decision and its item."""
+
+    suspension_id: str = Field(min_length=1, max_length=100)
+    item_id: str = Field(min_length=1, max_length=100)
+    reviewer: str | None = Field(
+        default=None, min_length=1, max_length=64, description="The sender's own reviewer; may be omitted."
+    )
+
+    @property
+    def decision(self) -> DecisionRequest:
+        return _strip(self)
 
 
 class HookAnswer(BaseModel):
@@ -57,52 +76,89 @@ def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": True, "description": meaning, "schema": schema}
 
 
-def _schema() -> dict[str, Any]:
-    schema = HookDecision.model_json_schema(ref_template="#/components/schemas/{model}")
+def _strip(sent: DecisionRequest) -> DecisionRequest:
+    """Return the decision alone."""
+    return DecisionRequest.model_validate(
+        sent.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
+    )
+
+
+def _document(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)  # the API's schemas include them
-    return schema
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return {"parameters": _HEADERS, "requestBody": body}
 
 
-_DOCUMENTED = {
-    "parameters": [
-        _header("webhook-id", "The message's id; the same for a repeated message.", "msg_2Lw9"),
-        _header("webhook-timestamp", "The time of the signature, in seconds since 1970.", "1795255307"),
-        _header(
-            "webhook-signature",
-            "HMAC-SHA256 over `id.timestamp.body` in base64; several are separated by spaces.",
-            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
-        ),
-    ],
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": _schema()}},
-    },
-}
+_HEADERS = [
+    _header("webhook-id", "The message's id; the same for a repeated message.", "msg_2Lw9"),
+    _header("webhook-timestamp", "The time of the signature, in seconds since 1970.", "1795255307"),
+    _header(
+        "webhook-signature",
+        "HMAC-SHA256 over `id.timestamp.body` in base64; several are separated by spaces.",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    ),
+]
 
 
 @router.post(
     "/decisions",
     operation_id="takeSignedDecision",
-    openapi_extra=_DOCUMENTED,
+    openapi_extra=_document(HookDecision),
     responses=problems(400, 401, 403, 404, 409),
 )
 async def take_decision(request: Request) -> HookAnswer:
     """Record a reviewer's decision, authenticated by a Standard Webhooks signature."""
-    parts: Wiring = request.app.state.process.tenant(TENANT)
-    message_id, raw = await _verify(request, parts)
+    parts = _parts_of(request)
+    secrets = [secret.get_secret_value() for secret in parts.settings.webhook_secret]
+    if not secrets:
+        raise Unavailable(
+            f"This address is closed. Register a sender on {parts.settings.public_url}/webhooks and use its address, "
+            f"or set {variable_of('webhook_secret')}."
+        )
+    message_id, raw = await _verify(request, secrets)
     sent = read_body(raw, HookDecision)
     reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}. Send the name of one.")
-    groups = await parts.reviewers.list_groups(reviewer.name)
-    by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL, groups=groups)
+    return await _decide(parts, sent, sent.decision, reviewer.name, _Message(message_id, CHANNEL))
+
+
+@router.post(
+    "/decisions/{sender_id}",
+    operation_id="takeSenderDecision",
+    openapi_extra=_document(SenderDecision),
+    responses=problems(400, 401, 403, 404, 409),
+)
+async def take_sender_decision(request: Request, sender_id: SenderId) -> HookAnswer:
+    """Record a decision of a registered sender, in the name of its reviewer."""
+    parts = _parts_of(request)
+    sender = await parts.senders.find(sender_id)
+    message_id, raw = await _verify(request, await find_secrets(parts, sender))
+    if sender is None:
+        raise InvalidSignature()
+    sent = read_body(raw, SenderDecision)
+    reviewer = await find_reviewer(parts, sender, sent.reviewer)
+    return await _decide(parts, sent, sent.decision, reviewer, _Message(message_id, f"{CHANNEL}:{sender.id}"))
+
+
+class _Message(NamedTuple):
+    """A verified message: its id, and whose ids it is unique among."""
+
+    id: str
+    sender: str
+
+
+async def _decide(
+    parts: Wiring, sent: HookDecision | SenderDecision, decision: DecisionRequest, reviewer: str, message: _Message
+) -> HookAnswer:
+    by = Actor(id=reviewer, kind=ActorKind.HUMAN, channel=CHANNEL)
+    key = f"{message.sender}:{message.id}"
     try:
-        saved = await parts.desk.decide(
-            sent.suspension_id, sent.item_id, sent.decision, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
-        )
+        saved = await parts.desk.decide(sent.suspension_id, sent.item_id, decision, by, key=key, asker=message.sender)
     except IdempotencyConflict as error:
         problem = "This webhook-id was used with another body. Give every new message its own id."
-        raise IdempotencyConflict(problem, webhook_id=message_id) from error
+        raise IdempotencyConflict(problem, webhook_id=message.id) from error
     outcome = find_item(saved.record, sent.item_id).outcome
     return HookAnswer(
         suspension_id=sent.suspension_id,
@@ -113,11 +169,13 @@ async def take_decision(request: Request) -> HookAnswer:
     )
 
 
-async def _verify(request: Request, parts: Wiring) -> tuple[str, bytes]:
-    """Return the message's id and body; raises `InvalidSignature`, or `Unavailable` while no secret is set."""
-    secrets = [secret.get_secret_value() for secret in parts.settings.webhook_secret]
-    if not secrets:
-        raise Unavailable(f"Webhook decisions are disabled. Set {variable_of('webhook_secret')} to enable them.")
+def _parts_of(request: Request) -> Wiring:
+    parts: Wiring = request.app.state.process.tenant(TENANT)
+    return parts
+
+
+async def _verify(request: Request, secrets: Sequence[str]) -> tuple[str, bytes]:
+    """Return the message's id and body; raises `InvalidSignature`."""
     raw = await request.body()
     message = SignedMessage(
         id=_single(request, "webhook-id"),

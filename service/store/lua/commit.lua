@@ -29,8 +29,15 @@ them.
                                     its protocol promises
   sayso:{t}:aap:<instance>  string  "version|" and an instance of the Agent Approval Protocol as JSON
   sayso:{t}:aap-gone:<instance>  string  "1|": mark of a deleted instance, which cannot suspend any more; 7 days
-  sayso:{t}:delivery:<event>  string  "version|" and a signed message as JSON; 24 hours after it ended
-  sayso:{t}:deliveries      zset    event, or instance whose deletion is not complete -> next attempt, ms
+  sayso:{t}:announcements   zset    an event for webhook endpoints as JSON -> its time, ms; written while `endpoints` exists
+  sayso:{t}:endpoints       hash    webhook endpoint -> its URL, owner, state and secrets as JSON; written outside
+  sayso:{t}:senders         hash    sender of signed decisions -> its reviewer and secrets as JSON; written outside
+  sayso:{t}:delivery:<message>  string  "version|" and a signed message as JSON; 24 hours after it was delivered, 30 days
+                                    after it failed
+  sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms
+  sayso:{t}:deliveries      zset    "lane:" and an endpoint, or "gone:" and an instance whose deletion is not complete ->
+                                    next attempt, ms
+  sayso:{t}:failures        zset    message that was refused at least once and is not delivered -> last attempt, ms
   sayso:{t}:cards           zset    suspension with a delivery of a card to attempt -> next attempt, ms
   sayso:{t}:card-claim:<suspension>  string  the process that delivers its cards; half a minute
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
@@ -49,7 +56,8 @@ them.
 KEYS  every key that the script uses.
 ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
       number of a key and its required version ("0": must not exist), or "<" and its maximum of members; then for each
-      write the number of its arguments, the command, the number of the key, the arguments.
+      write the number of its arguments, the command, the number of the key, the arguments. A command that ends in "?"
+      names a key before its arguments, and is skipped unless that key exists.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -59,6 +67,7 @@ first write.
 local allowed = {
   SET = true, DEL = true, RPUSH = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
 }
+local conditional = {['ZADD?'] = 'ZADD'}
 
 local time = redis.call('TIME')
 if ARGV[2] ~= '0' then
@@ -88,7 +97,7 @@ local first = 2 * guards + 4
 local at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
-  if not allowed[ARGV[at + 1]] or not KEYS[tonumber(ARGV[at + 2])] or at + 2 + count > #ARGV then
+  if not (allowed[ARGV[at + 1]] or conditional[ARGV[at + 1]]) or not KEYS[tonumber(ARGV[at + 2])] or at + 2 + count > #ARGV then
     return redis.error_reply('SAYSO malformed write ' .. tostring(ARGV[at + 1]))
   end
   at = at + 3 + count
@@ -97,7 +106,12 @@ end
 at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
-  redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
+  local command = conditional[ARGV[at + 1]]
+  if not command then
+    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
+  elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == 1 then
+    redis.call(command, KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 2 + count))
+  end
   at = at + 3 + count
 end
 return {0, time[1], time[2]}

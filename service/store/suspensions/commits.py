@@ -6,7 +6,8 @@ from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.keys import CHANGES, TenantKeys
-from service.store.suspensions.outbox import draft_message, pack_delivery
+from service.store.suspensions.announcements import list_announcements
+from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
@@ -59,6 +60,10 @@ class Commit:
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         self.writes += [len(args), command, self._place(key), *args]
 
+    def write_if(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
+        """Write only if the key `present` exists at the time of the commit."""
+        self.write(f"{command}?", key, self._place(present), *args)
+
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
@@ -103,8 +108,9 @@ def build_commit(
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     message = draft_message(before, after)
     if message is not None:
-        commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
-        commit.write("ZADD", keys.deliveries, after.updated_at_ms, message.id)
+        write_message(commit, keys, message, after.updated_at_ms)
+    for announcement in list_announcements(before, after, change.following):
+        commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
@@ -114,6 +120,13 @@ def build_commit(
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, "")
     return commit, after, head
+
+
+def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
+    """Save a new message, to be sent at `at_ms`."""
+    commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
+    commit.write("ZADD", keys.lane(message.endpoint_id), at_ms, message.id)
+    commit.write("ZADD", keys.deliveries, "LT", at_ms, f"{LANE}{message.endpoint_id}")
 
 
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

@@ -9,19 +9,34 @@ from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
 
 RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
+LANE = "lane:"  # before the endpoint in the list of lanes
 
 
 class Delivery(Immutable):
-    """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim."""
+    """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim.
+
+    `event_id` is the id that the receiver sees, if it differs from the message's own: one event goes to many endpoints.
+    `reason` says why the last attempt failed.
+    """
 
     id: str
     endpoint_id: str
     body: str
     until_ms: int
+    event_id: str = ""
+    type: str = ""
+    created_at_ms: int = 0
     tries: int = 0
     not_before_ms: int = 0
+    status: int = 0
+    reason: str = ""
+    tried_at_ms: int = 0
     ended: str | None = None
     ended_at_ms: int | None = None
+
+    @property
+    def message_id(self) -> str:
+        return self.event_id or self.id
 
 
 def request_id_of(suspension_id: str) -> str:
@@ -53,7 +68,14 @@ def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> D
         "created_at": iso_utc(at_ms),
     }
     text = json.dumps(body, separators=(",", ":"))
-    return Delivery(id=event_id, endpoint_id=endpoint_id, body=text, until_ms=at_ms + RETRY_FOR_MS)
+    return Delivery(
+        id=event_id,
+        endpoint_id=endpoint_id,
+        body=text,
+        until_ms=at_ms + RETRY_FOR_MS,
+        type="request.resolved",
+        created_at_ms=at_ms,
+    )
 
 
 def pack_delivery(delivery: Delivery, version: int) -> str:

@@ -7,6 +7,7 @@ from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
@@ -55,7 +56,7 @@ def make_cards(
 ) -> list[Card]:
     """Return a card for every open item as the reviewer sees it, sorted by deadline."""
     cards = [
-        _card(record, item, reviewer, sentences.describe_hold(record, item, freezes, now_ms))
+        _card(record, item, reviewer, deadlines.describe_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -77,7 +78,7 @@ def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> C
         need=sentences.describe_need(item),
         summary=summarize(item.tool.args),
         hold=hold,
-        fallback=sentences.describe_fallback(record, item),
+        fallback=deadlines.describe_fallback(record, item),
         quorum=sentences.describe_quorum(item),
         ineligibility=sentences.describe_ineligibility(record, item, reviewer),
         resemblance=sentences.describe_resemblance(item.resembles),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sayso.records.events import EventType, TrailEntry
 from sayso.sentences.deliveries import name_recipient
-from sayso.sentences.items import join_words, name_reviewers
+from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED

@@ -8,10 +8,10 @@ from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import Fallback, FallbackAction
+from sayso.transitions.deadlines import escalate, expire, remind
 from sayso.transitions.deciding import cancel, decide, extend
 from sayso.transitions.deliveries import card_version, needs_attempt, next_delivery_ms, record_deliveries
 from sayso.transitions.sightings import needs_sight, see
-from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 STEPS = ({"after_s": 60, "reviewers": ("ben",)}, {"after_s": 120, "reviewers": ("cleo", "dora")})

@@ -11,6 +11,7 @@ from sayso.records.freezes import Freeze
 from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.transitions.deadlines import escalate, expire, remind
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, report, suspend
 from sayso.transitions.decision_checks import describe_outcome
 from sayso.transitions.deliveries import record_deliveries
@@ -36,7 +37,6 @@ from sayso.transitions.in_doubt import put_in_doubt
 from sayso.transitions.permits import approved_args
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
-from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 

@@ -16,7 +16,7 @@ from tests.receivers import SECRET, Receiver
 async def test_post_refuses_a_name_that_resolves_to_loopback(receiver: Receiver) -> None:
     strict = Posts()
     with pytest.raises(UnsafeUrl, match="localhost does not resolve to a public address"):
-        await strict.post(receiver.url, SECRET, "m", b"{}")
+        await strict.post(receiver.url, [SECRET], "m", b"{}")
     assert receiver.came == []
     await strict.aclose()
 
@@ -24,7 +24,7 @@ async def test_post_refuses_a_name_that_resolves_to_loopback(receiver: Receiver)
 async def test_post_returns_the_response(receiver: Receiver) -> None:
     receiver.say = lambda _: Response("wait", 429, {"Retry-After": "7"})
     here = Posts(loopback=True)
-    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    answer = await here.post(receiver.url, [SECRET], "m", b'{"type": "x"}')
     assert (answer.status, answer.body, answer.retry_after, answer.accepted) == (429, b"wait", "7", False)
     headers, body = receiver.came[0]
     assert (body, headers["webhook-id"]) == (b'{"type": "x"}', "m")
@@ -35,7 +35,7 @@ async def test_post_returns_the_response(receiver: Receiver) -> None:
 async def test_post_verifies_the_certificate(receiver: Receiver) -> None:
     here = Posts(loopback=True)
     port = receiver.url.rsplit(":", 1)[1]
-    answer = await here.post(f"https://127.0.0.2:{port}", SECRET, "m", b"{}")
+    answer = await here.post(f"https://127.0.0.2:{port}", [SECRET], "m", b"{}")
     assert answer.status == 0
     assert receiver.came == []
     await here.aclose()
@@ -46,7 +46,7 @@ async def test_post_returns_status_0_for_an_absent_receiver(certificate: Path) -
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     for url in (f"https://localhost:{port}/", "https://nobody.invalid/"):
-        answer = await here.post(url, SECRET, "m", b"{}")
+        answer = await here.post(url, [SECRET], "m", b"{}")
         assert (answer.status, answer.accepted) == (0, False)
         assert answer.error
     await here.aclose()
@@ -56,7 +56,7 @@ async def test_post_error_names_no_address(certificate: Path) -> None:
     here = Posts(loopback=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    answer = await here.post(f"https://localhost:{port}/", SECRET, "m", b"{}")
+    answer = await here.post(f"https://localhost:{port}/", [SECRET], "m", b"{}")
     assert answer.error == "the connection failed"
     assert "ConnectError" in answer.detail
     await here.aclose()
@@ -65,7 +65,7 @@ async def test_post_error_names_no_address(certificate: Path) -> None:
 async def test_unsafe_url_error_names_no_address() -> None:
     here = Posts()
     with pytest.raises(UnsafeUrl) as refused:
-        await here.post("https://localhost/", SECRET, "m", b"{}")
+        await here.post("https://localhost/", [SECRET], "m", b"{}")
     assert "127.0.0.1" not in refused.value.message
     assert "::1" not in refused.value.message
     await here.aclose()
@@ -74,7 +74,7 @@ async def test_unsafe_url_error_names_no_address() -> None:
 async def test_post_times_out_on_a_silent_receiver(certificate: Path) -> None:
     here = Posts(loopback=True, attempt_s=0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        answer = await here.post(f"https://localhost:{silent.getsockname()[1]}/", SECRET, "m", b"{}")
+        answer = await here.post(f"https://localhost:{silent.getsockname()[1]}/", [SECRET], "m", b"{}")
     assert answer.status == 0
     assert "no response within" in answer.error
     await here.aclose()
@@ -83,7 +83,7 @@ async def test_post_times_out_on_a_silent_receiver(certificate: Path) -> None:
 async def test_post_limits_the_response_size(receiver: Receiver) -> None:
     receiver.say = lambda _: Response("x" * 5_000_000)
     here = Posts(loopback=True)
-    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    answer = await here.post(receiver.url, [SECRET], "m", b'{"type": "x"}')
     assert answer.accepted
     assert len(answer.body) < 1_000_000
     await here.aclose()
@@ -94,7 +94,7 @@ async def test_post_keeps_the_status_of_a_broken_off_response(receiver: Receiver
     """A receiver that accepted the message does not get it again."""
     receiver.say = lambda _: Response("x", status, {"content-length": "10"})
     here = Posts(loopback=True)
-    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    answer = await here.post(receiver.url, [SECRET], "m", b'{"type": "x"}')
     assert (answer.status, answer.accepted) == (status, status != 500)
     await here.aclose()
 
@@ -107,6 +107,6 @@ async def test_post_keeps_the_status_of_an_endless_response(receiver: Receiver) 
     answered = asyncio.Event()
     receiver.say = lambda _: StreamingResponse(trickle())
     here = Posts(loopback=True, attempt_s=1)
-    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    answer = await here.post(receiver.url, [SECRET], "m", b'{"type": "x"}')
     assert (answer.status, answer.accepted) == (200, True)
     await here.aclose()

@@ -20,8 +20,8 @@ from service.store.runs.runs import Run
 OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
     Run: {"failed_calls"},
-    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
-    Decision: {"suspension_id", "suspension_version", "idempotency_key"},
+    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"},
+    Decision: {"suspension_id", "suspension_version", "idempotency_key", "number"},
     Permit: {"report_by_ms"},
     CardDelivery: {"tries", "references", "shown", "reminded"},
     Lease: {"step"},

@@ -4,7 +4,7 @@ import pytest
 
 from sayso.errors import InvalidInput, TooLarge
 from sayso.records.items import Answer, Binding, Item, ItemDraft, freeze_item
-from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 
 

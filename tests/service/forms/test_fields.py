@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.canonical_json import JsonObject, canonical_json
-from service.web.content.forms import Field, args_fields, note_problems, read_fields, value_fields
+from service.forms.fields import Field, args_fields, note_problems, read_fields, value_fields
 from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUND_ARGS
 
 
@@ -182,7 +182,7 @@ def test_note_problems_marks_the_named_field() -> None:
     assert marked == {"amount": "9 is too much", "lines": "not that"}
 
 
-TURNS = Path(__file__).parents[4] / "demo" / "turns.jsonl"
+TURNS = Path(__file__).parents[3] / "demo" / "turns.jsonl"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | TEXT
 VALUES = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(TEXT, SCALARS, max_size=3)

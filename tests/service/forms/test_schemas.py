@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from sayso.canonical_json import JsonObject
-from service.web.content.schemas import Shape, properties_of, shape_of
+from service.forms.schemas import Shape, properties_of, shape_of
 
 
 def kind_of(schema: Any, root: Any = None) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.errors import InvalidInput
 from sayso.text.summaries import write_key, write_pretty
-from service.web.content.schemas import Shape, properties_of, shape_of
+from service.forms.schemas import Shape, properties_of, shape_of
 
 MANY_FIELDS = 40  # arguments with more fields are edited as one JSON text
 LONG_TEXT_CHARS = 60

@@ -1,5 +1,6 @@
-"""The decision forms of an item's page: parse a submitted form, or show it again with its problems."""
+"""The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
@@ -9,9 +10,11 @@ from sayso.errors import InvalidInput, SaysoError, TooLarge
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
+from service.forms.fields import Field, args_fields, normalize, note_problems, read_fields, value_fields
 from service.http.bodies import misfit
-from service.web.content.forms import Field, args_fields, normalize, note_problems, read_fields, value_fields
-from service.web.form_posts import Post
+
+Post = Mapping[str, str]
+"""The submitted values by the key of their field."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,17 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
         raise TooLarge(f"Your input is over {limit_bytes} bytes. Shorten it and send it again.")
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
+    number = post.get("number", "").strip() or None
     try:
         return DecisionRequest.model_validate(
-            {"action": action, "digest": post.get("digest", ""), "args": args, "value": value, "message": message}
+            {
+                "action": action,
+                "digest": post.get("digest", ""),
+                "args": args,
+                "value": value,
+                "message": message,
+                "number": number,
+            }
         )
     except ValidationError as error:
         raise misfit(error.errors(include_url=False, include_input=False), "answer") from error

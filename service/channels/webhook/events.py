@@ -1,0 +1,261 @@
+"""The events that endpoints receive: what each says of an item or a run, with secrets masked."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import iso_utc
+from sayso.records.items import Item
+from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.text.redaction import redact
+from service.channels.cards import Card, build_card
+from service.store.suspensions.announcements import Announcement, WebhookEvent
+
+
+class Part(BaseModel):
+    """Base class for the parts of an event."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class EventRun(Part):
+    """The run of an event."""
+
+    id: str
+    agent: str
+    owner: str = Field(description="The name of the key that started it.")
+    title: str = Field(description="From the agent, not checked; secrets are masked.")
+    link: str = Field(description="The run's page, which requires a sign-in.")
+
+
+class EventItem(Part):
+    """The item of an event."""
+
+    id: str
+    suspension_id: str
+    kind: str = Field(description="`approval` or `input`.")
+    tool: str
+    args: JsonObject = Field(description="The arguments that will run or ran, with secrets masked.")
+    masked: bool = Field(description="Whether a secret was masked. Then no digest is sent.")
+    digest: str | None = Field(description="Required to approve the call; null if a secret was masked.")
+    headline: str
+    question: str
+    reason: str
+    rule: str | None
+    reviewers: tuple[str, ...] = Field(description="Empty for every reviewer.")
+    answers: tuple[str, ...] = Field(description="What reviewers can answer.")
+    deadline: AwareDatetime
+    link: str = Field(description="The item's page, which requires a sign-in.")
+
+
+class EventOutcome(Part):
+    """How an item was decided."""
+
+    verdict: str = Field(description="`approved`, `denied`, `answered`, `failed` or `reported`.")
+    by: str = Field(description="The reviewer, or `timeout`.")
+    channel: str
+    at: AwareDatetime
+    message: str | None
+
+
+class ItemCreated(Part):
+    """An item waits for a decision. The same item is created again if a reviewer's edits need a new decision."""
+
+    run: EventRun
+    item: EventItem
+
+
+class ItemDecided(ItemCreated):
+    """An item was decided by people, or by its fallback at the deadline."""
+
+    outcome: EventOutcome
+
+
+class ItemEscalated(ItemCreated):
+    """More reviewers are asked, because nobody decided or no card reached anybody."""
+
+    step: int = Field(description="The number of escalation steps so far.")
+
+
+class ItemWithdrawn(ItemCreated):
+    """An item was closed without a decision: its run was cancelled, or another item's decision was enough."""
+
+
+class SuspendedItem(Part):
+    """An item of a suspended run."""
+
+    id: str
+    tool: str
+    link: str
+
+
+class RunSuspended(Part):
+    """A run waits for decisions."""
+
+    run: EventRun
+    suspension_id: str
+    items: tuple[SuspendedItem, ...]
+
+
+class RunResumed(Part):
+    """A run continues after its items were decided."""
+
+    run: EventRun
+    suspension_id: str
+
+
+class RunFinished(Part):
+    """A run ended. Its result is on its page only, because it may contain secrets."""
+
+    run: EventRun
+    status: Literal["completed", "degraded", "failed", "cancelled"]
+
+
+DATA: Mapping[WebhookEvent, type[Part]] = {
+    WebhookEvent.ITEM_CREATED: ItemCreated,
+    WebhookEvent.ITEM_DECIDED: ItemDecided,
+    WebhookEvent.ITEM_ESCALATED: ItemEscalated,
+    WebhookEvent.ITEM_WITHDRAWN: ItemWithdrawn,
+    WebhookEvent.RUN_SUSPENDED: RunSuspended,
+    WebhookEvent.RUN_RESUMED: RunResumed,
+    WebhookEvent.RUN_FINISHED: RunFinished,
+}
+"""The model of each event's `data`."""
+
+
+class Envelope(BaseModel):
+    """An event as it is sent; `data` differs by type."""
+
+    type: WebhookEvent
+    timestamp: str
+    data: JsonValue
+
+
+def describe_schema(event: WebhookEvent) -> dict[str, Any]:
+    """Return the JSON Schema of an event as it is sent."""
+    data = DATA[event].model_json_schema(mode="serialization")
+    definitions = data.pop("$defs", {})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": event.value,
+        "description": (DATA[event].__doc__ or "").strip(),
+        "type": "object",
+        "properties": {
+            "type": {"const": event.value},
+            "timestamp": {"type": "string", "format": "date-time"},
+            "data": data,
+        },
+        "required": ["type", "timestamp", "data"],
+        "$defs": definitions,
+    }
+
+
+def build_event(
+    announcement: Announcement,
+    record: SuspensionRecord,
+    definitions: Mapping[str, ToolDefinition | None],
+    public_url: str,
+) -> str | None:
+    """Return the event's body, or None if its item was replaced meanwhile. `definitions` are those of the items."""
+    run = _describe_run(record, definitions, public_url)
+    data = _build_data(announcement, record, run, definitions, public_url)
+    if data is None:
+        return None
+    timestamp = iso_utc(announcement.at_ms)
+    envelope = Envelope(type=announcement.type, timestamp=timestamp, data=data.model_dump(mode="json"))
+    return envelope.model_dump_json()
+
+
+def _build_data(
+    announcement: Announcement,
+    record: SuspensionRecord,
+    run: EventRun,
+    definitions: Mapping[str, ToolDefinition | None],
+    public_url: str,
+) -> Part | None:
+    if announcement.item_id:
+        item = next((one for one in record.items if one.item_id == announcement.item_id), None)
+        if item is None:
+            return None
+        definition = definitions.get(item.tool.definition or "")
+        return _describe_item_event(announcement.type, record, item, definition, run, public_url)
+    if announcement.type is WebhookEvent.RUN_SUSPENDED:
+        items = tuple(
+            SuspendedItem(id=one.item_id, tool=one.tool.name, link=f"{public_url}/items/{record.id}/{one.item_id}")
+            for one in record.items
+        )
+        return RunSuspended(run=run, suspension_id=record.id, items=items)
+    if announcement.type is WebhookEvent.RUN_RESUMED:
+        return RunResumed(run=run, suspension_id=record.id)
+    status = record.run_status
+    if status in (RunStatus.RUNNING, RunStatus.SUSPENDED):
+        return None  # an admin has retried the run meanwhile
+    return RunFinished.model_validate({"run": run, "status": status.value})
+
+
+def _describe_item_event(
+    event: WebhookEvent,
+    record: SuspensionRecord,
+    item: Item,
+    definition: ToolDefinition | None,
+    run: EventRun,
+    public_url: str,
+) -> Part | None:
+    card = build_card(record, item, definition, public_url)
+    redacted = redact(item.tool.args, definition.parameters if definition else None, item.terms.secrets)
+    described = _describe_item(item, card, redacted.scrub)
+    outcome = item.outcome
+    if event is WebhookEvent.ITEM_DECIDED:
+        if outcome is None:
+            return None
+        message = redacted.scrub(outcome.message) if outcome.message else None
+        decided = EventOutcome.model_validate(
+            {
+                "verdict": outcome.verdict.value,
+                "by": outcome.by.id,
+                "channel": outcome.by.channel,
+                "at": iso_utc(outcome.at_ms),
+                "message": message,
+            }
+        )
+        return ItemDecided(run=run, item=described, outcome=decided)
+    if event is WebhookEvent.ITEM_ESCALATED:
+        return ItemEscalated(run=run, item=described, step=item.escalated)
+    return DATA[event].model_validate({"run": run, "item": described})
+
+
+def _describe_item(item: Item, card: Card, scrub: Callable[[str], str]) -> EventItem:
+    return EventItem.model_validate(
+        {
+            "id": item.item_id,
+            "suspension_id": card.suspension_id,
+            "kind": item.kind.value,
+            "tool": item.tool.name,
+            "args": card.args,
+            "masked": card.masked,
+            "digest": None if card.masked else item.digest,
+            "headline": card.headline,
+            "question": scrub(item.prompt.title or ""),
+            "reason": scrub(item.prompt.reason or ""),
+            "rule": item.terms.rule_id,
+            "reviewers": item.terms.reviewers,
+            "answers": [one.value for one in item.allowed],
+            "deadline": iso_utc(item.terms.deadline_at_ms),
+            "link": card.link,
+        }
+    )
+
+
+def _describe_run(
+    record: SuspensionRecord, definitions: Mapping[str, ToolDefinition | None], public_url: str
+) -> EventRun:
+    title = record.run.title
+    for item in record.items:
+        definition = definitions.get(item.tool.definition or "")
+        schema = definition.parameters if definition is not None else None
+        title = redact(item.tool.args, schema, item.terms.secrets).scrub(title)
+    run = record.run
+    return EventRun(id=run.id, agent=run.agent, owner=run.owner, title=title, link=f"{public_url}/runs/{run.id}")

@@ -1,0 +1,178 @@
+"""Webhook endpoints: registered and verified by an admin for all runs, or by an agent for its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from sayso.clock import new_id
+from sayso.errors import Conflict, NotAllowed, NotFound
+from sayso.records.decisions import ActorKind
+from sayso.signing import new_signing_key, new_signing_secret
+from service.auth.credentials import Principal
+from service.delivery.addresses import check_url
+from service.delivery.retries import EVENTS_RETRY_FOR_MS
+from service.operations.verifications import Challenge, challenge_receiver
+from service.store.attempts import Allowance
+from service.store.suspensions.announcements import WebhookEvent
+from service.store.suspensions.outbox import Delivery
+from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.secrets import TimedSecret, list_valid, rotate
+from service.wiring import Wiring
+
+MOST_ENDPOINTS = 500
+MOST_OF_AN_AGENT = 20
+PER_OWNER = Allowance("webhook-verifications", 30, 60)
+
+Scheme = Literal["hmac", "ed25519"]
+"""How messages are signed: with a secret that both sides know, or with a key whose public half receivers have."""
+
+
+@dataclass(frozen=True)
+class EndpointDraft:
+    """What a new endpoint is made from."""
+
+    url: str
+    events: tuple[WebhookEvent, ...] = tuple(WebhookEvent)
+    scheme: Scheme = "hmac"
+    description: str = ""
+
+
+class NewEndpoint(NamedTuple):
+    """An endpoint, and the only copy of its new secret; None for ed25519, whose private key never leaves Sayso."""
+
+    endpoint: Endpoint
+    secret: str | None
+
+
+async def list_endpoints(parts: Wiring, caller: Principal) -> list[Endpoint]:
+    """Return the endpoints that the caller manages."""
+    owner = _scope_of(caller)
+    return [one for one in await parts.endpoints.list_all() if owner in (None, one.owner)]
+
+
+async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDraft) -> NewEndpoint:
+    """Save an endpoint, which must be verified before it receives events."""
+    owner = _scope_of(caller)
+    check_url(draft.url, loopback=parts.settings.aap_allow_loopback)
+    known = await parts.endpoints.list_all()
+    if len(known) >= MOST_ENDPOINTS:
+        raise Conflict(f"There are {len(known)} endpoints, which is the limit. Delete one first.")
+    if owner is not None and sum(one.owner == owner for one in known) >= MOST_OF_AN_AGENT:
+        raise Conflict(f"{owner} has {MOST_OF_AN_AGENT} endpoints, which is the limit. Delete one first.")
+    secret = _make_secret(draft.scheme)
+    endpoint = Endpoint(
+        id=new_id("whe"),
+        url=draft.url,
+        events=tuple(dict.fromkeys(draft.events)),
+        owner=owner,
+        description=draft.description,
+        created_by=caller.name,
+        created_at_ms=await parts.schedule.now_ms(),
+        secrets=(TimedSecret(secret=secret),),
+    )
+    await parts.endpoints.add(endpoint)
+    return NewEndpoint(endpoint, _to_show(secret))
+
+
+async def read_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Return an endpoint of the caller; raises `NotFound`."""
+    owner = _scope_of(caller)
+    found = await parts.endpoints.find(endpoint_id)
+    if found is None or owner not in (None, found.owner):
+        raise _unknown(endpoint_id)
+    return found
+
+
+async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Send a signed challenge to the endpoint, and send it events once it returned the challenge."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    secrets = tuple(list_valid(endpoint.secrets, await parts.schedule.now_ms()))
+    asked = Challenge(endpoint.url, secrets, (PER_OWNER, caller.name), {"endpoint_id": endpoint.id})
+    failure = await challenge_receiver(parts, asked)
+    if failure:
+        raise Conflict(f"The endpoint failed its verification: {failure}. Correct the receiver and verify again.")
+    return await _change(parts, endpoint, {"state": "active", "reason": ""})
+
+
+async def disable_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
+    """Send the endpoint no more events until it is verified again."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    return await _change(parts, endpoint, {"state": "disabled", "reason": f"Disabled by {caller.name}."})
+
+
+async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, overlap_s: int) -> NewEndpoint:
+    """Give the endpoint a new secret. Until the overlap ends, messages are signed with the old ones, too."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    secret, now_ms = _make_secret(scheme_of(endpoint)), await parts.schedule.now_ms()
+
+    def change(found: Endpoint) -> Endpoint:
+        return found.model_copy(update={"secrets": rotate(found.secrets, secret, now_ms, overlap_s)})
+
+    changed = await parts.endpoints.change(endpoint.id, change)
+    if changed is None:
+        raise _unknown(endpoint_id)
+    return NewEndpoint(changed, _to_show(secret))
+
+
+async def delete_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> None:
+    """Delete an endpoint. Its undelivered messages are not sent any more."""
+    endpoint = await read_endpoint(parts, caller, endpoint_id)
+    await parts.endpoints.delete(endpoint.id)
+
+
+async def list_failures(parts: Wiring, caller: Principal) -> list[Delivery]:
+    """Return the messages that were refused and not delivered since; an agent sees those of its endpoints."""
+    found = await parts.deliveries.list_failures(await parts.schedule.now_ms())
+    if _scope_of(caller) is None:
+        return found
+    own = {one.id for one in await list_endpoints(parts, caller)}
+    return [one for one in found if one.endpoint_id in own]
+
+
+async def send_again(parts: Wiring, caller: Principal, message_ids: Sequence[str]) -> int:
+    """Send messages again at once, with all their attempts; return their number. Raises `NotFound` for an unknown one.
+
+    Receivers recognize a repeated message by its `webhook-id`.
+    """
+    own = {one.id for one in await list_endpoints(parts, caller)}
+    everything = _scope_of(caller) is None
+    for message_id in message_ids:
+        waiting = await parts.deliveries.read(message_id)
+        if waiting is None or not (everything or waiting.delivery.endpoint_id in own):
+            raise NotFound(f"There is no message {message_id[:100]!r}. The list of failed messages has the ids.")
+    now_ms = await parts.schedule.now_ms()
+    sent = [await parts.deliveries.send_again(one, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for one in message_ids]
+    return sum(sent)
+
+
+def scheme_of(endpoint: Endpoint) -> Scheme:
+    """Return how the endpoint's messages are signed."""
+    return "ed25519" if endpoint.secrets[0].secret.startswith("whsk_") else "hmac"
+
+
+def _scope_of(caller: Principal) -> str | None:
+    """Return the agent whose runs the caller may subscribe to, None for an admin; raises `NotAllowed`."""
+    if caller.kind is ActorKind.AGENT:
+        return caller.name
+    if "admin" not in caller.roles:
+        raise NotAllowed("Endpoints are managed by an admin, or by an agent's key for its own runs.")
+    return None
+
+
+async def _change(parts: Wiring, endpoint: Endpoint, update: dict[str, str]) -> Endpoint:
+    changed = await parts.endpoints.change(endpoint.id, lambda found: found.model_copy(update=update))
+    if changed is None:
+        raise _unknown(endpoint.id)
+    return changed
+
+
+def _make_secret(scheme: Scheme) -> str:
+    return new_signing_key() if scheme == "ed25519" else new_signing_secret()
+
+
+def _to_show(secret: str) -> str | None:
+    return None if secret.startswith("whsk_") else secret
+
+
+def _unknown(endpoint_id: str) -> NotFound:
+    return NotFound(f"There is no endpoint {endpoint_id[:100]!r} for this credential.")

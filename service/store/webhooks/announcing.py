@@ -1,0 +1,38 @@
+"""Announcements that wait to be fanned out to endpoints."""
+
+from typing import Any
+
+from service.store.connection.connecting import text, translated
+from service.store.suspensions.announcements import Announcement
+from service.store.tenants import TenantStore
+
+
+class AnnouncementQueue:
+    """The announcements of one tenant. The commit of a suspension writes them while an endpoint exists."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._key = store.redis, store.keys.announcements
+
+    async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement]]:
+        """Return waiting announcements with their stored form, the oldest first."""
+        async with translated():
+            found: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
+        return [(text(one), Announcement.model_validate_json(one)) for one in found]
+
+    async def defer(self, stored: str, again_at_ms: int) -> None:
+        """Postpone an announcement that could not be read, so that it does not delay the others."""
+        async with translated():
+            await self._redis.zadd(self._key, {stored: again_at_ms}, xx=True)
+
+    async def remove(self, *stored: str) -> None:
+        """Remove announcements whose messages are saved."""
+        if stored:
+            async with translated():
+                await self._redis.zrem(self._key, *stored)
+
+    async def bring_forward(self, now_ms: int) -> None:
+        """Make every announcement due now, after the clock went back."""
+        async with translated():
+            later: list[Any] = await self._redis.zrangebyscore(self._key, f"({now_ms}", "+inf")
+            if later:
+                await self._redis.zadd(self._key, {text(one): now_ms for one in later}, xx=True)

@@ -1,0 +1,53 @@
+"""Rows of one hash, each a model as JSON, changed one at a time."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+from redis.asyncio.client import Pipeline
+
+from service.store.connection.connecting import translated
+from service.store.tenants import TenantStore
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class RowStore(Generic[Row]):
+    """The rows of one hash."""
+
+    def __init__(self, store: TenantStore, key: str, model: type[Row]) -> None:
+        self._redis, self._key, self._model = store.redis, key, model
+
+    async def list_all(self) -> list[Row]:
+        async with translated():
+            found = await self._redis.hvals(self._key)
+        return [self._model.model_validate_json(raw) for raw in found]
+
+    async def find(self, row_id: str) -> Row | None:
+        async with translated():
+            raw = await self._redis.hget(self._key, row_id)
+        return self._model.model_validate_json(raw) if raw else None
+
+    async def add(self, row_id: str, row: Row) -> None:
+        async with translated():
+            await self._redis.hset(self._key, row_id, row.model_dump_json())
+
+    async def change(self, row_id: str, change: Callable[[Row], Row]) -> Row | None:
+        """Change a row atomically and return it; None if it does not exist."""
+
+        async def write(pipe: Pipeline) -> Row | None:
+            raw = await pipe.hget(self._key, row_id)
+            if raw is None:
+                return None
+            changed = change(self._model.model_validate_json(raw))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(self._key, row_id, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            changed: Row | None = await self._redis.transaction(write, self._key, value_from_callable=True)
+        return changed
+
+    async def delete(self, row_id: str) -> bool:
+        async with translated():
+            return bool(await self._redis.hdel(self._key, row_id))

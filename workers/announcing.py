@@ -1,0 +1,85 @@
+"""Fan-out of announcements: each becomes one message for every endpoint that wants it."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from sayso.errors import NotFound, SaysoError, Unavailable
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from service.channels.webhook.events import build_event
+from service.delivery.retries import EVENTS_RETRY_FOR_MS
+from service.logs import Trouble
+from service.store.suspensions.announcements import Announcement
+from service.store.suspensions.outbox import Delivery
+from service.store.webhooks.endpoints import Endpoint
+from service.wiring import Wiring
+from workers.repeating import repeat
+
+TICK_S = 0.1
+_UNREADABLE_AGAIN_MS = 60_000
+
+
+@dataclass
+class FanOut:
+    """Turns announcements into messages. After a crash the same messages are saved once more, without effect."""
+
+    wiring: Wiring
+    trouble: Trouble = field(default_factory=lambda: Trouble("event_not_announced"))
+
+    async def announce_due(self) -> int:
+        """Save the messages of all waiting announcements; return the number of announcements."""
+        now_ms = await self.wiring.schedule.now_ms()
+        due = await self.wiring.announcements.due(now_ms)
+        endpoints = await self.wiring.endpoints.list_all() if due else []
+        done = await asyncio.gather(*(self._announce(stored, one, endpoints, now_ms) for stored, one in due))
+        await self.wiring.announcements.remove(*(one for one in done if one is not None))
+        return len(due)
+
+    async def _announce(
+        self, stored: str, announcement: Announcement, endpoints: list[Endpoint], now_ms: int
+    ) -> str | None:
+        """Save the messages of one announcement and return its stored form; None if it must wait."""
+        try:
+            record = (await self.wiring.desk.suspensions.read(announcement.suspension_id)).record
+            wanted = [one for one in endpoints if one.wants(announcement.type, record.run.owner)]
+            if wanted:
+                await self._save(announcement, record, wanted, now_ms)
+        except NotFound:
+            return stored
+        except Unavailable:
+            raise
+        except (SaysoError, ValueError) as error:
+            self.trouble.note(error, announcement=announcement.id)
+            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            return None
+        return stored
+
+    async def _save(
+        self, announcement: Announcement, record: SuspensionRecord, wanted: list[Endpoint], now_ms: int
+    ) -> None:
+        definitions = await self._find_definitions(record)
+        body = build_event(announcement, record, definitions, self.wiring.settings.public_url)
+        if body is None:
+            return
+        messages = [
+            Delivery(
+                id=f"{announcement.id}.{endpoint.id}",
+                endpoint_id=endpoint.id,
+                event_id=announcement.id,
+                type=announcement.type,
+                body=body,
+                created_at_ms=announcement.at_ms,
+                until_ms=now_ms + EVENTS_RETRY_FOR_MS,
+            )
+            for endpoint in wanted
+        ]
+        await self.wiring.deliveries.add(messages, now_ms)
+
+    async def _find_definitions(self, record: SuspensionRecord) -> dict[str, ToolDefinition | None]:
+        digests = {item.tool.definition for item in record.items if item.tool.definition}
+        return {digest: await self.wiring.runs.definition(digest) for digest in digests}
+
+
+async def keep_announcing(wiring: Wiring, stopping: asyncio.Event) -> None:
+    """Announce until stopped."""
+    await repeat(FanOut(wiring).announce_due, TICK_S, stopping, "announcing_failed")
