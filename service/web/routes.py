@@ -8,11 +8,12 @@ from service.web import freezes, inbox, items, live, runs, searches, sign_ins, w
 from service.web import history as decided
 from service.web.channels import slack
 from service.web.form_posts import check_origin
+from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups
 from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
-_CHANNELS = (app_files, notifications, slack, webhooks)
+_CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
