@@ -163,8 +163,9 @@ def _returns_literal(node: ast.FunctionDef) -> bool:
 
 def _names_literal(node: ast.stmt) -> bool:
     """Whether the statement gives a literal to an attribute, such as `self.cards = f"{prefix}cards"`."""
-    named = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
-    return named and isinstance(node.value, ast.Constant | ast.JoinedStr)
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
+        return False
+    return isinstance(node.value, ast.Constant | ast.JoinedStr)
 
 
 def _declared(node: ast.stmt) -> str:

@@ -11,7 +11,7 @@ import structlog
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
@@ -143,8 +143,7 @@ class SlackDesk:
 
     async def _identify(self, user: Presser) -> Actor:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
-        groups = await self.parts.reviewers.list_groups(name)
-        return Actor(id=name, kind=ActorKind.HUMAN, channel=self.channel.name, groups=groups)
+        return await self.parts.reviewers.find_actor(name, self.channel.name)
 
     async def _decide(self, origin: Origin, request: DecisionRequest, by: Actor, key: str, sent: BlockActions) -> None:
         try:
