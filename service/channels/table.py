@@ -45,17 +45,14 @@ class ChannelKind:
 
 
 _SLACK = {"app_id": "A0SAMPLE", "team_id": "T0SAMPLE", "bot_token": "xoxb-sample", "app_token": "xapp-sample"}
+_GUID = "00000000-0000-0000-0000-000000000000"
+_TEAMS = {"app_id": _GUID, "app_password": "sample", "tenant_id": _GUID}
 _TELEGRAM = {"bot_token": f"1:{'sample' * 4}"}
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach),
-    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router),
-    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
-    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
-    "mail": ChannelKind(MailConfig, MailChannel),
-    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, sample=_SLACK),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach, _SLACK),
+    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router, sample=_TEAMS),
+    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel, sample={"url": "https://teams.example/workflow"}),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram, sample=_TELEGRAM),
     "mail": ChannelKind(MailConfig, MailChannel, sample={"host": "mail.example", "sender": "sayso@mail.example"}),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach, sample={"contact": "mailto:a@b.example"}),
