@@ -1,7 +1,7 @@
 """The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
-from collections.abc import Mapping
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
