@@ -9,15 +9,16 @@ from fastapi import APIRouter
 
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
-from service.channels.teams.inbound import router as teams_router
-from service.channels.teams.outbound import TeamsChannel, TeamsConfig
-from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.ntfy.outbound import NtfyChannel, NtfyConfig
 from service.channels.push.outbound import PushChannel, PushConfig
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.teams.inbound import router as teams_router
+from service.channels.teams.outbound import TeamsChannel, TeamsConfig
+from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
@@ -48,6 +49,7 @@ KINDS: Mapping[str, ChannelKind] = {
     "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
     "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
+    "ntfy": ChannelKind(NtfyConfig, NtfyChannel),
     "mail": ChannelKind(MailConfig, MailChannel),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
 }
