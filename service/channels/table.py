@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.notice.outbound import NoticeChannel, NoticeConfig
 from service.channels.ntfy.outbound import NtfyChannel, NtfyConfig
 from service.channels.push.outbound import PushChannel, PushConfig
 from service.channels.slack.config import SlackConfig
@@ -49,6 +50,7 @@ KINDS: Mapping[str, ChannelKind] = {
     "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel),
     "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
+    "notice": ChannelKind(NoticeConfig, NoticeChannel),
     "ntfy": ChannelKind(NtfyConfig, NtfyChannel),
     "mail": ChannelKind(MailConfig, MailChannel),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
