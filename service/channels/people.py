@@ -1,7 +1,7 @@
 """The reviewers behind addresses on channels."""
 
 from sayso.errors import InvalidInput
-from sayso.records.decisions import Actor, ActorKind
+from sayso.records.decisions import Actor
 from sayso.sentences.chats import LINKED
 from service.channels.base import Channel
 from service.wiring import Wiring
@@ -12,8 +12,7 @@ async def find_actor(parts: Wiring, channel: Channel, address: str) -> Actor | N
     person = await parts.contacts.find_person(channel.name, address)
     if person is None:
         return None
-    groups = await parts.reviewers.list_groups(person)
-    return Actor(id=person, kind=ActorKind.HUMAN, channel=channel.name, groups=groups)
+    return await parts.reviewers.find_actor(person, channel.name)
 
 
 async def link_address(parts: Wiring, channel: Channel, code: str, address: str, label: str) -> str:

@@ -11,7 +11,7 @@ import structlog
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
@@ -20,13 +20,13 @@ from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, build_card, describe_closing
 from service.channels.deciding import CardRef, decide_on_card
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
-from service.channels.slack.home import build_home, list_pending, notice_home
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import BlockActions, Command, Presser, ViewSubmission
-from service.channels.slack.views import (
+from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
+from service.channels.slack.screens.home import build_home, list_pending, notice_home
+from service.channels.slack.screens.views import (
     CALLBACK,
     Origin,
     build_modal,
@@ -143,8 +143,7 @@ class SlackDesk:
 
     async def _identify(self, user: Presser) -> Actor:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
-        groups = await self.parts.reviewers.list_groups(name)
-        return Actor(id=name, kind=ActorKind.HUMAN, channel=self.channel.name, groups=groups)
+        return await self.parts.reviewers.find_actor(name, self.channel.name)
 
     async def _decide(self, origin: Origin, request: DecisionRequest, by: Actor, key: str, sent: BlockActions) -> None:
         try:
