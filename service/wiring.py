@@ -24,6 +24,7 @@ from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
 from service.store.channel_notes import ChannelNotes
+from service.store.channels.installs import Installs
 from service.store.channels.mail_codes import MailedCodes
 from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
@@ -36,7 +37,6 @@ from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
-from service.store.installs import Installs
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People

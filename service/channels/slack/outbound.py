@@ -13,7 +13,7 @@ from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
 from service.channels.slack.screens import blocks as kit
-from service.store.installs import Installs
+from service.store.channels.installs import Installs
 from service.wiring import Wiring
 
 _PEOPLE = ("U", "W")

@@ -115,3 +115,17 @@ async def test_reviewer_who_left_slack_does_not_break_the_ask(notified: SlackWor
     theirs = next(one for one in slack.messages if one.channel == f"D{BEN}")
     await notified.press(theirs, "approve", BEN)
     assert not (await notified.read(record)).open
+
+
+async def test_form_marks_the_delivery_as_seen(notified: SlackWorld) -> None:
+    slack = notified.slack
+    record = await pending(notified)
+
+    async def recorded() -> bool:
+        return {one.state for one in (await deliveries_of(notified, record)).values()} == {DeliveryState.SENT}
+
+    await until(recorded)
+    mine = next(one for one in slack.messages if one.channel == f"D{ANNA}")
+    await notified.press(mine, "deny")
+    found = await deliveries_of(notified, record)
+    assert (found["anna"].state, found["ben"].state) == (DeliveryState.SEEN, DeliveryState.SENT)
