@@ -11,13 +11,13 @@ from sayso import __version__
 from sayso.cli.channels import channels
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
-from sayso.cli.keys import keys
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
 from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
+from sayso.cli.people.keys import keys
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reports import reports
