@@ -146,5 +146,5 @@ class ItemView(View):
     seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
     deliveries: tuple[DeliveryView, ...] = Field(
-        description="Who was told over which channel; empty if the rule names no channels."
+        description="Who was notified over which channel; empty if the rule names no channels."
     )
