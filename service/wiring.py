@@ -24,6 +24,7 @@ from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
 from service.store.channel_notes import ChannelNotes
+from service.store.channels.installs import Installs
 from service.store.channels.mail_codes import MailedCodes
 from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
@@ -89,6 +90,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
     waiters: Waiters
@@ -133,7 +135,7 @@ class Process:
     def _build(self, tenant: str) -> Wiring:
         settings, store = self.settings, TenantStore(self._connections, tenant)
         rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
-        runs, trails, people = Runs(store), Trails(store), People(store)
+        runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
         intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
         suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
@@ -149,7 +151,7 @@ class Process:
             runs=runs,
             external_events=ExternalEvents(store),
             schedule=schedule,
-            reviewers=Reviewers(tenant, people, self._tokens, self._attempts, self._passwords, settings),
+            reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
@@ -157,7 +159,7 @@ class Process:
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
-            duty=Duty(DutyStore(store), people),
+            duty=Duty(duty, people),
             instances=Instances(store),
             deliveries=Deliveries(store),
             announcements=AnnouncementQueue(store),
@@ -166,6 +168,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),

@@ -24,6 +24,7 @@ from sayso.cli.reports import reports
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
+from sayso.cli.webhooks import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
 
@@ -41,6 +42,7 @@ app.command(context_settings={"ignore_unknown_options": True})(answer)  # a nega
 app.add_typer(run_app, name="run")
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
+app.add_typer(webhooks, name="webhooks")
 app.add_typer(people, name="people")
 app.add_typer(sessions, name="sessions")
 app.add_typer(groups, name="groups")

@@ -57,7 +57,8 @@ def describe_delivery(one: _Delivery) -> str:
     if one.state == DeliveryState.FAILED:
         failed = end_sentence(one.reason or "the provider gave no reason")
         return f"{who} was not notified over {one.channel}: {failed}{again or ' No further attempt follows.'}"
-    return f"{who} is not notified over {one.channel} yet.{reason}{again}"
+    waits = f" {end_sentence(one.reason)}" if one.reason else ""
+    return f"{who} is not notified over {one.channel} yet.{waits}{again}"
 
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:

@@ -11,7 +11,7 @@ from sayso.records.terms import may_reach
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.transitions.closing import args_of
-from sayso.transitions.decision_checks import is_named
+from sayso.transitions.decision_checks import entitle, find_counted
 
 _AFTER_DENIAL = {
     "continue": "If you deny it, the agent receives your reason and continues.",
@@ -76,10 +76,14 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
     if item.terms.no_self_approval and by.id == record.run.owner:
         return "You requested this call, so another reviewer must decide it."
-    if not is_named(item.terms, by):
+    entitled = entitle(record, item, by)
+    if entitled is None:
         return f"Only {name_reviewers(item.terms.reviewers, 'or')} can decide this."
     if any(decision.by.id == by.id for decision in item.decisions):
         return f"You have decided. {describe_deadlock(record, item) or 'Other reviewers must still decide.'}"
+    counted = find_counted(item, entitled)
+    if counted is not None:
+        return f"{counted.by.id} has decided for the same reviewer. Other reviewers must still decide."
     return ""
 
 

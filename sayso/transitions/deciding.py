@@ -30,7 +30,6 @@ from sayso.transitions.decision_checks import (
     check_reviewer,
     is_quorum_met,
     is_repeat,
-    keep_groups,
 )
 from sayso.transitions.table import check_step
 
@@ -73,8 +72,8 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     item = find_item(record, decision.item_id)
     if is_repeat(item, decision):
         return Change(record)
-    check_decision(record, item, decision, "decide", now_ms - lost_ms)
-    decision = decision.model_copy(update={"by": keep_groups(item.terms, decision.by)})
+    by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
+    decision = decision.model_copy(update={"by": by})
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
@@ -85,12 +84,11 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
     """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
-    check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
+    by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
-    by = keep_groups(item.terms, decision.by)
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
     return put_item(record, replacement, (asked,), now_ms)
 
@@ -116,13 +114,13 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
     check_item_open(record, item)
     check_step(record, "extend")
     check_in_time(item, now_ms - lost_ms)
-    check_reviewer(record, item, by)
+    by = check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
         latest_ms = item.terms.extend_until_ms
         limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
     extended = change_terms(record, item, {"deadline_at_ms": until_ms})
-    data = {**describe_item(record, extended), "by": keep_groups(item.terms, by).model_dump(mode="json")}
+    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
     return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 

@@ -4,6 +4,7 @@ A channel is one folder with the same files: `card.py` renders, `outbound.py` se
 where the channel allows them. `service/channels/table.py` has one row for each kind.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -93,6 +94,14 @@ class Channel(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
+
+
+@runtime_checkable
+class SendsDigests(Protocol):
+    """A channel that can send many cards as one message, each with a link and without buttons."""
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one message about open items. The same `event_id` is the same message. Raises `DeliveryFailed`."""
 
 
 @runtime_checkable

@@ -15,6 +15,9 @@ from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.teams.inbound import router as teams_router
+from service.channels.teams.outbound import TeamsChannel, TeamsConfig
+from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
@@ -42,10 +45,14 @@ class ChannelKind:
 
 
 _SLACK = {"app_id": "A0SAMPLE", "team_id": "T0SAMPLE", "bot_token": "xoxb-sample", "app_token": "xapp-sample"}
+_GUID = "00000000-0000-0000-0000-000000000000"
+_TEAMS = {"app_id": _GUID, "app_password": "sample", "tenant_id": _GUID}
 _TELEGRAM = {"bot_token": f"1:{'sample' * 4}"}
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, sample=_SLACK),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach, _SLACK),
+    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router, sample=_TEAMS),
+    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel, sample={"url": "https://teams.example/workflow"}),
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram, sample=_TELEGRAM),
     "mail": ChannelKind(MailConfig, MailChannel, sample={"host": "mail.example", "sender": "sayso@mail.example"}),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach, sample={"contact": "mailto:a@b.example"}),

@@ -45,7 +45,8 @@ class Desk:
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts)
         self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
-        self.record_deliveries = Notifying(changes).record_deliveries
+        notifying = Notifying(changes)
+        self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards
         worker = WorkerExecution(changes, runs)
         self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
         self.checkpoint, self.note_results = worker.checkpoint, worker.note_results

@@ -63,6 +63,7 @@ class Transitions:
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
     report: Callable[..., Change] = deciding.report
+    move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
     keep_time: Callable[..., Change] = deadlines.keep_time
     redrive: Callable[..., Change] = execution.redrive
@@ -159,6 +160,7 @@ class Scenario:
             "revive": lambda: apply.revive(record, person("owner"), now_ms),
             "hold": lambda: apply.hold(record, now_ms),
             "shift_deadlines": lambda: apply.shift_deadlines(record, (_ended_freeze(now_ms),), now_ms),
+            "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),

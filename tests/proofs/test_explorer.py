@@ -112,6 +112,24 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
     ),
     (
         Scenario(
+            "cards move to a delegate at any time",
+            (
+                ask(
+                    timeout_s=6,
+                    start_by_s=6,
+                    channels=("chat",),
+                    reviewers=("reviewer 1",),
+                    escalate=({"after_s": 9, "reviewers": ("reviewer 2",)},),
+                ),
+            ),
+            CONFLICTING,
+            owner_steps=("move_cards", "record_deliveries sent"),
+            crashes=2,
+        ),
+        {*DRIVEN, "move_cards", "record_deliveries"},
+    ),
+    (
+        Scenario(
             "frozen and unfrozen at any time",
             (REFUND,),
             CONFLICTING,

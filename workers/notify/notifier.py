@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sayso.clock import new_id
 from sayso.errors import NotFound
-from sayso.records.deliveries import CardDelivery, DeliveryReport
+from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
@@ -93,7 +93,7 @@ class Notifier:
         for report in reports:
             for one in report.became:
                 trouble = self.failing[one.channel]
-                if one.reason is not None:
+                if one.reason is not None and one.state is not DeliveryState.QUEUED:
                     failed = DeliveryFailed(one.reason)
                     trouble.note(failed, channel=one.channel, suspension=suspension_id, item=report.item_id)
                 elif one.proven:
@@ -109,7 +109,8 @@ class Notifier:
             return DeliveryReport(item.item_id, delivery.key, (failed,))
         definition = await self.wiring.runs.definition(item.tool.definition)
         card = build_card(record, item, definition, self.wiring.settings.public_url)
-        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, record.run.owner, now_ms)
+        since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
+        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
         try:
             became = (await attempt.follow(),) if delivery.proven else await attempt.send()
         except Deferred as deferred:
@@ -119,6 +120,6 @@ class Notifier:
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:
     """Deliver cards until stopped; then finish the attempts under way."""
-    notifier = Notifier(wiring, channels.attach(wiring), addresses, Gate(wiring.attempts))
+    notifier = Notifier(wiring, channels.attach(wiring), addresses, Gate(wiring.attempts, wiring.tenant))
     await repeat(notifier.deliver_due, TICK_S, stopping, "notifying_failed")
     await notifier.finish()

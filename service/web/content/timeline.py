@@ -170,6 +170,11 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DEADLINE_EXTENDED: lambda facts: _until(
         "plain", f"{facts.actor} extended the deadline of {facts.item}", facts
     ),
+    EventType.CARD_MOVED: lambda facts: (
+        "plain",
+        f"The card of {facts.item} goes to {facts.text('delegate')}, because {facts.text('person')} is absent",
+        "",
+    ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
     EventType.CARD_SENT: lambda facts: _card("quiet", "was", facts),
     EventType.CARD_FAILED: lambda facts: _card("bad", "was not", facts),
