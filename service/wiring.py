@@ -22,10 +22,10 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
-from service.store.cards import CardQueue
-from service.store.channel_notes import ChannelNotes
+from service.store.channels.cards import CardQueue
 from service.store.channels.installs import Installs
 from service.store.channels.mail_codes import MailedCodes
+from service.store.channels.notes import ChannelNotes
 from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address

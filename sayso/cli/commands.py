@@ -10,7 +10,6 @@ import typer
 from sayso import __version__
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
-from sayso.cli.keys import keys
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.operations.channels import channels
 from sayso.cli.operations.reports import reports
@@ -19,6 +18,7 @@ from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
 from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
+from sayso.cli.people.keys import keys
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
