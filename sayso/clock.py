@@ -47,6 +47,11 @@ def new_code(alphabet: str, length: int) -> str:
     return "".join(secrets.choice(alphabet) for _ in range(length))
 
 
+def new_number() -> str:
+    """Return two random digits, for the approval of an item. Attempts to guess them are limited."""
+    return new_code("0123456789", 2)
+
+
 def iso_utc(at_ms: int) -> str:
     """Write a moment as RFC 3339 in UTC with milliseconds, such as `2026-11-21T12:03:04.120Z`."""
     minute, rest_ms = divmod(at_ms, 60_000)

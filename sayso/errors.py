@@ -57,6 +57,10 @@ class SelfApproval(NotAllowed):
     """The owner of a run cannot decide its calls; ask another reviewer."""
 
 
+class WrongNumber(NotAllowed):
+    """The number is not the one that the requester sees; ask them for it."""
+
+
 class PolicyForbids(NotAllowed):
     """The rules deny the call with these final arguments; change them, or deny the item."""
 

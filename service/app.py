@@ -39,6 +39,7 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
+_CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 # Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
@@ -72,7 +73,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
         wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
-        forms=("/items/", "/sign-in"),
+        forms=("/items/", "/sign-in", "/channels/slack/"),
         secure=settings.secure_cookies,
     )
     app.add_middleware(RequestIds)
@@ -109,14 +110,15 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def _is_for_machines(request: Request) -> bool:
-    return f"{request.url.path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
+    path = request.url.path
+    return path != _CHANNELS_PAGE and f"{path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
 
 
 @asynccontextmanager
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
-        app.state.channels = open_channels(settings)
+        app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))

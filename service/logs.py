@@ -31,6 +31,8 @@ def configure_logs(level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for library in ("httpx", "httpcore"):  # they log addresses and headers, which may hold a channel's secret
+        logging.getLogger(library).setLevel(logging.WARNING)
 
 
 class Trouble:

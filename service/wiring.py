@@ -23,6 +23,10 @@ from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
 from service.store.cards import CardQueue
+from service.store.channel_notes import ChannelNotes
+from service.store.channels.installs import Installs
+from service.store.channels.mail_codes import MailedCodes
+from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -84,7 +88,11 @@ class Wiring:
     endpoints: Endpoints
     senders: Senders
     cards: CardQueue
+    channel_notes: ChannelNotes
     leases: NamedLeases
+    installs: Installs
+    subscriptions: Subscriptions
+    mailed_codes: MailedCodes
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -127,7 +135,7 @@ class Process:
     def _build(self, tenant: str) -> Wiring:
         settings, store = self.settings, TenantStore(self._connections, tenant)
         rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
-        runs, trails, people = Runs(store), Trails(store), People(store)
+        runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
         intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
         suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
@@ -139,11 +147,11 @@ class Process:
             posts=self.posts,
             tenant=tenant,
             rules=rules,
-            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
+            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
             schedule=schedule,
-            reviewers=Reviewers(tenant, people, self._tokens, self._attempts, self._passwords, settings),
+            reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
@@ -151,14 +159,18 @@ class Process:
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
-            duty=Duty(DutyStore(store), people),
+            duty=Duty(duty, people),
             instances=Instances(store),
             deliveries=Deliveries(store),
             announcements=AnnouncementQueue(store),
             endpoints=Endpoints(store),
             senders=Senders(store),
             cards=CardQueue(store),
+            channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            installs=Installs(store),
+            subscriptions=Subscriptions(store),
+            mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

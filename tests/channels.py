@@ -1,11 +1,13 @@
 """A channel for tests: it keeps cards in memory, and refuses or hangs as told."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from service.channels.base import CardAction, DeliveryFailed, Recipient, Rendered, allowed_actions
 from service.channels.cards import Card
+from service.store.directory.duty import Preferences
 
 ALL = frozenset(CardAction)
 
@@ -21,6 +23,7 @@ class MemoryChannel:
     shared_address: str = ""
     failure: DeliveryFailed | None = None
     hangs: bool = False
+    gone: set[str] = field(default_factory=set)
     cards: dict[str, Card] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -52,6 +55,19 @@ class MemoryChannel:
             await asyncio.Event().wait()
         if self.failure is not None:
             raise self.failure
+        if to.address in self.gone:
+            raise DeliveryFailed("gone", permanent=True)
+
+
+@dataclass
+class DigestChannel(MemoryChannel):
+    """Also accepts many cards in one message."""
+
+    digests: list[list[str]] = field(default_factory=list)
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        await self._take("digest", to)
+        self.digests.append(sorted(card.suspension_id for card in cards))
 
 
 @dataclass
@@ -60,7 +76,11 @@ class Book:
 
     people: dict[str, tuple[str, ...]]
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    preferences: dict[str, Preferences] = field(default_factory=dict)
 
-    async def find(self, channel: str, person: str) -> tuple[Recipient, ...]:
+    async def find_preferences(self, person: str) -> Preferences:
+        return self.preferences.get(person, Preferences())
+
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         names: Any = self.groups.get(person, (person,)) if person else self.people
         return tuple(Recipient(name, address) for name in names for address in self.people.get(name, ()))

@@ -68,15 +68,20 @@ def receiving(certificate: Path, host: str = "localhost") -> Iterator[Receiver]:
     """Serve a receiver in a thread of its own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         receiver = Receiver(f"https://{host}:{listener.getsockname()[1]}/aap")
-        config = uvicorn.Config(
-            receiver, ssl_certfile=certificate, ssl_keyfile=certificate, log_config=None, lifespan="off"
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            assert wait_until(lambda: server.started or not thread.is_alive(), 30)
+        with serving_https(receiver, certificate, listener):
             yield receiver
-        finally:
-            server.should_exit = True
-            thread.join()
+
+
+@contextmanager
+def serving_https(app: Any, certificate: Path, listener: socket.socket) -> Iterator[None]:
+    """Serve an app over https in a thread of its own."""
+    config = uvicorn.Config(app, ssl_certfile=certificate, ssl_keyfile=certificate, log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        assert wait_until(lambda: server.started or not thread.is_alive(), 30)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sayso import __version__
+from sayso.cli.channels import channels
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.keys import keys
@@ -19,6 +20,7 @@ from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
+from sayso.cli.reports import reports
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
@@ -45,6 +47,8 @@ app.add_typer(people, name="people")
 app.add_typer(sessions, name="sessions")
 app.add_typer(groups, name="groups")
 app.add_typer(contacts, name="contacts")
+app.add_typer(channels, name="channels")
+app.add_typer(reports, name="report")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
 app.command("password")(change_password)

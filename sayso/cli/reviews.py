@@ -21,6 +21,9 @@ from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
 _PAGE = 200
 
 ItemOption = Annotated[str | None, typer.Option("--item", help="The item, if several wait.")]
+NumberOption = Annotated[
+    str | None, typer.Option(help="The two digits that the requester sees, if the item needs them.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
@@ -63,10 +66,11 @@ def approve(
     item: ItemOption = None,
     args: Annotated[str | None, typer.Option(help="All arguments, as one JSON object, if you change them.")] = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
+    number: NumberOption = None,
     yes: YesOption = False,
 ) -> None:
     """Approve a call, with its own or with other arguments."""
-    given: dict[str, JsonValue] = {"message": message}
+    given: dict[str, JsonValue] = {"message": message, "number": number}
     if args is not None:
         try:
             given["args"] = parse_json(args.encode())
@@ -90,12 +94,13 @@ def answer(
     value: Annotated[str, typer.Argument(help="The value, as JSON or text.")],
     item: ItemOption = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
+    number: NumberOption = None,
     yes: YesOption = False,
 ) -> None:
     """Give the value that an item requests."""
     if value.startswith("--"):
         raise InvalidInput(f"There is no option {value}. Quote a text that begins with dashes: '\"--text\"'.")
-    _decide(id_, item, "value", {"value": value, "message": message}, yes)
+    _decide(id_, item, "value", {"value": value, "message": message, "number": number}, yes)
 
 
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:

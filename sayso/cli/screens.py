@@ -11,14 +11,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sayso.client.responses import ItemView, Run, RunEvent, Suspension, UnreadableView
+from sayso.client.responses import DeliveryView, ItemView, Run, RunEvent, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
+from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
 from sayso.sentences.outcomes import describe_outcome, describe_state
 from sayso.sentences.times import describe_left
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED
+from sayso.text.redaction import redact
 
 _WIDEST = 120
 MOST_LINES = 1_000
@@ -84,7 +86,8 @@ def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> Ren
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
     for suspension, item in ((one, item) for one in found for item in one.items if item.outcome is None):
         ids = (show_line(suspension.id), show_line(item.item_id))
-        call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
+        args = redact(item.tool.args, None, item.terms.secrets).args
+        call = show_line(f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}", width=60)
         agent, reason = show_line(suspension.run.agent, width=24), show_line(item.prompt.reason or "", width=40)
         table.add_row(*ids, call, agent, reason, show_left(item.terms.deadline_at))
     return Group(table, *damaged)
@@ -134,7 +137,25 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     else:
         allowed = show_line(", ".join(item.allowed))
         parts.append(Text.assemble("allowed: ", allowed, "; ", show_left(item.terms.deadline_at)))
-    return parts
+        if item.number is not None:
+            parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
+        elif item.terms.match_number:
+            parts.append(Text("an approval needs the number that the requester sees: --number"))
+    return [*parts, *_show_deliveries(item)]
+
+
+def _show_deliveries(item: ItemView) -> list[RenderableType]:
+    found = [_read_delivery(one) for one in item.deliveries]
+    silence = describe_silence(found, live=item.state == "open")
+    alarm = [Text(silence, "bold red")] if silence else []
+    return [*alarm, *(show_line(describe_delivery(one), width=500) for one in found)]
+
+
+def _read_delivery(one: DeliveryView) -> Delivery:
+    next_try, sent, seen = (
+        _to_ms(at) if at is not None else None for at in (one.next_try_at, one.sent_at, one.seen_at)
+    )
+    return Delivery(one.channel, one.person, one.state, one.step, one.reason, next_try, sent, seen)
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:
@@ -172,5 +193,9 @@ def show_event(event: RunEvent) -> Text:
 
 def show_left(deadline: datetime) -> Text:
     """Return the time left, red in the last minute."""
-    left_ms = round(deadline.timestamp() * 1000) - now_ms()
+    left_ms = _to_ms(deadline) - now_ms()
     return Text(describe_left(left_ms), "red" if left_ms < _HURRY_MS else "")
+
+
+def _to_ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)

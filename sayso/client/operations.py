@@ -100,7 +100,7 @@ class Operations:
     def decide(
         self, /, suspension_id: str, item: ItemView, action: str, *, key: str | None = None, **given: JsonValue
     ) -> Flow[DecidedItem]:
-        """Decide an item: `approve`, `deny` or `value`, with `args`, `value` and `message`.
+        """Decide an item: `approve`, `deny` or `value`, with `args`, `value`, `message` and `number`.
 
         The decision carries the digest of `item`, so it counts only for the content you read.
         """

@@ -53,6 +53,8 @@ class TermsView(ResponseModel):
     reviewers: tuple[str, ...] = ()
     fallback: FallbackView
     rule_id: str | None = None
+    secrets: tuple[str, ...] = ()
+    match_number: bool = False
 
 
 class OutcomeView(ResponseModel):
@@ -93,6 +95,19 @@ class DoubtView(ResponseModel):
     idempotency_key: str
 
 
+class DeliveryView(ResponseModel):
+    """The delivery of an item's card over one channel."""
+
+    channel: str
+    person: str = ""
+    state: str = ""
+    step: int = 0
+    reason: str | None = None
+    next_try_at: datetime | None = None
+    sent_at: datetime | None = None
+    seen_at: datetime | None = None
+
+
 class ItemView(ResponseModel):
     """One item of a suspension."""
 
@@ -110,7 +125,9 @@ class ItemView(ResponseModel):
     doubt: DoubtView | None = None
     outcome: OutcomeView | None = None
     permit: PermitView | None = None
+    number: str | None = None
     state: str = ""
+    deliveries: tuple[DeliveryView, ...] = ()
 
 
 class RunRefView(ResponseModel):

@@ -13,6 +13,7 @@ _FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "ap
 """The fallbacks, strictest first."""
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
+_STATED = ("reviewers", "quorum", "no_self_approval", "escalate", "match_number", "fallback")
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
@@ -35,6 +36,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "unattended_approval": all(one.unattended_approval for one in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
         "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
+        "match_number": any(one.match_number for one in all_terms),
         "urgent": any(one.urgent for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
     }
@@ -61,12 +63,13 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         or terms.quorum.approve > frozen.quorum.approve
         or terms.quorum.deny < frozen.quorum.deny
         or (terms.no_self_approval and not frozen.no_self_approval)
+        or (terms.match_number and not frozen.match_number)
     )
 
 
 def state_terms(frozen: Terms) -> RuleTerms:
     """Return an item's terms as a rule would state them, without times."""
-    kept = {name: getattr(frozen, name) for name in ("reviewers", "quorum", "no_self_approval", "escalate", "fallback")}
+    kept = {name: getattr(frozen, name) for name in _STATED}
     return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
 
 

@@ -19,8 +19,8 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
-def _is_empty(groups: tuple[str, ...]) -> bool:
-    return not groups
+def _is_empty(value: object) -> bool:
+    return not value
 
 
 class Actor(Immutable):
@@ -32,6 +32,25 @@ class Actor(Immutable):
     groups: tuple[str, ...] = Field(
         default=(), exclude_if=_is_empty, description="The groups that allowed this reviewer to decide, if any."
     )
+    for_person: str = Field(
+        default="",
+        exclude_if=_is_empty,
+        description="The absent reviewer for whom this one decided; the groups are then those of the absent one.",
+    )
+
+
+class Represented(Immutable):
+    """An absent reviewer for whom another decides. `through` lists the delegates between them, absent too."""
+
+    person: str
+    groups: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+
+
+class Delegate(Actor):
+    """A reviewer who may decide for absent ones; records keep only the `Actor` with the one that counted."""
+
+    represents: tuple[Represented, ...] = ()
 
 
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
@@ -72,6 +91,7 @@ class Decision(Immutable):
     value: JsonValue = None
     message: str | None = Field(default=None, max_length=2000)
     args_digest: str
+    number: str | None = None
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
@@ -138,6 +158,11 @@ class DecisionRequest(Immutable):
     args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
     value: JsonValue = Field(default=None, description="The value; only with the action value.")
     message: str | None = Field(default=None, max_length=2000, description="A reason; the agent sees it.")
+    number: str | None = Field(
+        default=None,
+        pattern="^[0-9]{2}$",
+        description="The two digits that the requester sees; to approve an item whose terms have `match_number`.",
+    )
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

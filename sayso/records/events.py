@@ -31,6 +31,7 @@ class EventType(StrEnum):
     ESCALATED = "escalated"
     CARD_SENT = "card_sent"
     CARD_FAILED = "card_failed"
+    CARD_MOVED = "card_moved"
     ITEM_SEEN = "item_seen"
     DEADLINE_EXTENDED = "deadline_extended"
     DEADLINES_MOVED = "deadlines_moved"

@@ -1,5 +1,6 @@
 """Frozen models for items, and the digest that binds decisions to them."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -90,6 +91,7 @@ class _ItemFields(Immutable):
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
+    secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
 
 
 class ItemDraft(_ItemFields):
@@ -99,6 +101,16 @@ class ItemDraft(_ItemFields):
     rule_id: str | None = None
     rule_version: str = ""
     preset: PresetOutcome | None = None
+
+
+def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -> tuple[ItemDraft, ...]:
+    """Return the drafts, each with a number if its terms need one for an approval."""
+    return tuple(
+        draft.model_copy(update={"secret_number": new_number()})
+        if draft.terms.match_number and draft.preset is None and not draft.secret_number
+        else draft
+        for draft in drafts
+    )
 
 
 class Item(_ItemFields):

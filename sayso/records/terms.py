@@ -71,6 +71,7 @@ class RuleTerms(Immutable):
     remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
     unattended_approval: bool = False
+    match_number: bool = False
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
@@ -95,6 +96,8 @@ class RuleTerms(Immutable):
                 "fallback approve runs the call without a reviewer; "
                 "set unattended_approval: true in the same terms, or choose deny"
             )
+        if fallback.action is FallbackAction.APPROVE and info.data.get("match_number"):
+            raise ValueError("fallback approve types no number; choose deny, or remove match_number")
         if fallback.action is FallbackAction.ESCALATE and not info.data.get("escalate", True):
             raise ValueError("fallback escalate needs at least one step under escalate:")
         if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
@@ -119,6 +122,7 @@ class Terms(Immutable):
     channels: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     urgent: bool = False
+    match_number: bool = False
 
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)

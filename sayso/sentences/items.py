@@ -1,21 +1,17 @@
-"""Sentences about an item before its outcome: who may decide, the quorum, the deadline and the fallback."""
+"""Sentences about an item before its outcome: who may decide, and the quorum."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from sayso.canonical_json import canonical_json
 from sayso.records.decisions import Actor
-from sayso.records.freezes import TIME, Freeze
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import FallbackAction, group_of, may_reach
-from sayso.sentences.times import describe_left, describe_span
-from sayso.text.summaries import write_leaf
+from sayso.records.terms import may_reach
+from sayso.sentences.deadlines import describe_fallback
+from sayso.sentences.names import join_words, name_reviewers
 from sayso.transitions.closing import args_of
-from sayso.transitions.decision_checks import is_named
-from sayso.transitions.freezing import find_held, lost_ms
-from sayso.transitions.sightings import needs_sight
-from sayso.transitions.timing import escalation_time_ms
+from sayso.transitions.decision_checks import entitle, find_counted
 
 _AFTER_DENIAL = {
     "continue": "If you deny it, the agent receives your reason and continues.",
@@ -33,20 +29,9 @@ def describe_need(item: Item) -> str:
     return "needs approval"
 
 
-def describe_fallback(record: SuspensionRecord, item: Item) -> str:
-    """Return the effect of the deadline, as the end of the sentence `If nobody decides, …`."""
-    fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
-    if fallback.action is FallbackAction.APPROVE:
-        unseen = needs_sight(record, item)
-        return "it is approved only if one of its reviewers has opened it" if unseen else "it is approved unchanged"
-    if fallback.action is FallbackAction.VALUE:
-        return f"the value “{write_leaf(fallback.value)}” is used"
-    if fallback.action is FallbackAction.FAIL:
-        return "the run fails"
-    if fallback.action is FallbackAction.ESCALATE and steps:
-        span = describe_span(escalation_time_ms(record, item))
-        return f"{name_reviewers(steps[0].reviewers)} can also decide, for another {span}"
-    return "it is denied"
+def describe_number(record: SuspensionRecord, item: Item) -> str:
+    """Return how to get the number that an approval needs, or an empty text."""
+    return f"Ask {record.run.owner} for the two digits of this item" if item.terms.match_number else ""
 
 
 def describe_denial(record: SuspensionRecord) -> str:
@@ -87,24 +72,18 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     return f"Too few reviewers are left to reach the quorum. At the deadline {describe_fallback(record, item)}."
 
 
-def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:
-    """Return that a freeze holds the item's deadline, and the time left; empty while the time runs."""
-    if item.item_id not in find_held(record, freezes):
-        return ""
-    if any(freeze.scope == TIME and freeze.in_force for freeze in freezes):
-        return "on hold"  # the clock is in doubt, so the time left is unknown
-    left_ms = item.terms.deadline_at_ms + lost_ms(record, item, freezes, now_ms) - now_ms
-    return f"{describe_left(left_ms)}, on hold" if left_ms > 0 else ""
-
-
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
     if item.terms.no_self_approval and by.id == record.run.owner:
         return "You requested this call, so another reviewer must decide it."
-    if not is_named(item.terms, by):
+    entitled = entitle(record, item, by)
+    if entitled is None:
         return f"Only {name_reviewers(item.terms.reviewers, 'or')} can decide this."
     if any(decision.by.id == by.id for decision in item.decisions):
         return f"You have decided. {describe_deadlock(record, item) or 'Other reviewers must still decide.'}"
+    counted = find_counted(item, entitled)
+    if counted is not None:
+        return f"{counted.by.id} has decided for the same reviewer. Other reviewers must still decide."
     return ""
 
 
@@ -113,19 +92,6 @@ def describe_resemblance(names: Sequence[str]) -> str:
     if not names:
         return ""
     return f"This tool name resembles {join_words(names)} in the rules but is not the same. Those rules apply too."
-
-
-def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
-    """Join reviewers into a list, with groups in words: `anna and the group payments`."""
-    groups = ((one, group_of(one)) for one in reviewers)
-    return join_words([one if group is None else f"the group {group}" for one, group in groups], last)
-
-
-def join_words(words: Sequence[str], last: str = "and") -> str:
-    """Join words into a list: `anna, ben and carla`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:

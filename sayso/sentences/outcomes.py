@@ -91,7 +91,8 @@ def describe_decision(decision: Decision) -> str:
     """Return one reviewer's decision: `ben approved with edited arguments`."""
     action = ACTIONS[decision.action].removesuffix(" for")
     edited = " with edited arguments" if decision.args is not None else ""
-    return f"{describe_actor(decision.by)} {action}{edited}"
+    absent = f" for {decision.by.for_person}" if decision.by.for_person else ""
+    return f"{describe_actor(decision.by)} {action}{edited}{absent}"
 
 
 def describe_outcome(item: _Decided) -> str:

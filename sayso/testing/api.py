@@ -11,9 +11,11 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.canonical_json import digest_json, parse_json
+from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
 from sayso.policy.external import evaluate_calls
 from sayso.records.decisions import Actor, ActorKind, Report
+from sayso.records.items import assign_numbers
 from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.testing.requests import (
@@ -104,7 +106,7 @@ class InProcessApi:
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
         resume = ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage)
         record = draft_suspension(f"sus_{name}", run, step=step, resume=resume, on_deny=body.on_deny)
-        begun = suspend(record, drafts, self._desk.clock.now_ms)
+        begun = suspend(record, assign_numbers(drafts, new_number), self._desk.clock.now_ms)
         return show_record(self._desk.save(Change(begun.record, judged + begun.events)))
 
     def _find(self, request: _Request) -> JsonValue:

@@ -27,8 +27,8 @@ from sayso.testing.requests import check_outline, describe_misfit, describe_prob
 from sayso.testing.reviewers import FakeReviewer
 from sayso.testing.runs import run_on_desk
 from sayso.transitions import client_execution
+from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import ask_again, decide
-from sayso.transitions.timing import keep_time
 
 URL = "http://desk.test"
 """The address of the desk in its links."""
@@ -125,6 +125,7 @@ class InProcessDesk:
             value=request.value,
             message=request.message,
             args_digest=request.digest,
+            number=request.number or item.secret_number or None,
             by=by,
             at_ms=self.clock.now_ms,
         )

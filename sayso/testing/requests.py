@@ -114,6 +114,7 @@ def show_record(record: SuspensionRecord) -> JsonValue:
     body["run"] = show_run(record.run)
     for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)
+        part["number"] = part.pop("secret_number") or None
     return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
+from sayso.clock import new_id, new_number
 from sayso.records.events import Event
+from sayso.records.items import assign_numbers
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
@@ -101,7 +102,8 @@ class _Turn(MemoryJournal[RunState]):
     def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
         leased = self._leased
         following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
-        state, drafts, events, now_ms = _seal(suspended.state), suspended.drafts, suspended.events, self._now_ms
+        state, events, now_ms = _seal(suspended.state), suspended.events, self._now_ms
+        drafts = assign_numbers(suspended.drafts, new_number)
         self._desk.save(execution.suspend_again(self._record, self._fence, following, drafts, state, events, now_ms))
         return following.id
 

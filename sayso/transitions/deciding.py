@@ -8,6 +8,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
+from sayso.text.redaction import redact
 from sayso.transitions.closing import (
     change_terms,
     close_item,
@@ -21,6 +22,7 @@ from sayso.transitions.closing import (
     put_item,
     stop,
 )
+from sayso.transitions.deadlines import expire
 from sayso.transitions.decision_checks import (
     check_decision,
     check_in_time,
@@ -28,10 +30,8 @@ from sayso.transitions.decision_checks import (
     check_reviewer,
     is_quorum_met,
     is_repeat,
-    keep_groups,
 )
 from sayso.transitions.table import check_step
-from sayso.transitions.timing import expire
 
 
 def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
@@ -72,8 +72,8 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     item = find_item(record, decision.item_id)
     if is_repeat(item, decision):
         return Change(record)
-    check_decision(record, item, decision, "decide", now_ms - lost_ms)
-    decision = decision.model_copy(update={"by": keep_groups(item.terms, decision.by)})
+    by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
+    decision = decision.model_copy(update={"by": by})
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
@@ -84,12 +84,11 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
     """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
-    check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
+    by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
-    by = keep_groups(item.terms, decision.by)
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
     return put_item(record, replacement, (asked,), now_ms)
 
@@ -115,13 +114,13 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
     check_item_open(record, item)
     check_step(record, "extend")
     check_in_time(item, now_ms - lost_ms)
-    check_reviewer(record, item, by)
+    by = check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
         latest_ms = item.terms.extend_until_ms
         limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
     extended = change_terms(record, item, {"deadline_at_ms": until_ms})
-    data = {**describe_item(record, extended), "by": keep_groups(item.terms, by).model_dump(mode="json")}
+    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
     return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 
@@ -157,14 +156,19 @@ def _describe_items(record: SuspensionRecord) -> Event:
             "call_id": item.call_id,
             "tool_name": item.tool.name,
             "kind": item.kind,
-            "reason": item.prompt.reason,
+            "reason": _describe_reason(item),
             "deadline_at_ms": item.terms.deadline_at_ms,
         }
         for item in record.items
     ]
     payload = {"suspension_id": record.id, "items": items}
-    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
+    data = {"tool_name": first.tool.name, "reason": _describe_reason(first), "payload": payload}
     return Event(EventType.RUN_PAUSED, data)
+
+
+def _describe_reason(item: Item) -> str | None:
+    reason = item.prompt.reason
+    return redact(item.tool.args, None, item.terms.secrets).scrub(reason) if reason else reason
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:

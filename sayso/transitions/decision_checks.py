@@ -1,5 +1,7 @@
 """Checks of a decision: is the item open, in time and as the reviewer saw it, and may the reviewer decide?"""
 
+from hmac import compare_digest
+
 from sayso.canonical_json import canonical_json
 from sayso.clock import iso_utc
 from sayso.errors import (
@@ -11,8 +13,9 @@ from sayso.errors import (
     NotAllowed,
     SelfApproval,
     StaleDigest,
+    WrongNumber,
 )
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX, Terms
@@ -54,15 +57,17 @@ def _content(decision: Decision) -> bytes:
     return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
 
 
-def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> None:
-    """Raise the error of `decide` for a decision that the item cannot take."""
+def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
+    """Return who decides, as recorded; raises the error of `decide` for a decision that the item cannot take."""
     check_item_open(record, item)
     check_step(record, verb)
     check_in_time(item, now_ms)
     if decision.args_digest != item.digest:
         raise StaleDigest(digest=item.digest)
-    check_reviewer(record, item, decision.by)
+    by = check_reviewer(record, item, decision.by)
     _check_answer(item, decision)
+    _check_number(record, item, decision)
+    return by
 
 
 def check_item_open(record: SuspensionRecord, item: Item) -> None:
@@ -86,32 +91,70 @@ def check_in_time(item: Item, now_ms: int) -> None:
         raise DeadlinePassed(problem, deadline_at_ms=at_ms)
 
 
-def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
-    """Raise `NotAllowed` or `AlreadyDecided` for an actor who cannot decide the item."""
+def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
+    """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
     if by.kind is not ActorKind.HUMAN:
         raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
     if item.terms.no_self_approval and by.id == record.run.owner:
         raise SelfApproval(owner=record.run.owner)
-    if not is_named(item.terms, by):
+    entitled = entitle(record, item, by)
+    if entitled is None:
         reviewers = list(item.terms.reviewers)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
     if any(earlier.by.id == by.id for earlier in item.decisions):
         raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
+    counted = find_counted(item, entitled)
+    if counted is not None:
+        raise AlreadyDecided(
+            f"{counted.by.id} has already decided on this item, for the same reviewer; it waits for other reviewers.",
+            decided_by=counted.by.id,
+        )
+    return entitled
 
 
-def is_named(terms: Terms, by: Actor) -> bool:
-    """Whether the terms name this person or one of their groups; terms without reviewers name everybody."""
-    return not terms.reviewers or by.id in terms.reviewers or bool(_find_groups(terms, by))
+def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
+    """Return the actor with what entitles them to decide: only the needed groups, and the absent person if any.
+
+    Returns None if nothing does. Terms without reviewers entitle everybody. Nobody decides for somebody about a call
+    that they requested themselves.
+    """
+    terms = item.terms
+    if not terms.reviewers or by.id in terms.reviewers:
+        return _keep(by, (), "")
+    groups = _find_groups(terms, by.groups)
+    if groups:
+        return _keep(by, groups, "")
+    found = [one for one in _list_represented(by) if _may_represent(record, item, by, one)]
+    free = (one for one in found if find_counted(item, _keep(by, (), one.person)) is None)
+    chosen = next(free, found[0] if found else None)
+    return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
 
 
-def keep_groups(terms: Terms, by: Actor) -> Actor:
-    """Return the actor with only those groups that the terms need to name this person."""
-    kept = () if by.id in terms.reviewers else _find_groups(terms, by)
-    return by if kept == by.groups else by.model_copy(update={"groups": kept})
+def find_counted(item: Item, by: Actor) -> Decision | None:
+    """Return the earlier decision that counts for the same reviewer, made by them or by their delegate."""
+    person = by.for_person or by.id
+    return next((one for one in item.decisions if person in (one.by.id, one.by.for_person)), None)
 
 
-def _find_groups(terms: Terms, by: Actor) -> tuple[str, ...]:
-    return tuple(group for group in by.groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
+def _list_represented(by: Actor) -> tuple[Represented, ...]:
+    return by.represents if isinstance(by, Delegate) else ()
+
+
+def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
+    owner = record.run.owner
+    if owner in (by.id, *absent.through) or (owner == absent.person and item.terms.no_self_approval):
+        return False
+    return absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
+
+
+def _keep(by: Actor, groups: tuple[str, ...], for_person: str) -> Actor:
+    if type(by) is Actor and (groups, for_person) == (by.groups, by.for_person):
+        return by
+    return Actor(id=by.id, kind=by.kind, channel=by.channel, groups=groups, for_person=for_person)
+
+
+def _find_groups(terms: Terms, groups: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(group for group in groups if f"{GROUP_PREFIX}{group}" in terms.reviewers)
 
 
 def _check_answer(item: Item, decision: Decision) -> None:
@@ -123,6 +166,19 @@ def _check_answer(item: Item, decision: Decision) -> None:
         offered = [canonical_json(choice) for choice in item.choices]
         if canonical_json(decision.value) not in offered:
             raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
+
+
+def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> None:
+    """Raise `WrongNumber` for an approval without the number that the requester sees. A denial needs none."""
+    if not item.terms.match_number or decision.action is DecisionAction.DENY:
+        return
+    if (
+        not item.secret_number
+        or decision.number is None
+        or not compare_digest(decision.number.encode(), item.secret_number.encode())
+    ):
+        fault = "is missing" if decision.number is None else "is not the right one"
+        raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
 
 
 def is_quorum_met(item: Item, decision: Decision) -> bool:

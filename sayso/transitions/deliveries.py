@@ -1,14 +1,14 @@
 """Transitions for the deliveries of an item's cards, and the next time that one of them needs an attempt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sayso.canonical_json import digest_json
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deadlines import add_reviewers
 from sayso.transitions.table import check_step
-from sayso.transitions.timing import add_reviewers
 
 _VERSION_CHARS = 16
 _LIVE = (Status.PENDING,)
@@ -72,6 +72,31 @@ def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport
     return change
 
 
+def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], now_ms: int) -> Change:
+    """Queue the cards of absent people for their delegates. `chains` has the delegates of each, the present one last.
+
+    A card that was sent stays, so that it is updated when the item closes. A chain with the requester moves nothing.
+    """
+    check_step(record, "move_cards")
+    items, events = list(record.items), []
+    for place, item in enumerate(items):
+        moved = dict(_list_moves(record, item, chains))
+        if not moved:
+            continue
+        kept = [one for one in item.deliveries if one.proven or one.key not in moved]
+        known = {one.key for one in kept}
+        added = {one.key: one for one in moved.values() if one.key not in known}
+        items[place] = item.model_copy(update={"deliveries": (*kept, *added.values())})
+        about = {"suspension_id": record.id, "item_id": item.item_id}
+        for (channel, person), one in moved.items():
+            if one.key in added:
+                data = {**about, "channel": channel, "person": person, "delegate": one.person}
+                events.append(Event(EventType.CARD_MOVED, data))
+    if tuple(items) == record.items:
+        return Change(record)
+    return Change(record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms}), tuple(events))
+
+
 def needs_next_step(item: Item) -> bool:
     """Return whether every delivery of the item's current step failed, and another step follows."""
     current = [one for one in item.deliveries if one.step == item.escalated]
@@ -83,6 +108,16 @@ def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
     for one in item.deliveries:
         if needs_attempt(record, item, one):
             yield one.next_try_at_ms or record.updated_at_ms
+
+
+def _list_moves(
+    record: SuspensionRecord, item: Item, chains: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, str], CardDelivery]]:
+    """Yield the deliveries to absent people of a live item, each with that to the delegate."""
+    for one in item.deliveries if is_live(record, item) else ():
+        chain = chains.get(one.person, ())
+        if chain and record.run.owner not in chain:
+            yield one.key, CardDelivery(channel=one.channel, person=chain[-1], step=one.step)
 
 
 def _replace(item: Item, report: DeliveryReport) -> tuple[CardDelivery, ...]:

@@ -7,9 +7,9 @@ from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.client_execution import lapse
 from sayso.transitions.closing import next_due
+from sayso.transitions.deadlines import keep_time
 from sayso.transitions.execution import redrive
 from sayso.transitions.freezing import check_start, find_held, hold, shift_deadlines, spare_lease, tools_to_start
-from sayso.transitions.timing import keep_time
 
 
 def tick(

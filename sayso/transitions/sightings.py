@@ -7,7 +7,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import put_item
-from sayso.transitions.decision_checks import is_named, keep_groups
+from sayso.transitions.decision_checks import entitle
 from sayso.transitions.table import check_step
 
 
@@ -27,7 +27,7 @@ def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
     """Return whether this actor is one of the item's reviewers."""
     if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id == record.run.owner):
         return False
-    return is_named(item.terms, by)
+    return entitle(record, item, by) is not None
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
@@ -44,7 +44,7 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
     marked = mark_seen(item, by, now_ms)
     if not needs_sight(record, item):
         return Change(record) if marked is item else put_item(record, marked, (), now_ms)
-    by = keep_groups(item.terms, by)
+    by = entitle(record, item, by) or by
     seen = marked.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
     data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
     return put_item(record, seen, (Event(EventType.ITEM_SEEN, data),), now_ms)

@@ -33,6 +33,7 @@ LEGAL: dict[str, Step] = {
     "escalate": _step("pending", "pending", EventType.ESCALATED),
     "see": _step("pending", "pending", EventType.ITEM_SEEN),
     "record_deliveries": _step(_ANY, _ANY, EventType.CARD_SENT, EventType.CARD_FAILED, EventType.ESCALATED),
+    "move_cards": _step("pending", "pending", EventType.CARD_MOVED),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
     "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),

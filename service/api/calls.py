@@ -152,7 +152,7 @@ async def create_suspension(
         foreign=foreign,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, run.owner)
 
 
 def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:

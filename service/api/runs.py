@@ -153,9 +153,8 @@ async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> R
     found = await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE)
     records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
-    return RunSuspensions(
-        suspensions=[SuspensionView.of(record) for record in records], cut=cut, unreadable=UnreadableView.list_of(found)
-    )
+    views = [SuspensionView.of(record, caller.owner) for record in records]
+    return RunSuspensions(suspensions=views, cut=cut, unreadable=UnreadableView.list_of(found))
 
 
 @router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)

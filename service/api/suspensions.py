@@ -83,7 +83,9 @@ async def list_suspensions(
     """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own."""
     found = await _page(parts, caller, status, skip, limit + 1)
     more = len(found) > limit
-    views = [SuspensionView.of(record) for record in found[:limit] if isinstance(record, SuspensionRecord)]
+    views = [
+        SuspensionView.of(record, caller.owner) for record in found[:limit] if isinstance(record, SuspensionRecord)
+    ]
     return SuspensionPage(
         suspensions=views, next_skip=skip + limit if more else None, unreadable=UnreadableView.list_of(found[:limit])
     )
@@ -111,7 +113,7 @@ async def get_suspension(
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
-    return SuspensionView.of(found)
+    return SuspensionView.of(found, caller.owner)
 
 
 @decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)

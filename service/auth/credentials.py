@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import NotAllowed, NotAuthenticated
-from sayso.records.decisions import Actor, ActorKind
-from service.auth.reviewers import Reviewers, hash_token
+from sayso.records.decisions import Actor, ActorKind, Represented
+from service.auth.reviewers import Reviewers, add_represented, hash_token
 from service.store.people import ApiKey, Session
 from service.store.tokens import Tokens
 
@@ -16,6 +17,13 @@ TENANT = "default"  # the one tenant for now; a request's tenant comes from its 
 
 _CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
+
+
+class _Rights(TypedDict):
+    """What lets a person decide beside their name."""
+
+    groups: tuple[str, ...]
+    represents: tuple[Represented, ...]
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,17 @@ class Principal:
     groups: tuple[str, ...] = ()
     """The groups of a person."""
 
+    represents: tuple[Represented, ...] = ()
+    """The absent people for whom a person decides."""
+
     def actor(self, channel: str) -> Actor:
         """Return this principal as it appears in decisions and events."""
         return Actor(id=self.name, kind=self.kind, channel=channel)
 
     def reviewer(self, channel: str) -> Actor:
-        """Return this principal with their groups, to check whether they may decide an item."""
-        return Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
+        """Return this principal with their groups and the absent people they represent, to decide an item."""
+        by = Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
+        return add_represented(by, self.represents)
 
     @property
     def owner(self) -> str | None:
@@ -111,8 +123,8 @@ class Credentials:
         session = await self.resume_session(token, in_use=in_use)
         if session is None:
             return None
-        groups = await self._reviewers_of(session.tenant).list_groups(session.name)
-        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf, groups=groups)
+        rights = await self._find_rights(self._reviewers_of(session.tenant), session.name)
+        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf, **rights)
 
     async def _find_holder(self, key: ApiKey) -> Principal | None:
         """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
@@ -124,8 +136,11 @@ class Credentials:
         person = await reviewers.find(key.name)
         if person is None or not person.active:
             return None
-        groups = await reviewers.list_groups(key.name)
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, groups=groups)
+        rights = await self._find_rights(reviewers, key.name)
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, **rights)
+
+    async def _find_rights(self, reviewers: Reviewers, name: str) -> _Rights:
+        return {"groups": await reviewers.list_groups(name), "represents": await reviewers.list_represented(name)}
 
 
 def require_person(principal: Principal) -> Principal:

@@ -1,5 +1,6 @@
 """Reviewers of one tenant: names, passwords, roles and sessions."""
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,11 +8,14 @@ from hashlib import sha256
 
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
-from sayso.records.decisions import OUR_NAMES, OUR_PREFIXES
+from sayso.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from service.auth.passwords import Passwords
+from service.cache import Memory
+from service.duty.absences import find_chain, list_represented
 from service.settings import Settings
 from service.settings.edge import network_of
 from service.store.attempts import Allowance, Attempts
+from service.store.directory.duty import DutyStore
 from service.store.people import OpenSession, People, Reviewer, Session
 from service.store.tokens import Tokens
 
@@ -63,12 +67,20 @@ class Reviewers:
     """The reviewers of one tenant and their sessions."""
 
     def __init__(
-        self, tenant: str, people: People, tokens: Tokens, attempts: Attempts, passwords: Passwords, settings: Settings
+        self,
+        tenant: str,
+        people: People,
+        duty: DutyStore,
+        tokens: Tokens,
+        attempts: Attempts,
+        passwords: Passwords,
+        settings: Settings,
     ) -> None:
         self._tenant, self._people, self._tokens = tenant, people, tokens
         self._attempts, self._passwords = attempts, passwords
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
+        self._absences = Memory(duty.list_absences)
 
     async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
         """Create a reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
@@ -151,6 +163,26 @@ class Reviewers:
         """Return the names of a person's groups."""
         return await self._people.list_groups_of(name)
 
+    async def list_represented(self, name: str) -> tuple[Represented, ...]:
+        """Return the absent people for whom this person decides now, with their groups."""
+        absences, at_ms = await self._absences.find(), now_ms()
+        if not any(one.delegate == name and one.covers(at_ms) for one in absences):
+            return ()
+        active = {one.name for one in await self.list_all() if one.active}
+        people = list_represented(absences, name, at_ms, active=active)
+        groups = await asyncio.gather(*map(self.list_groups, people))
+        chains = [find_chain(absences, one, at_ms, active)[:-1] for one in people]
+        return tuple(
+            Represented(person=person, groups=held, through=chain)
+            for person, held, chain in zip(people, groups, chains, strict=True)
+            if person in active
+        )
+
+    async def find_actor(self, name: str, channel: str) -> Actor:
+        """Return a person as the author of decisions on a channel."""
+        by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
+        return add_represented(by, await self.list_represented(name))
+
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
 
@@ -213,6 +245,13 @@ def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
     if reviewer is None:
         raise NotFound(f"There is no reviewer named {name!r}.")
     return reviewer
+
+
+def add_represented(by: Actor, represents: tuple[Represented, ...]) -> Actor:
+    """Return the actor with the absent people for whom they may decide."""
+    if not represents:
+        return by
+    return Delegate(id=by.id, kind=by.kind, channel=by.channel, groups=by.groups, represents=represents)
 
 
 def hash_token(token: str) -> str:

@@ -4,9 +4,10 @@ A channel is one folder with the same files: `card.py` renders, `outbound.py` se
 where the channel allows them. `service/channels/table.py` has one row for each kind.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from service.channels.cards import Card
 
@@ -93,6 +94,29 @@ class Channel(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
+
+
+@runtime_checkable
+class SendsDigests(Protocol):
+    """A channel that can send many cards as one message, each with a link and without buttons."""
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one message about open items. The same `event_id` is the same message. Raises `DeliveryFailed`."""
+
+
+@runtime_checkable
+class ManyDestinations(Protocol):
+    """A channel whose addresses belong to different hosts, each of which fails for itself."""
+
+    def destination_of(self, address: str) -> str:
+        """Return the host of one address."""
+
+
+def destination_of(channel: Channel, to: Recipient) -> str:
+    """Return the host whose circuit breaker and limits count for a message."""
+    if isinstance(channel, ManyDestinations):
+        return channel.destination_of(to.address)
+    return channel.destination
 
 
 def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction]) -> frozenset[CardAction]:

@@ -10,7 +10,8 @@ from sayso.clock import iso_utc
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.items import describe_fallback, describe_quorum, describe_resemblance, describe_reviewers
+from sayso.sentences.deadlines import describe_fallback
+from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.outcomes import describe_decision, describe_outcome
 from sayso.text.invisible import count_hidden, write_signs
 from sayso.text.redaction import redact
@@ -88,7 +89,7 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         warnings=tuple(_list_warnings(item, args)),
         args=args,
         masked=redacted.masked,
-        answers=item.allowed,
+        answers=_list_answers(item),
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
@@ -134,7 +135,15 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
+        Line(
+            "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
+        ),
     ]
+
+
+def _list_answers(item: Item) -> tuple[Answer, ...]:
+    """Return the decisions that a card may offer. A number is typed on the page, so that no card can ask for less."""
+    return tuple(one for one in item.allowed if one is Answer.DENY or not item.terms.match_number)
 
 
 def _list_claims(record: SuspensionRecord) -> list[Line]:

@@ -14,6 +14,7 @@ from service.desk.scheduling import Scheduling
 from service.desk.suspending import Suspending
 from service.desk.worker_execution import WorkerExecution
 from service.policy.evaluations import Evaluations
+from service.store.attempts import Attempts
 from service.store.runs.runs import Runs
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Suspensions
@@ -30,6 +31,7 @@ class Desk:
         freezes: KnownFreezes = no_freezes,
         sure_until_ms: Callable[[], int] = lambda: 0,
         intake: Intake | None = None,
+        attempts: Attempts | None = None,
     ) -> None:
         self.suspensions = suspensions
         self.runs = runs
@@ -40,10 +42,11 @@ class Desk:
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
-        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling)
+        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts)
         self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
-        self.record_deliveries = Notifying(changes).record_deliveries
+        notifying = Notifying(changes)
+        self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards
         worker = WorkerExecution(changes, runs)
         self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
         self.checkpoint, self.note_results = worker.checkpoint, worker.note_results

@@ -1,18 +1,19 @@
 """Record what people do: decide, extend, cancel, withdraw, revive."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pydantic import JsonValue
 
-from sayso.clock import new_id
-from sayso.errors import Conflict, DeadlinePassed, InvalidInput
+from sayso.clock import new_id, new_number
+from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
 from sayso.policy.external import judge_final
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.records.freezes import Freeze
-from sayso.records.items import Item, ItemDraft, ItemKind, final_args
+from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item
 from sayso.transitions.decision_checks import check_open
@@ -24,8 +25,12 @@ from service.desk.changes import Changes
 from service.desk.drafts import build_idempotency
 from service.desk.scheduling import Scheduling
 from service.policy.evaluations import Evaluations
+from service.store.attempts import Allowance, Attempts
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved
+
+NUMBERS = Allowance("match-number", most=3, window_s=600)
+"""Wrong numbers that one reviewer may type for one item."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Reviewing:
     policy: Callable[[], Policy]
     evaluations: Evaluations
     scheduling: Scheduling
+    attempts: Attempts | None
 
     async def decide(
         self,
@@ -50,7 +56,8 @@ class Reviewing:
         """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
 
         Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
-        `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises.
+        `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
+        `TooManyRequests` after three wrong numbers.
         """
         facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
         seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
@@ -70,6 +77,7 @@ class Reviewing:
                 value=request.value,
                 message=request.message,
                 args_digest=request.digest,
+                number=request.number,
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
@@ -80,10 +88,27 @@ class Reviewing:
             return decide(record, decision, now_ms, frozen_ms)
 
         try:
-            return await self.changes.suspensions.change(suspension_id, transition, seen)
+            async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):
+                return await self.changes.suspensions.change(suspension_id, transition, seen)
         except DeadlinePassed:
             await self.scheduling.tick(suspension_id)
             raise
+
+    @asynccontextmanager
+    async def _counted(self, guessing: bool, who: str) -> AsyncIterator[None]:
+        """Count a typed number unless it is right; raises `TooManyRequests` after three wrong ones."""
+        if not guessing or self.attempts is None:
+            yield
+            return
+        await self.attempts.count(NUMBERS, who)
+        try:
+            yield
+        except WrongNumber:
+            raise
+        except SaysoError:
+            await self.attempts.forget(NUMBERS, who)
+            raise
+        await self.attempts.forget(NUMBERS, who)
 
     async def cancel(self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None) -> Saved:
         """Cancel a run at its latest suspension; raises `Conflict` when it has ended."""
@@ -161,7 +186,8 @@ class Reviewing:
         definition = await self.runs.definition(item.tool.definition)
         if definition is not None:
             await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
-        return judge_final(self.policy(), record, item, args, definition)
+        renewed = judge_final(self.policy(), record, item, args, definition)
+        return assign_numbers((renewed,), new_number)[0] if renewed is not None else None
 
     async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
         if item.kind is not ItemKind.INPUT:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from sayso.canonical_json import digest_json
+from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
 from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.events import Event
-from sayso.records.items import ItemDraft
+from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, SuspensionRecord
 from sayso.schemas.bounds import without_argument
@@ -134,8 +135,10 @@ class Suspending:
         seen: Idempotency | None = None,
         state: SealedState | None = None,
     ) -> Saved:
+        numbered = assign_numbers(drafts, new_number)
+
         def begin(now_ms: int) -> Change:
-            begun = suspend(draft, tuple(drafts), now_ms)
+            begun = suspend(draft, numbered, now_ms)
             return Change(begun.record, events + begun.events, state=state, ready=begun.ready)
 
         room = self.intake.room if self.intake is not None else None

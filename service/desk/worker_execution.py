@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from sayso.clock import new_number
 from sayso.errors import Conflict
 from sayso.records.events import Event
 from sayso.records.freezes import Freeze
-from sayso.records.items import ItemDraft
+from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Intent, RunEnd, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
@@ -149,9 +150,11 @@ class WorkerExecution:
         step: int,
     ) -> Saved:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
-        draft = draft_following(leased, state, step)
+        draft, numbered = draft_following(leased, state, step), assign_numbers(drafts, new_number)
         return await self._change_once(
-            leased.id, fence, lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms)
+            leased.id,
+            fence,
+            lambda record, now_ms: suspend_again(record, fence, draft, numbered, state, events, now_ms),
         )
 
     async def settle(

@@ -10,6 +10,25 @@ def find_absence(absences: Iterable[Absence], person: str, at_ms: int) -> Absenc
     return next((one for one in absences if one.person == person and one.covers(at_ms)), None)
 
 
+def find_chain(
+    absences: Collection[Absence], person: str, at_ms: int, active: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """Return the delegates of an absent person in turn, up to the first who is present.
+
+    Returns none for a person who is present, and where the chain ends at nobody, in a cycle or at somebody who is not
+    among the `active` reviewers.
+    """
+    chain: list[str] = []
+    current = find_absence(absences, person, at_ms)
+    while current is not None:
+        delegate = current.delegate
+        if delegate is None or delegate in (person, *chain) or (active is not None and delegate not in active):
+            return ()
+        chain.append(delegate)
+        current = find_absence(absences, delegate, at_ms)
+    return tuple(chain)
+
+
 def absent_delegate(
     absences: Collection[Absence], person: str, at_ms: int, requester: str = "", active: Collection[str] | None = None
 ) -> str | None:
@@ -18,18 +37,8 @@ def absent_delegate(
     Returns None for a person who is present, and where the chain ends at nobody, in a cycle, at the requester or at
     somebody who is not among the `active` reviewers.
     """
-    passed, current = {person}, find_absence(absences, person, at_ms)
-    while current is not None:
-        delegate = current.delegate
-        if delegate is None or delegate in passed or delegate == requester:
-            return None
-        if active is not None and delegate not in active:
-            return None
-        passed.add(delegate)
-        current = find_absence(absences, delegate, at_ms)
-        if current is None:
-            return delegate
-    return None
+    chain = find_chain(absences, person, at_ms, active)
+    return chain[-1] if chain and requester not in chain else None
 
 
 def list_represented(

@@ -1,12 +1,14 @@
 """Diagnostics: one finding for each part of a running Sayso."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sayso.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
 from service.jobs import count_workers
+from service.operations.card_counts import CardCounts, count_cards
 from service.operations.rule_checks import find_warnings
 from service.store.connection.durability import check_durability
 from service.wiring import Wiring
@@ -26,8 +28,8 @@ class Finding:
     todo: str = ""
 
 
-async def diagnose(wiring: Wiring) -> AsyncIterator[Finding]:
-    """Yield a finding for each part that this process can see."""
+async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Finding]:
+    """Yield a finding for each part that this process can see. `channels` has the kind of each configured channel."""
     yield await _check_durability(wiring)
     try:
         yield await _check_time(wiring)
@@ -37,6 +39,8 @@ async def diagnose(wiring: Wiring) -> AsyncIterator[Finding]:
         yield await _check_records(wiring)
         yield await _check_trails(wiring)
         yield await _check_holders(wiring)
+        async for finding in _check_cards(wiring, channels):
+            yield finding
     except SaysoError as error:
         yield Finding(
             "store", False, f"The store does not answer: {error.message}", "Start the store, or correct its URL."
@@ -144,3 +148,22 @@ async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
 def _check_channels(wiring: Wiring) -> Finding:
     hook = "open" if wiring.settings.webhook_secret else "closed (SAYSO_WEBHOOK_SECRET is not set)"
     return Finding("channels", True, f"Pages at {wiring.settings.public_url}; the webhook for decisions is {hook}.")
+
+
+async def _check_cards(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIterator[Finding]:
+    """Yield a finding for each channel that is configured, or that waiting items name."""
+    counts, at_ms = await count_cards(wiring), await wiring.schedule.now_ms()
+    for name in sorted({*channels, *counts}):
+        yield _check_card_counts(name, channels.get(name), counts.get(name, CardCounts()), at_ms)
+
+
+def _check_card_counts(name: str, kind: str | None, found: CardCounts, at_ms: int) -> Finding:
+    text = f"{name} ({kind or 'not configured'}): {found.describe(at_ms)}"
+    if kind is None:
+        return Finding("channels", False, text, f"Add {name} to the file of SAYSO_CHANNELS, or correct the rules.")
+    if found.failed:
+        todo = f"Read the reasons on the items' pages. `sayso channels test {name} --to PERSON` sends a test card."
+        return Finding("channels", False, text, todo)
+    if found.is_slow(at_ms):
+        return Finding("channels", False, text, "Start `python -m workers.clock`, which delivers cards.")
+    return Finding("channels", True, text)

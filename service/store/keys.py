@@ -43,7 +43,9 @@ class TenantKeys:
         self.rules = f"{prefix}rules"
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
@@ -94,13 +96,29 @@ class TenantKeys:
         """The person who may link an address with a code."""
         return f"{self.prefix}contact-code:{code_hash}"
 
+    def install_state(self, state_hash: str) -> str:
+        """The session and channel of an installation under way."""
+        return f"{self.prefix}install-state:{state_hash}"
+
+    def channel_token(self, name: str) -> str:
+        """The token of a channel's installed app."""
+        return f"{self.prefix}channel-token:{name}"
+
     def lease(self, name: str) -> str:
         """A named lease of one process."""
         return f"{self.prefix}lease:{name}"
 
+    def mailed_code(self, code_hash: str) -> str:
+        """The person and address of a mailed code."""
+        return f"{self.prefix}mailed-code:{code_hash}"
+
     def card_claim(self, suspension_id: str) -> str:
         """The claim of the process that delivers a suspension's cards."""
         return f"{self.prefix}card-claim:{suspension_id}"
+
+    def channel_note(self, channel: str, name: str) -> str:
+        """What a channel remembers under a name."""
+        return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
 
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"

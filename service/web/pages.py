@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
-from sayso.sentences.items import join_words
+from sayso.sentences.names import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import (
     describe_ago,

@@ -6,11 +6,29 @@ from starlette.routing import Route
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web import history as decided
+from service.web.channels import slack
 from service.web.form_posts import check_origin
+from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups
+from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
-_MODULES = (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, contacts, duty, groups, webhooks, live)
+_CHANNELS = (channels, app_files, notifications, slack, webhooks)
+_MODULES = (
+    sign_ins,
+    inbox,
+    items,
+    decided,
+    runs,
+    searches,
+    freezes,
+    accounts,
+    contacts,
+    duty,
+    groups,
+    *_CHANNELS,
+    live,
+)
 PAGES = tuple(module.router for module in _MODULES)
 for _pages in PAGES:
     for _route in _pages.routes:

@@ -15,7 +15,9 @@ from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
-    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|groups|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
+    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account(?:/notifications)?|groups|channels|items/[\w-]+/[\w-]+)"
+    r"(?:\?[\w=&%.+-]*)?",
+    re.ASCII,
 )
 
 REFRESH_HEADER = "x-sayso-live"  # of an open page's own requests, which do not keep a session alive

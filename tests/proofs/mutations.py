@@ -49,7 +49,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
-        "transitions/timing.py": DECIDING + FREEZES + TABLE,
+        "transitions/deadlines.py": DECIDING + FREEZES + TABLE,
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT,

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.records.decisions import Decision, DecisionAction, Verdict
+from sayso.records.deliveries import DeliveryReport, DeliveryState
 from sayso.records.freezes import ALL, Freeze
 from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions import deciding, execution, freezing, sightings, timing
+from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, sightings
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 from tests.sayso.samples import draft, person
@@ -58,11 +59,13 @@ class Transitions:
     ask_again: Callable[..., Change] = deciding.ask_again
     extend: Callable[..., Change] = deciding.extend
     see: Callable[..., Change] = sightings.see
+    record_deliveries: Callable[..., Change] = deliveries.record_deliveries
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
     report: Callable[..., Change] = deciding.report
+    move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
-    keep_time: Callable[..., Change] = timing.keep_time
+    keep_time: Callable[..., Change] = deadlines.keep_time
     redrive: Callable[..., Change] = execution.redrive
     revive: Callable[..., Change] = execution.revive
     lease: Callable[..., Change] = execution.lease
@@ -157,7 +160,9 @@ class Scenario:
             "revive": lambda: apply.revive(record, person("owner"), now_ms),
             "hold": lambda: apply.hold(record, now_ms),
             "shift_deadlines": lambda: apply.shift_deadlines(record, (_ended_freeze(now_ms),), now_ms),
+            "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
+            "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),
         }
         return name, steps[name]()
@@ -252,6 +257,16 @@ def _starts(item: Item, now_ms: int) -> bool:
 def _ended_freeze(now_ms: int) -> Freeze:
     """Return a freeze of everything that ended after one step of the grid."""
     return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, unfrozen_by="root", unfrozen_at_ms=now_ms)
+
+
+def _reports(record: SuspensionRecord, state: str) -> tuple[DeliveryReport, ...]:
+    """Return reports that every card has been sent, or has failed."""
+    update = {"state": DeliveryState(state)}
+    return tuple(
+        DeliveryReport(item.item_id, one.key, (one.model_copy(update=update),))
+        for item in record.items
+        for one in item.deliveries
+    )
 
 
 def _first_started(record: SuspensionRecord) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions import deciding, execution, timing
+from sayso.transitions import deadlines, deciding, execution
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import Choice
 from sayso.transitions.table import LEGAL
@@ -112,6 +112,24 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
     ),
     (
         Scenario(
+            "cards move to a delegate at any time",
+            (
+                ask(
+                    timeout_s=6,
+                    start_by_s=6,
+                    channels=("chat",),
+                    reviewers=("reviewer 1",),
+                    escalate=({"after_s": 9, "reviewers": ("reviewer 2",)},),
+                ),
+            ),
+            CONFLICTING,
+            owner_steps=("move_cards", "record_deliveries sent"),
+            crashes=2,
+        ),
+        {*DRIVEN, "move_cards", "record_deliveries"},
+    ),
+    (
+        Scenario(
             "frozen and unfrozen at any time",
             (REFUND,),
             CONFLICTING,
@@ -127,6 +145,24 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
             ((ReviewerStep(1, action="again"),), (APPROVE,)),
         ),
         {*DRIVEN, "ask_again"},
+    ),
+    (
+        Scenario(
+            "cards fail or are sent at any time",
+            (
+                ask(
+                    timeout_s=9,
+                    start_by_s=6,
+                    channels=("slack",),
+                    reviewers=("reviewer 1",),
+                    escalate=[{"after_s": 6, "reviewers": ("reviewer 2",)}],
+                ),
+            ),
+            CONFLICTING,
+            owner_steps=("record_deliveries failed", "record_deliveries sent"),
+            crashes=2,
+        ),
+        {*DRIVEN, "record_deliveries", "escalate"},
     ),
     (Scenario("cancelled at any time", (REFUND,), CONFLICTING, owner_steps=("cancel",)), {*DRIVEN, "cancel"}),
     (
@@ -259,7 +295,7 @@ def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:
 
 
 def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
-    return timing.remind(record, now_ms)
+    return deadlines.remind(record, now_ms)
 
 
 BASE = Scenario("broken", (REFUND,), CONFLICTING)

@@ -23,6 +23,8 @@ from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
+from workers.notify.absences import EVERY_S as EVERY_MOVE_S
+from workers.notify.absences import AbsenceWatch
 from workers.notify.addresses import ContactBook
 from workers.notify.listening import keep_listening
 from workers.notify.notifier import keep_notifying
@@ -66,7 +68,7 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
     async with assemble(settings) as wiring:
-        channels = open_channels(settings)
+        channels = open_channels(settings).attach(wiring)
         settle_memory()
         await _await_format(settings, stopping)
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
@@ -76,6 +78,9 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
             asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),
+            asyncio.create_task(
+                repeat(AbsenceWatch(wiring).move_cards, EVERY_MOVE_S, stopping, "absences_not_followed")
+            ),
             asyncio.create_task(keep_listening(wiring, channels, stopping)),
             asyncio.create_task(
                 repeat(partial(_queue_jobs, wiring, queue), _JOBS_EVERY_S, stopping, "queueing_failed")

@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
+from sayso.clock import iso_utc
 from sayso.errors import TooManyRequests
 from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.items import Item
-from service.channels.base import Channel, DeliveryFailed, Recipient
+from service.auth.credentials import TENANT
+from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, destination_of
 from service.channels.cards import Card
 from service.concurrency import Slots
 from service.delivery.breakers import PROBE_EVERY_MS, Breakers
 from service.delivery.retries import retry_after_ms
+from service.duty.holds import joins_digest
+from service.duty.hours import is_quiet
 from service.store.attempts import Allowance, Attempts
+from service.store.directory.duty import Preferences
+from workers.notify.interruptions import Digests, Interruptions
 
 ATTEMPT_S = 15.0
 _PER_DESTINATION = 16
@@ -25,10 +31,16 @@ Result = TypeVar("Result")
 
 
 class AddressBook(Protocol):
-    """The addresses of people on channels."""
+    """The addresses of people on channels, and how they want to be notified."""
 
-    async def find(self, channel: str, person: str) -> tuple[Recipient, ...]:
-        """Return the addresses of a person or of a group's members; of everybody linked for an empty name."""
+    async def find_preferences(self, person: str) -> Preferences:
+        """Return how the person is notified."""
+
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
+        """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
+
+        An absent person's delegate stands in, unless the chain of delegates includes the requester.
+        """
 
 
 class Deferred(Exception):
@@ -44,15 +56,24 @@ class Gate:
     """The limits of each destination: attempts at once and a minute, and its circuit breaker."""
 
     attempts: Attempts
+    tenant: str = TENANT
+    digests: Digests = field(default_factory=Digests)
     slots: Slots = field(default_factory=lambda: Slots(_PER_DESTINATION))
     breakers: Breakers = field(default_factory=Breakers)
 
-    async def run(self, channel: Channel, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool) -> Result:
+    @property
+    def interruptions(self) -> Interruptions:
+        """The limits that people set for themselves."""
+        return Interruptions(self.attempts, self.tenant)
+
+    async def run(
+        self, channel: Channel, to: Recipient, now_ms: int, call: Callable[[], Awaitable[Result]], *, first: bool
+    ) -> Result:
         """Make one call to the provider within the limits; raises `DeliveryFailed` or `Deferred`.
 
         While the circuit is open a `first` attempt fails at once, so that the next escalation step is asked.
         """
-        destination = channel.destination
+        destination = destination_of(channel, to)
         wait_ms = self.breakers.wait_ms(destination, now_ms)
         if wait_ms and first:
             raise DeliveryFailed(f"{destination} keeps failing.")
@@ -84,7 +105,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One delivery of an item's card over its channel, as of `now_ms`. `owner` is not asked about their own call."""
+    """One delivery of an item's card over its channel, as of `now_ms`.
+
+    `owner` is not asked about their own call. `since_ms` is when the item began to wait.
+    """
 
     gate: Gate
     addresses: AddressBook
@@ -93,6 +117,7 @@ class Attempt:
     item: Item
     delivery: CardDelivery
     owner: str
+    since_ms: int
     now_ms: int
 
     async def send(self) -> tuple[CardDelivery, ...]:
@@ -109,28 +134,41 @@ class Attempt:
         )
 
     async def follow(self) -> CardDelivery:
-        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`."""
-        try:
-            for address, reference in self.delivery.references.items():
-                to = Recipient(self.delivery.person, address)
-                if self.delivery.shown != self.card.version:
-                    await self._run(partial(self.channel.update, to, reference, self.card))
-                if self.card.live and self.delivery.reminded < self.item.reminded:
-                    event_id = self._event_id(to, "remind")
-                    await self._run(partial(self.channel.remind, to, reference, self.card, event_id))
-        except DeliveryFailed as failure:
-            if not failure.permanent:
-                # A closed item must lose its buttons soon after its provider is back, so the wait does not grow.
-                again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
-                update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
-                return self.delivery.model_copy(update=update)
-            return self._follow_done().model_copy(update={"reason": failure.reason})
-        return self._follow_done()
+        """Update a card that was sent, and remind its recipient if a reminder is due. Raises `Deferred`.
+
+        An address that is gone does not keep the others from their update.
+        """
+        failure: DeliveryFailed | None = None
+        for address, reference in self.delivery.references.items():
+            try:
+                await self._follow_at(Recipient(self.delivery.person, address), reference)
+            except DeliveryFailed as error:
+                failure = error if failure is None or failure.permanent else failure
+        if failure is not None and not failure.permanent:
+            # A closed item must lose its buttons soon after its provider is back, so the wait does not grow.
+            again_at_ms = self.now_ms + max(PROBE_EVERY_MS, int(failure.retry_after_s * 1000))
+            update = {"tries": self.delivery.tries + 1, "reason": failure.reason, "next_try_at_ms": again_at_ms}
+            return self.delivery.model_copy(update=update)
+        done = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
+        return self.delivery.model_copy(update={**done, "reason": failure.reason if failure is not None else None})
+
+    async def _follow_at(self, to: Recipient, reference: str) -> None:
+        if self.delivery.shown != self.card.version:
+            await self._run(to, partial(self.channel.update, to, reference, self.card))
+        if self.card.live and self.delivery.reminded < self.item.reminded and not await self._is_quiet():
+            event_id = self._event_id(to, "remind")
+            await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
+
+    async def _is_quiet(self) -> bool:
+        """Return whether the person's quiet hours skip a reminder."""
+        if not self.delivery.person or self.item.terms.urgent:
+            return False
+        return is_quiet(await self.addresses.find_preferences(self.delivery.person), self.now_ms)
 
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
             return (Recipient("", self.channel.shared_address),)
-        found = await self.addresses.find(self.channel.name, self.delivery.person)
+        found = await self.addresses.find(self.channel.name, self.delivery.person, self.owner)
         return tuple(one for one in found if one.person != self.owner or not self.item.terms.no_self_approval)
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
@@ -144,15 +182,25 @@ class Attempt:
     async def _send_to(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send the card to every address of one person; one success is enough."""
         base = self.delivery.model_copy(update={"person": places[0].person})
+        preferences = await self.addresses.find_preferences(base.person) if base.person else Preferences()
+        held = await self._find_hold(base, preferences)
+        if held is not None:
+            return held
+        together = joins_digest(preferences, self.since_ms, self.now_ms) and not self.item.terms.urgent
         references: dict[str, str] = {}
+        sent = 0
         failure: DeliveryFailed | None = None
         for to in places:
             try:
                 event_id = self._event_id(to, "send")
-                references[to.address] = await self._run(partial(self.channel.send, to, self.card, event_id))
+                if together and isinstance(self.channel, SendsDigests):
+                    await self._join_digest(self.channel, to, event_id)
+                else:
+                    references[to.address] = await self._run(to, partial(self.channel.send, to, self.card, event_id))
+                sent += 1
             except DeliveryFailed as error:
                 failure = error
-        if not references and failure is not None:
+        if not sent and failure is not None:
             return fail(base, failure.reason, self._next_try_ms(base, failure))
         update = {
             "state": DeliveryState.SENT,
@@ -163,16 +211,30 @@ class Attempt:
         }
         return base.model_copy(update={**update, **_CLEARED})
 
-    async def _run(self, call: Callable[[], Awaitable[Result]]) -> Result:
+    async def _find_hold(self, base: CardDelivery, preferences: Preferences) -> CardDelivery | None:
+        """Return the delivery as it waits, or as failed because it would wait past the deadline; None to send now."""
+        if not base.person or base.tries:
+            return None
+        hold = await self.gate.interruptions.find_hold(base.person, preferences, self.item, self.since_ms, self.now_ms)
+        if hold is None:
+            return None
+        reason = f"Held until {iso_utc(hold.until_ms)}: {hold.reason} of {base.person}."
+        if hold.until_ms >= self.item.terms.deadline_at_ms:
+            return fail(base, f"{reason} That is after the deadline.", hold.until_ms)
+        return base.model_copy(update={"reason": reason, "next_try_at_ms": hold.until_ms})
+
+    async def _join_digest(self, channel: SendsDigests, to: Recipient, event_id: str) -> None:
+        async def flush(cards: tuple[Card, ...], digest_id: str) -> None:
+            await self._run(to, partial(channel.send_digest, to, cards, digest_id))
+
+        await self.gate.digests.join(self.channel.name, to, self.card, event_id, flush)
+
+    async def _run(self, to: Recipient, call: Callable[[], Awaitable[Result]]) -> Result:
         first = self.delivery.state is DeliveryState.QUEUED
-        return await self.gate.run(self.channel, self.now_ms, call, first=first)
+        return await self.gate.run(self.channel, to, self.now_ms, call, first=first)
 
     def _event_id(self, to: Recipient, what: str) -> str:
         return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminded}:{to.address}"
-
-    def _follow_done(self) -> CardDelivery:
-        update = {"shown": self.card.version, "reminded": self.item.reminded, **_CLEARED}
-        return self.delivery.model_copy(update=update)
 
     def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
         if failure.permanent:

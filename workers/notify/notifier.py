@@ -5,14 +5,17 @@ delivery with the item, and saves the results in one commit. After a crash the s
 """
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sayso.clock import new_id
 from sayso.errors import NotFound
-from sayso.records.deliveries import CardDelivery, DeliveryReport
+from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
+from service.channels.base import DeliveryFailed
 from service.channels.cards import build_card
 from service.channels.table import Channels
 from service.logs import Trouble
@@ -36,6 +39,7 @@ class Notifier:
     gate: Gate
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: Trouble = field(default_factory=lambda: Trouble("card_not_delivered"))
+    failing: dict[str, Trouble] = field(default_factory=lambda: defaultdict(lambda: Trouble("card_failed")))
     holder: str = field(default_factory=lambda: new_id("notifier"))
 
     async def deliver_due(self) -> int:
@@ -80,8 +84,20 @@ class Notifier:
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
             await self.wiring.desk.record_deliveries(suspension_id, reports)
+            self._log(suspension_id, reports)
         if waits_ms or not due:
             await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
+
+    def _log(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
+        """Log when a channel begins and ceases to fail, with the reason and no address."""
+        for report in reports:
+            for one in report.became:
+                trouble = self.failing[one.channel]
+                if one.reason is not None and one.state is not DeliveryState.QUEUED:
+                    failed = DeliveryFailed(one.reason)
+                    trouble.note(failed, channel=one.channel, suspension=suspension_id, item=report.item_id)
+                elif one.proven:
+                    trouble.over()
 
     async def _attempt(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
@@ -93,7 +109,8 @@ class Notifier:
             return DeliveryReport(item.item_id, delivery.key, (failed,))
         definition = await self.wiring.runs.definition(item.tool.definition)
         card = build_card(record, item, definition, self.wiring.settings.public_url)
-        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, record.run.owner, now_ms)
+        since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
+        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
         try:
             became = (await attempt.follow(),) if delivery.proven else await attempt.send()
         except Deferred as deferred:
@@ -103,6 +120,6 @@ class Notifier:
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:
     """Deliver cards until stopped; then finish the attempts under way."""
-    notifier = Notifier(wiring, channels, addresses, Gate(wiring.attempts))
+    notifier = Notifier(wiring, channels.attach(wiring), addresses, Gate(wiring.attempts, wiring.tenant))
     await repeat(notifier.deliver_due, TICK_S, stopping, "notifying_failed")
     await notifier.finish()

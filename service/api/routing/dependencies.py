@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sayso.errors import InvalidHeader, InvalidInput
 from service.auth.credentials import TENANT, Principal, require_person
 from service.auth.reviewers import require_role
+from service.channels.table import Channels
 from service.wiring import Process, Wiring
 
 LONGEST_WAIT_S = 60
@@ -41,6 +42,15 @@ async def open_wiring_of(request: Request) -> Wiring:
 
 
 OpenParts = Annotated[Wiring, Depends(open_wiring_of)]
+
+
+async def channels_of(request: Request) -> Channels:
+    """Return the open channels of this process."""
+    channels: Channels = request.app.state.channels
+    return channels
+
+
+OpenChannels = Annotated[Channels, Depends(channels_of)]
 
 
 async def caller_of(

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Actor, DecisionAction, Verdict
+from sayso.records.deliveries import DeliveryState
 from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.records.terms import EscalationStep, Fallback, Quorum
 from sayso.transitions.item_states import ItemState
@@ -89,6 +90,26 @@ class TermsView(View):
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
     channels: tuple[str, ...]
+    match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
+    secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
+    urgent: bool = Field(description="Whether its notifications break through quiet hours.")
+
+
+class DeliveryView(View):
+    """The delivery of the item's card over one channel to one person, group or shared destination."""
+
+    channel: str = Field(description="The channel's name in the channels file.")
+    person: str = Field(description="A reviewer or `group:<name>`; empty for the channel's own destination.")
+    state: DeliveryState = Field(
+        description="`sent`: the provider accepted the card. `seen`: the person opened it. `failed`: see `reason`."
+    )
+    step: int = Field(description="The escalation step that added the person; 0 for the rule's reviewers.")
+    reason: str | None = Field(description="Why the last attempt failed; null after a success.")
+    next_try_at: Timestamp | None = Field(
+        validation_alias="next_try_at_ms", description="When the next attempt is due; null if none is planned."
+    )
+    sent_at: Timestamp | None = Field(validation_alias="sent_at_ms")
+    seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
 
 
 class ItemView(View):
@@ -116,8 +137,14 @@ class ItemView(View):
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
+    number: str | None = Field(
+        default=None, description="The digits that a reviewer types to approve. Only the requester sees them."
+    )
     state: ItemState = Field(
         default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."
     )
     seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+    deliveries: tuple[DeliveryView, ...] = Field(
+        description="Who was notified over which channel; empty if the rule names no channels."
+    )

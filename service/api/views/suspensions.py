@@ -61,8 +61,15 @@ class SuspensionView(View):
     following_id: str | None
 
     @classmethod
-    def of(cls, record: SuspensionRecord) -> "SuspensionView":
+    def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":
+        """Return the view of a suspension; the `owner` of its run sees the numbers of its items."""
         view = cls.model_validate(record)
         items = zip(view.items, record.items, strict=True)
-        shown = (one.model_copy(update={"state": find_item_state(record, item)}) for one, item in items)
+        numbers = owner is not None and owner == record.run.owner
+        shown = (
+            one.model_copy(
+                update={"state": find_item_state(record, item), "number": (numbers and item.secret_number) or None}
+            )
+            for one, item in items
+        )
         return view.model_copy(update={"items": tuple(shown)})

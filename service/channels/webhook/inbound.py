@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import now_ms
 from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.records.decisions import DecisionRequest, Verdict
 from sayso.records.suspensions import Status
 from sayso.signing import SignedMessage, verify_message
 from sayso.transitions.deciding import find_item
@@ -152,7 +152,7 @@ class _Message(NamedTuple):
 async def _decide(
     parts: Wiring, sent: HookDecision | SenderDecision, decision: DecisionRequest, reviewer: str, message: _Message
 ) -> HookAnswer:
-    by = Actor(id=reviewer, kind=ActorKind.HUMAN, channel=CHANNEL)
+    by = await parts.reviewers.find_actor(reviewer, CHANNEL)
     key = f"{message.sender}:{message.id}"
     try:
         saved = await parts.desk.decide(sent.suspension_id, sent.item_id, decision, by, key=key, asker=message.sender)

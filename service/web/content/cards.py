@@ -7,10 +7,14 @@ from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
+from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
+from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
+from service.operations.masking import mask_record
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Card:
     quorum: str
     ineligibility: str
     resemblance: str
+    silence: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ def make_cards(
 ) -> list[Card]:
     """Return a card for every open item as the reviewer sees it, sorted by deadline."""
     cards = [
-        _card(record, item, reviewer, sentences.describe_hold(record, item, freezes, now_ms))
+        _card(record, item, reviewer, deadlines.describe_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -64,21 +69,25 @@ def make_cards(
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
+    record = mask_record(record)
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
 def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> Card:
+    masked = mask_record(record)
+    shown = find_item(masked, item.item_id)
     return Card(
-        record=record,
-        item=item,
+        record=masked,
+        item=shown,
         href=item_href(record, item),
         need=sentences.describe_need(item),
-        summary=summarize(item.tool.args),
+        summary=summarize(shown.tool.args),
         hold=hold,
-        fallback=sentences.describe_fallback(record, item),
+        fallback=deadlines.describe_fallback(record, item),
         quorum=sentences.describe_quorum(item),
         ineligibility=sentences.describe_ineligibility(record, item, reviewer),
         resemblance=sentences.describe_resemblance(item.resembles),
+        silence=describe_silence(item.deliveries, live=True),
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sayso.records.events import EventType, TrailEntry
-from sayso.sentences.items import join_words, name_reviewers
+from sayso.sentences.deliveries import name_recipient
+from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
@@ -119,6 +120,11 @@ def _deadlines_moved(facts: Facts) -> Sentence:
     return "plain", f"No longer frozen: every deadline moved by {span}", f"unfrozen by {people}" if people else ""
 
 
+def _card(tone: str, verb: str, facts: Facts) -> Sentence:
+    text = f"{name_recipient(facts.text('person'))} {verb} notified of {facts.item} over {facts.text('channel')}"
+    return tone, text, facts.text("reason")
+
+
 def _tool_completed(facts: Facts) -> Sentence:
     name = facts.text("tool_name", "A call")
     if not facts.flag("success"):
@@ -164,7 +170,14 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DEADLINE_EXTENDED: lambda facts: _until(
         "plain", f"{facts.actor} extended the deadline of {facts.item}", facts
     ),
+    EventType.CARD_MOVED: lambda facts: (
+        "plain",
+        f"The card of {facts.item} goes to {facts.text('delegate')}, because {facts.text('person')} is absent",
+        "",
+    ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
+    EventType.CARD_SENT: lambda facts: _card("quiet", "was", facts),
+    EventType.CARD_FAILED: lambda facts: _card("bad", "was not", facts),
     EventType.ASKED_AGAIN: lambda facts: ("wait", f"{facts.item} needs a new decision", facts.text("reason")),
     EventType.DEADLINES_MOVED: _deadlines_moved,
     EventType.RESULT_REPORTED: lambda facts: ("good", f"The worker that started {facts.item} reported its result", ""),

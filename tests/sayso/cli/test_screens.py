@@ -5,7 +5,17 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs, show_suspension
-from sayso.client.responses import Run, RunRefView, Suspension
+from sayso.client.responses import (
+    DeliveryView,
+    FallbackView,
+    ItemView,
+    Run,
+    RunRefView,
+    Suspension,
+    TermsView,
+    ToolView,
+)
+from sayso.sentences.deliveries import NOBODY
 from sayso.text.invisible import UNCHECKED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -41,3 +51,22 @@ def test_show_runs_marks_the_titles() -> None:
     )
     head, row = read(show_runs([run]))
     assert head.index(UNCHECKED) == row.index(TITLE)
+
+
+def test_show_suspension_says_who_was_not_notified() -> None:
+    failed = DeliveryView(channel="ops", person="anna", state="failed", reason="HTTP 503", next_try_at=NOW)
+    item = ItemView(
+        item_id="i1",
+        kind="approval",
+        tool=ToolView(name="refund", args={}),
+        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        digest="d",
+        state="open",
+        deliveries=(failed,),
+    )
+    run = RunRefView(id="run_1", agent="bot", owner="demo")
+    suspension = Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))
+    assert read(show_suspension(suspension))[-2:] == [
+        NOBODY,
+        "anna was not notified over ops: HTTP 503. The next attempt is due at 2026-11-22 00:00:00 UTC.",
+    ]

@@ -9,6 +9,7 @@ from sayso.errors import SaysoError
 from sayso.records.events import EventType
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.transitions.deadlines import escalate, expire, remind
 from sayso.transitions.deciding import cancel, decide, extend, suspend
 from sayso.transitions.execution import (
     Fence,
@@ -25,7 +26,6 @@ from sayso.transitions.execution import (
     suspend_again,
 )
 from sayso.transitions.table import LEGAL
-from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, draft, intent, person, word
 
 STATE = seal_state(b"{}")

@@ -6,20 +6,18 @@ import pytest
 
 from sayso.records.freezes import Freeze
 from sayso.records.items import Answer, ItemKind
+from sayso.sentences.deadlines import describe_fallback, describe_hold
 from sayso.sentences.items import (
     describe_deadlock,
     describe_denial,
-    describe_fallback,
-    describe_hold,
     describe_ineligibility,
     describe_need,
     describe_quorum,
     describe_resemblance,
     describe_reviewers,
-    join_words,
-    name_reviewers,
 )
-from sayso.transitions.timing import keep_time
+from sayso.sentences.names import join_words, name_reviewers
+from sayso.transitions.deadlines import keep_time
 from tests.sayso.samples import person
 from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_record
 
@@ -30,7 +28,7 @@ from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_re
         ({}, "it is denied"),
         (
             {"fallback": {"action": "approve"}, "unattended_approval": True},
-            "it is approved only if one of its reviewers has opened it",
+            "it is approved only if a reviewer has opened it or received its card",
         ),
         ({"fallback": {"action": "value", "value": "HH-1"}}, "the value “HH-1” is used"),
         ({"fallback": {"action": "value", "value": 7}}, "the value “7” is used"),

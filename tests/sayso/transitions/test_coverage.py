@@ -5,8 +5,8 @@ import pytest
 from sayso.errors import AlreadyDecided
 from sayso.records.decisions import COVERED, Verdict
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import decide, suspend
-from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, draft, types_of, word
 
 

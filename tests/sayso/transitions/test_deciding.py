@@ -19,9 +19,9 @@ from sayso.errors import (
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import DUE_AGAIN_MS, RunStatus, Status
+from sayso.transitions.deadlines import expire, keep_time
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, suspend
 from sayso.transitions.sightings import see
-from sayso.transitions.timing import expire, keep_time
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 DEADLINE = T0 + 300_000

@@ -8,10 +8,10 @@ from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import Fallback, FallbackAction
+from sayso.transitions.deadlines import escalate, expire, remind
 from sayso.transitions.deciding import cancel, decide, extend
-from sayso.transitions.deliveries import card_version, needs_attempt, next_delivery_ms, record_deliveries
+from sayso.transitions.deliveries import card_version, move_cards, needs_attempt, next_delivery_ms, record_deliveries
 from sayso.transitions.sightings import needs_sight, see
-from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 STEPS = ({"after_s": 60, "reviewers": ("ben",)}, {"after_s": 120, "reviewers": ("cleo", "dora")})
@@ -163,3 +163,40 @@ def test_see_marks_the_persons_delivery() -> None:
     seen = see(record, "i1", person("ada"), T0 + 7).record
     assert (only(seen.items[0]).state, only(seen.items[0]).seen_at_ms) == (DeliveryState.SEEN, T0 + 7)
     assert see(seen, "i1", person("ada"), T0 + 8).record is seen
+
+
+def people_of(record: SuspensionRecord) -> list[tuple[str, str]]:
+    return [(one.person, str(one.state)) for one in record.items[0].deliveries]
+
+
+def test_move_cards_keeps_a_sent_card_and_queues_the_delegates() -> None:
+    change = move_cards(sent(notified()), {"ada": ("ben", "cleo")}, T0 + 5)
+    assert people_of(change.record) == [("ada", "sent"), ("cleo", "queued")]
+    assert next_delivery_ms(change.record) == T0 + 5
+    (event,) = change.events
+    assert (event.type, event.data["person"], event.data["delegate"]) == ("card_moved", "ada", "cleo")
+    assert move_cards(change.record, {"ada": ("ben", "cleo")}, T0 + 6).record is change.record
+
+
+def test_move_cards_replaces_one_that_was_not_sent() -> None:
+    failed = record_deliveries(notified(), (become(notified(), "ada", state=DeliveryState.FAILED),), T0).record
+    assert people_of(move_cards(failed, {"ada": ("ben",)}, T0).record) == [("ben", "queued")]
+
+
+def test_move_cards_sends_a_delegate_no_second_card() -> None:
+    record = notified(reviewers=("ada", "ben"))
+    change = move_cards(record, {"ada": ("ben",)}, T0)
+    assert people_of(change.record) == [("ben", "queued")]
+    assert change.events == ()
+
+
+@pytest.mark.parametrize("chain", [(), ("bot",), ("bot", "ben"), ("ben", "bot")])
+def test_move_cards_never_reaches_the_requester(chain: tuple[str, ...]) -> None:
+    record = sent(notified())
+    assert move_cards(record, {"ada": chain}, T0).record is record
+
+
+def test_move_cards_leaves_closed_items() -> None:
+    record = pending(ask(0, channels=("slack",), reviewers=("ada",)), ask(1))
+    closed = decide(record, word(record), T0).record
+    assert move_cards(closed, {"ada": ("ben",)}, T0).record is closed

@@ -5,12 +5,12 @@ import pytest
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
 from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME, Freeze
+from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.decision_checks import check_open
 from sayso.transitions.due import tick, wake
 from sayso.transitions.execution import lease
 from sayso.transitions.freezing import check_in_time, check_start, describe_scope, doubt_time, hold, spare_lease
-from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, pending, person, word
 
 DEADLINE = T0 + 300_000

@@ -5,10 +5,10 @@ import pytest
 from sayso.errors import DeadlinePassed, Frozen, IllegalTransition
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Status
+from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.execution import Fence, lease, redeem, release
 from sayso.transitions.freezing import check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
-from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, intent, pending, person, types_of, word
 
 

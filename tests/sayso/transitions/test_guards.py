@@ -11,9 +11,10 @@ from sayso.records.freezes import Freeze
 from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.transitions.deadlines import escalate, expire, remind
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, report, suspend
 from sayso.transitions.decision_checks import describe_outcome
-from sayso.transitions.deliveries import record_deliveries
+from sayso.transitions.deliveries import move_cards, record_deliveries
 from sayso.transitions.execution import (
     MAX_TRIES,
     Fence,
@@ -36,7 +37,6 @@ from sayso.transitions.in_doubt import put_in_doubt
 from sayso.transitions.permits import approved_args
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
-from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased
 
@@ -47,6 +47,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
     "see": lambda record: see(record, "i1", person("ada"), T0),
     "record_deliveries": lambda record: record_deliveries(record, (), T0),
+    "move_cards": lambda record: move_cards(record, {}, T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
     "escalate": lambda record: escalate(record, T0),

@@ -85,7 +85,10 @@ class ChannelConformance(ABC):
         assert CardAction.OPEN in rendered.actions
         if rendered.complete:
             for leaf in list_values(ARGS[name]):
-                assert write_signs(leaf.text).replace("\n", "") in rendered.text.replace("\n", ""), leaf.path
+                plain = write_signs(leaf.text).replace("\n", "")
+                quoted = write_signs(json.dumps(leaf.text, ensure_ascii=False)[1:-1])
+                shown = rendered.text.replace("\n", "")
+                assert plain in shown or quoted in shown, leaf.path
         else:
             assert not rendered.actions & APPROVING
 

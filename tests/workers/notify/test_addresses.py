@@ -2,6 +2,7 @@
 
 import pytest
 
+from sayso.clock import now_ms
 from service.channels.base import Recipient
 from service.wiring import Wiring
 from tests.builders import make_person
@@ -37,3 +38,17 @@ async def test_deactivated_person_is_not_found(book: ContactBook, wiring: Wiring
     await wiring.reviewers.deactivate("anna")
     assert await book.find("ops", "anna") == ()
     assert [one.person for one in await book.find("ops", "group:payments")] == ["ben"]
+
+
+async def test_delegate_stands_in_for_an_absent_person(book: ContactBook, wiring: Wiring) -> None:
+    await make_person(wiring, "carla")
+    await wiring.duty.add_absence("anna", now_ms() - 1, now_ms() + 60_000, "ben", "anna")
+    assert await book.find("ops", "anna") == (Recipient("ben", "U-ben"),)
+    assert [one.person for one in await book.find("ops", "group:payments")] == ["ben"]
+    assert [one.person for one in await book.find("ops", "")] == ["ben"]
+    assert await book.find("ops", "anna", "ben") == (), "never the requester"
+
+
+async def test_absent_person_without_delegate_is_not_found(book: ContactBook, wiring: Wiring) -> None:
+    await wiring.duty.add_absence("anna", now_ms() - 1, now_ms() + 60_000, None, "anna")
+    assert await book.find("ops", "anna") == ()

@@ -1,9 +1,11 @@
 """Cards reach people over a channel, follow their item, and failures are known on the item."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import structlog
 from redis.asyncio import Redis
 
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
@@ -205,3 +207,50 @@ async def test_clock_that_went_back_delays_no_card(
     await wiring.cards.bring_forward(await wiring.schedule.now_ms())
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
+
+
+async def test_failure_is_logged_without_address(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    channel.failure = DeliveryFailed("HTTP 503")
+    record = await waiting(wiring, "anna")
+    with structlog.testing.capture_logs() as logs:
+        await deliver(notifier)
+        channel.failure = None
+        await make_due(wiring, record)
+        await deliver(notifier)
+    assert [one["event"] for one in logs] == ["card_failed", "card_failed_no_longer"]
+    assert (logs[0]["channel"], logs[0]["error"]) == ("memory", "DeliveryFailed: HTTP 503")
+    assert "A1" not in repr(logs)
+
+
+async def test_address_that_is_gone_does_not_keep_others_from_their_update(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "ben")
+    await deliver(notifier)
+    channel.gone = {"B1"}
+    await approve(wiring, record, "ben")
+    await deliver(notifier)
+    assert (channel.cards["B1"].live, channel.cards["B2"].live) == (True, False)
+    (one,) = await deliveries(wiring, record)
+    assert (one.reason, one.next_try_at_ms) == ("gone", None)
+
+
+@dataclass
+class PersonalChannel(MemoryChannel):
+    """Its addresses belong to hosts of their own."""
+
+    def destination_of(self, address: str) -> str:
+        return f"{address}.example"
+
+
+async def test_host_of_one_person_that_fails_stops_nobody_else(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    own = PersonalChannel()
+    notifier.channels = Channels({"memory": own})
+    now_ms = await wiring.schedule.now_ms()
+    for _ in range(FAILURES_TO_OPEN):
+        notifier.gate.breakers.note("A1.example", accepted=False, now_ms=now_ms)
+    await waiting(wiring, "anna", "ben")
+    await deliver(notifier)
+    assert sorted(own.cards) == ["B1", "B2"]

@@ -4,13 +4,14 @@ import pytest
 from pydantic import BaseModel
 
 from sayso.records.decisions import Decision, Outcome, Permit
+from sayso.records.deliveries import CardDelivery
 from sayso.records.events import TrailEntry
 from sayso.records.items import Doubt, Item
 from sayso.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.records.terms import Terms
 from service.api.people.administration import KeyView, ReviewerView
 from service.api.views.base import View
-from service.api.views.items import DecisionView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
+from service.api.views.items import DecisionView, DeliveryView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
 from service.api.views.runs import EventView, RunRefView, RunView
 from service.api.views.suspensions import LeaseView, ReceiptView, SuspensionView
 from service.store.people import ApiKey, Reviewer
@@ -19,9 +20,10 @@ from service.store.runs.runs import Run
 OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
     Run: {"failed_calls"},
-    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
-    Decision: {"suspension_id", "suspension_version", "idempotency_key"},
+    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"},
+    Decision: {"suspension_id", "suspension_version", "idempotency_key", "number"},
     Permit: {"report_by_ms"},
+    CardDelivery: {"tries", "references", "shown", "reminded"},
     Lease: {"step"},
     Reviewer: {"password_hash", "password_set_at_ms", "sessions_end_at_ms"},
     ApiKey: {"tenant", "predecessor_id", "withdrawn"},
@@ -40,6 +42,7 @@ OUR_OWN = {
         (DoubtView, Doubt),
         (TermsView, Terms),
         (ItemView, Item),
+        (DeliveryView, CardDelivery),
         (ReceiptView, Receipt),
         (LeaseView, Lease),
         (RunRefView, RunRef),

@@ -13,8 +13,8 @@ from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound, SaysoErr
 from sayso.records.events import find_break
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deadlines import expire
 from sayso.transitions.deciding import decide, suspend
-from sayso.transitions.timing import expire
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs

@@ -1,5 +1,7 @@
 from sayso.records.decisions import Verdict
+from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.suspensions import Status
+from sayso.sentences.deliveries import NOBODY
 from service.web.content.cards import make_cards, make_rows
 from tests.sayso.samples import person
 from tests.sayso.sentences.samples import make_item, make_outcome, make_record
@@ -19,6 +21,15 @@ def test_make_cards_describes_the_item() -> None:
     assert (card.item, card.need) == (item, "needs approval")
     assert card.ineligibility == "Only ben can decide this."
     assert card.fallback == "it is denied"
+
+
+def test_make_cards_marks_an_item_that_nobody_was_notified_of() -> None:
+    failed = CardDelivery(channel="ops", person="anna", state=DeliveryState.FAILED)
+    silent = make_item().model_copy(update={"deliveries": (failed,)})
+    (card,) = make_cards([make_record(silent)], person("anna"), (), 0)
+    assert card.silence == NOBODY
+    (card,) = make_cards([make_record(make_item())], person("anna"), (), 0)
+    assert card.silence == ""
 
 
 def test_make_rows_shows_the_decided_arguments() -> None:

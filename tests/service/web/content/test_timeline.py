@@ -52,6 +52,12 @@ PAUSED = entry(
         ("warning", {"message": "Output was cut"}, "Output was cut"),
         ("deadline_extended", {"by": {"id": "ben"}, "item_id": "i1"}, "ben extended the deadline of i1"),
         ("item_seen", {"by": {"id": "ben"}, "item_id": "i1"}, "ben opened i1"),
+        ("card_sent", {"person": "ben", "item_id": "i1", "channel": "ops"}, "ben was notified of i1 over ops"),
+        (
+            "card_failed",
+            {"person": "group:fin", "item_id": "i1", "channel": "ops"},
+            "The group fin was not notified of i1 over ops",
+        ),
         ("result_reported", {"item_id": "i1"}, "The worker that started i1 reported its result"),
         ("run_released", {"reason": "stopping"}, "The worker released the run"),
         ("run_revived", {"by": {"id": "admin"}}, "admin retried the run"),

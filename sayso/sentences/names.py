@@ -1,0 +1,18 @@
+"""Lists of names in sentences."""
+
+from collections.abc import Sequence
+
+from sayso.records.terms import group_of
+
+
+def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
+    """Join reviewers into a list, with groups in words: `anna and the group payments`."""
+    groups = ((one, group_of(one)) for one in reviewers)
+    return join_words([one if group is None else f"the group {group}" for one, group in groups], last)
+
+
+def join_words(words: Sequence[str], last: str = "and") -> str:
+    """Join words into a list: `anna, ben and carla`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

@@ -1,0 +1,79 @@
+"""Cards as mails: a text and an HTML part, each with one link to the item's page, which requires a sign-in."""
+
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from sayso.text.invisible import UNCHECKED
+from service.channels.base import Rendered, allowed_actions
+from service.channels.cards import Card, Line
+from service.settings import CHECKOUT
+
+LARGEST_HTML_BYTES = 100_000
+"""Some mail programs clip a message at 102 kB."""
+
+LONGEST_LINE_CHARS = 1_000
+LONGEST_SUBJECT_CHARS = 150
+
+
+class MailBody(NamedTuple):
+    """The parts of a mail. The subject is the same for all mails of an item, because threads depend on it."""
+
+    subject: str
+    text: str
+    html: str
+
+
+def render_card(card: Card) -> Rendered:
+    """Return the card as a mail. Arguments that do not fit are left out as a whole, and both parts say so."""
+    body = _fill(card, card.args_text)
+    complete = not card.masked
+    if len(body.html.encode()) > LARGEST_HTML_BYTES:
+        body, complete = _fill(card, ""), False
+    actions = allowed_actions(card, complete=complete, decides=frozenset())
+    return Rendered(body, body.text, complete, actions)
+
+
+def render_code(person: str, code: str, page: str) -> MailBody:
+    """Return the mail with the code that links its address to a person."""
+    context = {"person": person, "code": code, "page": page}
+    return MailBody(
+        "Sayso: your code", *(_ENVIRONMENT.get_template(f"mail/code.{part}").render(context) for part in _PARTS)
+    )
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line, for a header."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def _fill(card: Card, args_text: str) -> MailBody:
+    context = {
+        "card": card,
+        "facts": [Line(label, _shorten(text)) for label, text in card.facts],
+        "claims": [Line(label, _shorten(text)) for label, text in card.claims],
+        "args_text": args_text,
+        "omitted": len(card.args_text) if not args_text else 0,
+        "UNCHECKED": UNCHECKED,
+    }
+    subject = one_line(f"[Sayso] {card.tool} for {card.agent}", LONGEST_SUBJECT_CHARS)
+    return MailBody(subject, *(_ENVIRONMENT.get_template(f"mail/card.{part}").render(context) for part in _PARTS))
+
+
+def _shorten(text: str) -> str:
+    """Return a text without its end where it is too long, and say so."""
+    if len(text) <= LONGEST_LINE_CHARS:
+        return text
+    rest = len(text) - LONGEST_LINE_CHARS
+    return f"{text[:LONGEST_LINE_CHARS]}… ({rest} more characters are on the page)"
+
+
+_PARTS = ("txt", "html")
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(CHECKOUT / "templates"),
+    autoescape=select_autoescape(("html",)),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)

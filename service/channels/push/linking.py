@@ -1,0 +1,21 @@
+"""Subscriptions of people's browsers: each is one contact, named after its push service."""
+
+from service.channels.push.outbound import PushChannel, check_subscription, forget_browser
+from service.store.directory.contacts import Contact
+from service.wiring import Wiring
+
+
+async def subscribe(
+    parts: Wiring, channel: PushChannel, person: str, sent: tuple[str, str, str], label: str
+) -> Contact:
+    """Save a browser's endpoint, key and secret for a person; raises `InvalidInput`.
+
+    A browser that someone else used before changes hands: only the person at the browser knows its endpoint.
+    """
+    subscription = check_subscription(*sent, loopback=parts.settings.aap_allow_loopback)
+    earlier = await parts.contacts.find_person(channel.name, subscription.address)
+    if earlier is not None:
+        await forget_browser(parts, channel.name, earlier, subscription.address, by=person)
+    await parts.subscriptions.save(subscription)
+    made = await parts.contacts.create_code(person, channel.name)
+    return await parts.contacts.redeem_code(channel.name, made.code, subscription.address, label)

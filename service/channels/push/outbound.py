@@ -1,0 +1,221 @@
+"""Sending of notifications: encrypted for the browser (RFC 8291), signed with VAPID (RFC 8292)."""
+
+import base64
+import os
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import http_ece
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from py_vapid import Vapid02, VapidException
+from pydantic import AfterValidator, Field, SecretStr, field_validator
+
+from sayso.clock import now_ms
+from sayso.errors import InvalidInput
+from service.channels.base import DeliveryFailed, Recipient, Rendered
+from service.channels.cards import Card
+from service.channels.config import ChannelConfig, Secret
+from service.channels.push.card import render_card, tag_of
+from service.delivery.addresses import UnsafeUrl, check_url
+from service.delivery.http import Answer
+from service.delivery.retries import read_retry_after_ms
+from service.store.channels.subscriptions import Subscription
+from service.wiring import Wiring
+
+TOKEN_S = 12 * 3600
+"""How long a signature is valid; push services accept a day."""
+
+_KEY_BYTES = 65
+_AUTH_BYTES = 16
+_GONE = (404, 410)
+_OURS = (400, 401, 403, 413)
+"""Statuses that a repetition does not change."""
+
+
+def _check_contact(contact: str) -> str:
+    if not contact.isascii() or not contact.startswith(("mailto:", "https://")) or len(contact.split()) != 1:
+        raise ValueError("write mailto:ops@example.com or an https address; push services contact you there")
+    return contact
+
+
+class PushConfig(ChannelConfig):
+    """The fields of web push. Without `private_key` one is made at first use and kept in the store."""
+
+    kind: Literal["push"]
+    contact: Annotated[str, AfterValidator(_check_contact)]
+    private_key: Secret | None = Field(default=None, description="VAPID private key: 32 bytes in base64url.")
+    keep_s: int = Field(default=43_200, ge=0, le=2_419_200, description="How long a push service keeps a message.")
+
+    @field_validator("private_key")
+    @classmethod
+    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None:
+            read_key(key.get_secret_value())
+        return key
+
+
+@dataclass
+class PushChannel:
+    """Notifications to subscribed browsers; `attach` gives it the store."""
+
+    config: PushConfig
+    kind: str = "push"
+    shared_address: str = ""
+    destination: str = "web push"
+    name: str = field(init=False)
+    per_minute: int = field(init=False)
+    _parts: Wiring | None = field(default=None, init=False)
+    _vapid: Vapid02 | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.name, self.per_minute = self.config.name, self.config.per_minute
+        if self.config.private_key is not None:
+            self._vapid = read_key(self.config.private_key.get_secret_value())
+
+    def attach(self, parts: Wiring) -> None:
+        """Use the store and the guarded connections of this process."""
+        self._parts = parts
+
+    def destination_of(self, address: str) -> str:
+        """Return the push service of one browser, which fails for itself."""
+        return address.partition("/")[0]
+
+    def render(self, card: Card) -> Rendered:
+        """Return the card as a notification."""
+        return render_card(card)
+
+    async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+        """Send the notification; a repeated one replaces the first, because the tag is the same."""
+        await self._send(to, card, alert=True)
+        return tag_of(card)
+
+    async def update(self, to: Recipient, reference: str, card: Card) -> None:
+        """Replace the notification, without a sound."""
+        await self._send(to, card, alert=False)
+
+    async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
+        """Send the notification again."""
+        await self._send(to, card, alert=True)
+
+    async def aclose(self) -> None:
+        """Do nothing: the process closes its connections."""
+
+    async def public_key(self) -> str:
+        """Return the key that browsers subscribe to, in base64url."""
+        key = (await self._find_vapid()).public_key
+        return _encode(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+
+    @property
+    def parts(self) -> Wiring:
+        """The parts that `attach` gave; raises `DeliveryFailed` without them."""
+        if self._parts is None:
+            raise DeliveryFailed(f"{self.name} is not connected to the store.")
+        return self._parts
+
+    async def _send(self, to: Recipient, card: Card, *, alert: bool) -> None:
+        subscription = await self.parts.subscriptions.find(to.address)
+        if subscription is None:
+            raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Encoding": "aes128gcm",
+            "TTL": str(self.config.keep_s),
+            "Urgency": "high" if card.urgent else "normal",
+            "Topic": tag_of(card),
+            **await self._sign(subscription.endpoint),
+        }
+        body = encrypt(subscription, render_card(card, alert=alert).body)
+        try:
+            answer = await self.parts.posts.send(subscription.endpoint, headers, body)
+        except UnsafeUrl as error:
+            raise DeliveryFailed(error.message, permanent=True) from error
+        if not answer.accepted:
+            raise await self._fail(to, answer)
+
+    async def _fail(self, to: Recipient, answer: Answer) -> DeliveryFailed:
+        """Return why a push service refused; a browser that is gone is unsubscribed."""
+        service = self.destination_of(to.address)
+        if answer.status in _GONE:
+            await forget_browser(self.parts, self.name, to.person, to.address, by=self.name)
+            return DeliveryFailed("The browser has unsubscribed.", permanent=True)
+        if answer.status == 0:
+            return DeliveryFailed(f"{service}: {answer.error}.")
+        permanent = answer.status in _OURS or 300 <= answer.status < 400
+        wait_s = read_retry_after_ms(answer, now_ms()) / 1000
+        return DeliveryFailed(f"{service} responded {answer.status}.", permanent=permanent, retry_after_s=wait_s)
+
+    async def _sign(self, endpoint: str) -> dict[str, str]:
+        parts = urlsplit(endpoint)
+        claims = {
+            "sub": self.config.contact,
+            "aud": f"{parts.scheme}://{parts.netloc}",
+            "exp": now_ms() // 1000 + TOKEN_S,
+        }
+        signed: dict[str, str] = (await self._find_vapid()).sign(claims)
+        return signed
+
+    async def _find_vapid(self) -> Vapid02:
+        if self._vapid is None:
+            self._vapid = read_key(await self.parts.subscriptions.keep_key(make_key()))
+        return self._vapid
+
+
+async def forget_browser(parts: Wiring, channel: str, person: str, address: str, *, by: str) -> None:
+    """Unsubscribe a browser, and unlink it from its person; nothing happens if it is not theirs."""
+    await parts.subscriptions.delete(address)
+    for contact in await parts.contacts.list_of(person):
+        if (contact.channel, contact.address) == (channel, address):
+            await parts.contacts.unlink(person, contact.id, by)
+
+
+def check_subscription(endpoint: str, p256dh: str, auth: str, *, loopback: bool = False) -> Subscription:
+    """Return the subscription that a browser sends; raises `InvalidInput`."""
+    check_url(endpoint, loopback=loopback)
+    try:
+        key, secret = _decode(p256dh), _decode(auth)
+        ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), key)
+    except ValueError:
+        key = secret = b""
+    if len(key) != _KEY_BYTES or len(secret) != _AUTH_BYTES:
+        raise InvalidInput("The browser's keys are invalid. Turn notifications off in the browser, and on again.")
+    return Subscription(endpoint=endpoint, p256dh=_encode(key), auth=_encode(secret))
+
+
+def encrypt(subscription: Subscription, payload: bytes) -> bytes:
+    """Return the payload as only the browser can read it."""
+    sealed: bytes = http_ece.encrypt(
+        payload,
+        salt=os.urandom(16),
+        private_key=ec.generate_private_key(ec.SECP256R1()),
+        dh=_decode(subscription.p256dh),
+        auth_secret=_decode(subscription.auth),
+        version="aes128gcm",
+    )
+    return sealed
+
+
+def make_key() -> str:
+    """Return a new private key: 32 bytes in base64url."""
+    number = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value
+    return _encode(number.to_bytes(32))
+
+
+def read_key(text: str) -> Vapid02:
+    """Return the signer of a private key; raises `ValueError`."""
+    try:
+        return Vapid02.from_raw(text.encode())
+    except (ValueError, VapidException) as error:
+        raise ValueError("a VAPID key is 32 bytes in base64url") from error
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    """Return the bytes of base64url text with or without padding; raises `ValueError`."""
+    if not text.isascii() or len(text) > 200:
+        raise ValueError("not base64url")
+    return base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), altchars=b"-_", validate=True)

@@ -1,0 +1,1 @@
+"""Slack: cards as Block Kit messages, decisions over HTTP or Socket Mode."""

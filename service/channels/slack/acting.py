@@ -1,0 +1,229 @@
+"""What people do in Slack: press buttons, submit modals, link their account and open the Home tab.
+
+The desk decides; the sentence about the result is shown in the modal, or said to the one person who pressed.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import structlog
+
+from sayso.clock import now_ms
+from sayso.errors import InvalidInput, NotAllowed, SaysoError
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.items import describe_ineligibility
+from sayso.transitions.deciding import find_item
+from sayso.transitions.deliveries import is_live
+from sayso.transitions.sightings import mark_seen, needs_sight
+from service.channels.base import CardAction, DeliveryFailed
+from service.channels.cards import Card, build_card, describe_closing
+from service.channels.deciding import CardRef, decide_on_card
+from service.channels.slack.members import find_reviewer
+from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
+from service.channels.slack.screens.home import build_home, list_pending, notice_home
+from service.channels.slack.screens.views import (
+    CALLBACK,
+    Origin,
+    build_modal,
+    list_problems,
+    read_origin,
+    read_reference,
+    read_submission,
+    result_modal,
+)
+from service.forms.answers import Forms, make_forms
+from service.store.suspensions.reading import split_readable
+from service.wiring import Wiring
+
+_LOG = structlog.get_logger(__name__)
+_MOST_PENDING = 200
+_USAGE = "Type `/sayso link CODE` with a code from your account page in Sayso."
+
+
+class Found(NamedTuple):
+    """An item as it is now."""
+
+    record: SuspensionRecord
+    item: Item
+    card: Card
+    forms: Forms
+
+    @property
+    def live(self) -> bool:
+        """Whether it can still be decided."""
+        return is_live(self.record, self.item)
+
+
+@dataclass(frozen=True)
+class SlackDesk:
+    """What people of one workspace do."""
+
+    channel: SlackChannel
+    parts: Wiring
+
+    async def press(self, sent: BlockActions) -> None:
+        """Take the press of a button; the result is shown later."""
+        action = _action_of(sent.actions[0].action_id)
+        if action is None or action is CardAction.OPEN:
+            return
+        try:
+            origin = read_reference(sent.actions[0].value)
+            origin = origin._replace(channel=sent.container.channel_id, ts=sent.container.message_ts)
+            by = await self._identify(sent.user)
+            if action is CardAction.APPROVE:
+                key = f"{sent.user.id}:{sent.actions[0].action_ts}"
+                await self._decide(origin, DecisionRequest(action="approve", digest=origin.digest), by, key, sent)
+            else:
+                await self._open(action, origin, by, sent)
+        except SaysoError as error:
+            self.channel.background.later(self.say(sent.response_url, error.message))
+
+    async def submit(self, sent: ViewSubmission) -> Block | None:
+        """Take a submitted modal; return what Slack shows next, None to close it."""
+        action = _action_of(sent.view.callback_id)
+        if action not in (CardAction.EDIT, CardAction.DENY, CardAction.VALUE):
+            return None
+        try:
+            origin = read_origin(sent.view.private_metadata)
+            by = await self._identify(sent.user)
+            found = await self._find(origin)
+        except SaysoError as error:
+            return _show(error.message)
+        values = sent.view.state.get("values")
+        limit_bytes = self.parts.settings.body_limit_bytes
+        try:
+            request = await asyncio.to_thread(read_submission, action, found.forms, origin, values, limit_bytes)
+            reference = CardRef(origin.suspension_id, origin.item_id)
+            key = f"{sent.user.id}:{sent.view.id}"
+            done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
+        except SaysoError as error:
+            args = (action, found.forms, origin, values, error, found.item.target_arg)
+            problems = await asyncio.to_thread(list_problems, *args) if isinstance(error, InvalidInput) else {}
+            if problems:
+                return {"response_action": "errors", "errors": dict(problems)}
+            return _show(await self._explain(origin, error))
+        self._note_decision(sent.user, by, origin)
+        self.channel.background.later(self._refresh(origin))
+        return None if not done.item.open else _show(done.sentence)
+
+    async def run_command(self, sent: Command) -> str:
+        """Carry out `/sayso …`; return the sentence for the person who typed it."""
+        verb, _, code = sent.text.strip().partition(" ")
+        if verb != "link" or not code.strip():
+            return _USAGE
+        try:
+            await self.channel.members.check(sent.user_id, now_ms())
+            linked = await self.parts.contacts.redeem_code(
+                self.channel.name, code.strip(), sent.user_id, sent.user_name or sent.user_id
+            )
+        except SaysoError as error:
+            return error.message
+        self.channel.background.later(self.show_home(sent.user_id))
+        return f"Linked to {linked.person}. You can now decide here."
+
+    async def show_home(self, user_id: str) -> None:
+        """Publish somebody's Home tab."""
+        try:
+            by = await self._identify(Presser(id=user_id))
+            ids = await self.parts.runs.inbox(0, _MOST_PENDING)
+            records, _ = split_readable(await self.parts.desk.suspensions.read_page(ids))
+            view = build_home(by.id, list_pending(records, by), self.parts.settings.public_url)
+        except SaysoError as error:
+            view = notice_home(error.message)
+        await self.channel.api.call(lambda web: web.views_publish(user_id=user_id, view=view))
+
+    async def replace_modal(self, view_id: str, text: str) -> None:
+        """Show the result of a submission that took longer than Slack waits."""
+        await self.channel.api.call(lambda web: web.views_update(view_id=view_id, view=result_modal(text)))
+
+    async def _identify(self, user: Presser) -> Actor:
+        name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
+        return await self.parts.reviewers.find_actor(name, self.channel.name)
+
+    async def _decide(self, origin: Origin, request: DecisionRequest, by: Actor, key: str, sent: BlockActions) -> None:
+        try:
+            reference = CardRef(origin.suspension_id, origin.item_id)
+            done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
+        except SaysoError as error:
+            self.channel.background.later(self.say(sent.response_url, await self._explain(origin, error)))
+        else:
+            self._note_decision(sent.user, by, origin)
+            if done.item.open:
+                self.channel.background.later(self.say(sent.response_url, done.sentence))
+        self.channel.background.later(self._refresh(origin))
+
+    async def _open(self, action: CardAction, origin: Origin, by: Actor, sent: BlockActions) -> None:
+        """Open the modal of an action, unless the item is closed or its card does not offer the action."""
+        found = await self._find(origin)
+        if not found.live:
+            self.channel.background.later(self._refresh(origin))
+            raise NotAllowed(describe_closing(found.record, found.item))
+        if problem := describe_ineligibility(found.record, found.item, by):
+            raise NotAllowed(problem)
+        if action not in self.channel.render(found.card).actions or found.item.digest != origin.digest:
+            self.channel.background.later(self._refresh(origin))
+            raise NotAllowed("This card cannot do that any more. Use its current version, or open the item's page.")
+        view = await asyncio.to_thread(build_modal, action, found.card, found.forms, origin)
+        try:
+            await self.channel.api.call(lambda web: web.views_open(trigger_id=sent.trigger_id, view=view))
+        except DeliveryFailed as failure:
+            raise InvalidInput(f"The form did not open: {failure.reason} Press again.") from failure
+        if needs_sight(found.record, found.item) or mark_seen(found.item, by, 0) is not found.item:
+            self.channel.background.later(self._note_seen(origin, by))
+
+    async def _note_seen(self, origin: Origin, by: Actor) -> None:
+        await self.parts.desk.see(origin.suspension_id, origin.item_id, by)
+
+    async def _find(self, origin: Origin) -> Found:
+        record = (await self.parts.desk.suspensions.read(origin.suspension_id)).record
+        item = find_item(record, origin.item_id)
+        definition = await self.parts.runs.definition(item.tool.definition)
+        card = build_card(record, item, definition, self.parts.settings.public_url)
+        return Found(record, item, card, await asyncio.to_thread(make_forms, item, definition))
+
+    async def _explain(self, origin: Origin, error: SaysoError) -> str:
+        """Return why a decision was refused; for a closed item, who was first."""
+        try:
+            found = await self._find(origin)
+        except SaysoError:
+            return error.message
+        if found.live:
+            return error.message
+        return f"{describe_closing(found.record, found.item)} Nothing was changed."
+
+    async def _refresh(self, origin: Origin) -> None:
+        """Replace the pressed card by the current one."""
+        if not (origin.channel and origin.ts):
+            return
+        found = await self._find(origin)
+        body = self.channel.render(found.card).body
+        await self.channel.api.call(
+            lambda web: web.chat_update(
+                channel=origin.channel, ts=origin.ts, text=body["text"], blocks=body["blocks"], parse="none"
+            )
+        )
+
+    async def say(self, url: str, text: str) -> None:
+        """Tell the one person who pressed or typed."""
+        await self.channel.api.respond(url, kit.escape(kit.cut(text, kit.SECTION_CHARS)))
+
+    def _note_decision(self, user: Presser, by: Actor, origin: Origin) -> None:
+        """Log who pressed for whom; the decision's idempotency key keeps the same for the audit."""
+        facts = {"suspension": origin.suspension_id, "item": origin.item_id, "channel": self.channel.name}
+        _LOG.info("decided_in_slack", reviewer=by.id, submitter=user.id, **facts)
+
+
+def _action_of(name: str) -> CardAction | None:
+    """Return the action of a button or modal of ours, or None."""
+    word = name.removeprefix(CALLBACK)
+    return CardAction(word) if name.startswith(CALLBACK) and word in list(CardAction) else None
+
+
+def _show(text: str) -> Block:
+    return {"response_action": "update", "view": result_modal(text)}

@@ -1,0 +1,128 @@
+"""Calls of Slack's Web API with one app's token; every failure is a `SlackFailure`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from service.channels.base import DeliveryFailed
+from service.channels.slack.config import SlackConfig
+
+CALL_S = 8
+"""Longest time of one call; an attempt may make three within its own limit."""
+
+_DEFAULT_RETRY_S = 30.0
+
+_PERMANENT = {
+    "account_inactive": "The Slack app or its user is deactivated.",
+    "cannot_dm_bot": "The address is a bot.",
+    "cant_update_message": "The message cannot be updated.",
+    "channel_not_found": "The channel does not exist, or the app is not in it.",
+    "invalid_auth": "Slack does not accept the token.",
+    "is_archived": "The channel is archived.",
+    "message_not_found": "The message was deleted.",
+    "missing_scope": "The Slack app lacks a scope; see docs/channels/slack.md.",
+    "not_authed": "Slack received no token.",
+    "not_in_channel": "The app is not in the channel; invite it.",
+    "org_login_required": "The workspace was moved.",
+    "restricted_action": "The workspace does not allow the app to post there.",
+    "team_access_not_granted": "The app is not installed in the workspace.",
+    "token_expired": "The token has expired.",
+    "token_revoked": "The token is revoked.",
+    "user_disabled": "The person was deactivated in Slack.",
+    "user_not_found": "The person is not in the workspace.",
+    "user_not_visible": "The app cannot see the person.",
+}
+"""Errors that no repetition mends, with the sentence for the item's page."""
+
+Call = Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+
+
+class SlackFailure(DeliveryFailed):
+    """Slack refused a call or did not respond. `error` is Slack's code, or empty."""
+
+    def __init__(self, error: str, reason: str, *, retry_after_s: float = 0.0, permanent: bool = False) -> None:
+        super().__init__(reason, retry_after_s=retry_after_s, permanent=permanent)
+        self.error = error
+
+
+class SlackApi:
+    """The Web API for one app in one workspace."""
+
+    def __init__(self, config: SlackConfig, find_token: Callable[[], Awaitable[str | None]]) -> None:
+        self._config = config
+        self._find_token = find_token
+        self._session: aiohttp.ClientSession | None = None
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        """Make a call as the bot; raises `SlackFailure`."""
+        token = await self._find_token()
+        if token is None:
+            raise SlackFailure("not_authed", "The Slack app is not installed yet; install it.", permanent=True)
+        return await self.call_as(token, call)
+
+    async def call_as(self, token: str | None, call: Call) -> dict[str, Any]:
+        """Make a call with another token, or with none; raises `SlackFailure`."""
+        web = AsyncWebClient(
+            token=token,
+            base_url=self._config.base_url,
+            timeout=CALL_S,
+            session=self.session,
+            retry_handlers=[],
+        )
+        try:
+            response = await call(web)
+        except SlackApiError as error:
+            raise _describe(error) from None
+        except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            raise SlackFailure("", f"Slack did not respond: {type(error).__name__}.") from None
+        return response.data if isinstance(response.data, dict) else {}
+
+    async def respond(self, url: str, text: str) -> None:
+        """Send a sentence to the one person who pressed or typed, at the address that came with it.
+
+        A failure is ignored by Slack's own rules: the address is valid for 30 minutes and five uses.
+        """
+        if not url.startswith(self._config.hooks_url):
+            return
+        body = {"response_type": "ephemeral", "replace_original": False, "text": text}
+        try:
+            async with self.session.post(url, json=body, allow_redirects=False) as response:
+                await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SlackFailure("", f"Slack did not respond: {type(error).__name__}.") from None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The connections, opened on first use."""
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=CALL_S))
+        return self._session
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # lets the transports close
+
+
+def _describe(error: SlackApiError) -> SlackFailure:
+    response: Any = error.response
+    status = getattr(response, "status_code", 0)
+    data = getattr(response, "data", None)
+    code = str(data.get("error") or "") if isinstance(data, dict) else ""
+    if status == 429 or code in ("ratelimited", "rate_limited"):
+        wait_s = _read_wait_s(getattr(response, "headers", None) or {})
+        return SlackFailure("ratelimited", f"Slack asks to wait {wait_s:g} s.", retry_after_s=wait_s)
+    if code in _PERMANENT:
+        return SlackFailure(code, f"{_PERMANENT[code]} ({code})", permanent=True)
+    return SlackFailure(code, f"Slack refused the call: {code or f'status {status}'}.")
+
+
+def _read_wait_s(headers: Any) -> float:
+    text = str(headers.get("Retry-After", ""))
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else _DEFAULT_RETRY_S

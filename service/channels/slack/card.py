@@ -1,0 +1,140 @@
+"""The card of an item as a Slack message.
+
+Arguments are rich text: a short value stands behind its path, a long one in a block of its own, exactly as it is. What
+the agent claims stands apart, under a mark.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from sayso.text.invisible import UNCHECKED, write_signs
+from sayso.text.summaries import Leaf, list_values, write_pretty
+from service.channels.base import CardAction, Rendered, allowed_actions
+from service.channels.cards import Card, Line
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
+
+FACT_CHARS = 500
+CLAIM_CHARS = 300
+CLAIMS = 4
+DECISION_CHARS = 300
+DECISIONS = 10
+CLOSING_CHARS = 1000
+INLINE_CHARS = 80
+"""Longer values, and those with line breaks, get a block of their own."""
+NOTE_CHARS = 500
+"""Kept free for the notes about hidden text and masked values."""
+
+DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE})
+
+_BUTTONS = (
+    (CardAction.APPROVE, "Approve", "primary"),
+    (CardAction.VALUE, "Enter value…", "primary"),
+    (CardAction.EDIT, "Edit…", ""),
+    (CardAction.DENY, "Deny…", "danger"),
+)
+
+
+def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
+    """Return the message of a card; `decides` are the actions that the channel takes."""
+    before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
+    after = [*_write_claims(card), *_write_progress(card)]
+    free = kit.MESSAGE_CHARS - NOTE_CHARS - sum(kit.count_chars(kit.read_text(one)) for one in (*before, *after))
+    shown, hidden = _fit(list_values(card.args), free)
+    complete = not hidden and not card.masked
+    actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
+    if kit.count_chars(write_pretty(card.args)) > kit.INPUT_CHARS:
+        actions -= {CardAction.EDIT}
+    parts = [*before, kit.divider(), *shown, *_write_notes(card, hidden), *after, _write_buttons(card, actions)]
+    return Rendered(
+        body={"text": kit.escape(kit.cut(_summarize(card), kit.SECTION_CHARS)), "blocks": parts},
+        text=kit.read_text(parts),
+        complete=complete,
+        actions=actions,
+    )
+
+
+def write_reference(card: Card) -> str:
+    """Return the value of a card's buttons: the item, and the digest that the card shows."""
+    return json.dumps([card.suspension_id, card.item_id, card.digest], separators=(",", ":"))
+
+
+def _summarize(card: Card) -> str:
+    """Return the text of notifications."""
+    urgent = "Urgent: " if card.urgent and card.live else ""
+    return f"{urgent}{card.headline}" if card.live else f"{card.headline}: {card.closing}"
+
+
+def _list_facts(card: Card) -> Iterator[Block]:
+    for warning in card.warnings:
+        yield kit.labelled("Warning", kit.cut(warning, FACT_CHARS))
+    if card.urgent and card.live:
+        yield kit.labelled("Urgent", "a rule marks this item as urgent")
+    yield kit.labelled("Tool", kit.cut(card.tool, FACT_CHARS), code=True)
+    yield from (kit.labelled(one.label, kit.cut(one.text, FACT_CHARS)) for one in card.facts)
+
+
+def _write_claims(card: Card) -> Iterator[Block]:
+    claims = [Line(one.label, kit.cut(one.text, CLAIM_CHARS)) for one in card.claims[:CLAIMS]]
+    if claims:
+        yield kit.divider()
+        yield kit.context(UNCHECKED)
+        yield {"type": "rich_text", "elements": [kit.quote(claims)]}
+
+
+def _write_progress(card: Card) -> Iterator[Block]:
+    lines = [kit.labelled("Decision", kit.cut(one, DECISION_CHARS)) for one in card.decisions[-DECISIONS:]]
+    if card.closing:
+        lines.append(kit.labelled("Closed", kit.cut(card.closing, CLOSING_CHARS)))
+    yield from kit.rich_texts(lines)
+
+
+def _fit(leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
+    """Return the blocks of the values that fit, in order, and how many characters do not.
+
+    Two neighbouring blocks hold more than `SECTION_CHARS` together, so `MESSAGE_CHARS` keep within `MESSAGE_BLOCKS`.
+    """
+    parts: list[Block] = [kit.labelled("Arguments", "exactly what will run")]
+    for place, leaf in enumerate(leaves):
+        row = _write_leaf(leaf)
+        size = sum(kit.count_chars(kit.read_text(one)) for one in row)
+        if size > min(free, kit.SECTION_CHARS):
+            return list(kit.rich_texts([*parts, *_write_start(row, free)])), _count_hidden(leaves[place:])
+        parts += row
+        free -= size
+    return list(kit.rich_texts(parts)), 0
+
+
+def _write_leaf(leaf: Leaf) -> list[Block]:
+    path, text = write_signs(leaf.path) or "value", write_signs(leaf.text)
+    if len(text) <= INLINE_CHARS and "\n" not in text:
+        return [kit.labelled(path, text, code=True)]
+    return [{"type": "rich_text_section", "elements": [kit.literal(f"{path}:", bold=True)]}, kit.preformatted(text)]
+
+
+def _write_start(row: Sequence[Block], free: int) -> list[Block]:
+    """Return the beginning of a value that does not fit, so that a reader recognizes it."""
+    most = min(free, kit.SECTION_CHARS) - kit.count_chars(kit.read_text(row[0]))
+    if len(row) == 1 or most < INLINE_CHARS:
+        return []
+    return [row[0], kit.preformatted(kit.cut(kit.read_text(row[1]).removesuffix("\n"), most))]
+
+
+def _count_hidden(leaves: Sequence[Leaf]) -> int:
+    return sum(len(leaf.path) + len(leaf.text) for leaf in leaves)
+
+
+def _write_notes(card: Card, hidden: int) -> Iterator[Block]:
+    if hidden:
+        yield kit.context(
+            f"Not all arguments fit here: some of the last {hidden} characters are missing. "
+            "Open the item to read them and decide."
+        )
+    if card.masked:
+        yield kit.context("Secret values are masked, so this card cannot approve. Open the item to decide.")
+
+
+def _write_buttons(card: Card, actions: frozenset[CardAction]) -> Block:
+    value = write_reference(card)
+    found = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
+    return {"type": "actions", "elements": [*found, kit.button("Open", CardAction.OPEN, value, url=card.link)]}

@@ -1,0 +1,88 @@
+"""Who may act in Slack: full members of the workspace, linked to an active reviewer."""
+
+from collections import OrderedDict
+from typing import Any, Protocol
+
+from sayso.errors import NotAllowed, Unavailable
+from service.channels.slack.api import SlackApi, SlackFailure
+
+CACHE_MS = 30_000
+_MOST = 5_000
+
+_REFUSED = (
+    ("deleted", "deactivated accounts"),
+    ("is_bot", "bots"),
+    ("is_workflow_bot", "bots"),
+    ("is_restricted", "guests"),
+    ("is_ultra_restricted", "guests"),
+    ("is_stranger", "people of other workspaces"),
+    ("is_invited_user", "people who have not joined yet"),
+)
+
+UNLINKED = (
+    "Your Slack account is not linked to a reviewer. Sign in to Sayso, create a code on your account page, and send "
+    "`/sayso link CODE` here."
+)
+
+
+class Linked(Protocol):
+    """A link between a person and an address."""
+
+    @property
+    def person(self) -> str:
+        """The reviewer's name."""
+
+
+class Contacts(Protocol):
+    """The links between people and their addresses."""
+
+    async def find_person(self, channel: str, address: str) -> str | None:
+        """Return the active reviewer with this address, or None."""
+
+    async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Linked:
+        """Link an address to the creator of the code."""
+
+
+class Members:
+    """The members of a workspace, as Slack described them within `CACHE_MS`."""
+
+    def __init__(self, api: SlackApi, team_id: str) -> None:
+        self._api, self._team_id = api, team_id
+        self._found: OrderedDict[str, tuple[int, str]] = OrderedDict()
+
+    async def check(self, user_id: str, now_ms: int) -> None:
+        """Raise `NotAllowed` unless the account is a full member's, and `Unavailable` if Slack does not say."""
+        at_ms, problem = self._found.get(user_id, (0, ""))
+        if not at_ms or not 0 <= now_ms - at_ms < CACHE_MS:
+            problem = await self._ask(user_id)
+            self._found[user_id] = (now_ms, problem)
+            self._found.move_to_end(user_id)
+            if len(self._found) > _MOST:
+                self._found.popitem(last=False)
+        if problem:
+            raise NotAllowed(f"Sayso takes no decisions from {problem} in Slack. Open the item's page instead.")
+
+    async def _ask(self, user_id: str) -> str:
+        try:
+            found = await self._api.call(lambda web: web.users_info(user=user_id))
+        except SlackFailure as failure:
+            if failure.error in ("user_not_found", "user_not_visible"):
+                return "people of other workspaces"
+            raise Unavailable("Slack did not confirm who you are. Nothing was changed; try again.") from failure
+        return _find_problem(found.get("user"), self._team_id)
+
+
+async def find_reviewer(contacts: Contacts, members: Members, channel: str, user_id: str, now_ms: int) -> str:
+    """Return the active reviewer behind a Slack account; raises `NotAllowed` without one."""
+    await members.check(user_id, now_ms)
+    person = await contacts.find_person(channel, user_id)
+    if person is None:
+        raise NotAllowed(UNLINKED)
+    return person
+
+
+def _find_problem(user: Any, team_id: str) -> str:
+    """Return the kind of account that may not act; empty for a full member."""
+    if not isinstance(user, dict) or user.get("team_id") != team_id:
+        return "people of other workspaces"
+    return next((name for key, name in _REFUSED if user.get(key)), "")

@@ -1,0 +1,148 @@
+"""Sending: cards to people and rooms, updates in place, and reminders and votes in the card's thread."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from uuid import NAMESPACE_URL, uuid5
+
+from service.channels.background import Background
+from service.channels.base import CardAction, Recipient, Rendered
+from service.channels.cards import Card
+from service.channels.slack.api import SlackApi
+from service.channels.slack.card import DECIDES, render_card
+from service.channels.slack.config import SlackConfig
+from service.channels.slack.members import Members
+from service.channels.slack.screens import blocks as kit
+from service.store.channels.installs import Installs
+from service.wiring import Wiring
+
+_PEOPLE = ("U", "W")
+_MOST_PLACES = 2_000
+
+
+class Posted(NamedTuple):
+    """A message in Slack, as a delivery's reference names it."""
+
+    channel: str
+    ts: str
+
+    @classmethod
+    def read(cls, reference: str) -> "Posted":
+        """Return the message that a reference names."""
+        channel, _, ts = reference.partition(":")
+        return cls(channel, ts)
+
+    def __str__(self) -> str:
+        return f"{self.channel}:{self.ts}"
+
+
+class SlackChannel:
+    """One Slack app in one workspace."""
+
+    kind = "slack"
+
+    def __init__(self, config: SlackConfig) -> None:
+        self.config = config
+        self.name = config.name
+        self.per_minute = config.per_minute
+        self.api = SlackApi(config, self._find_token)
+        self.members = Members(self.api, config.team_id)
+        self.background = Background(config.name)
+        self._installs: Installs | None = None
+        self._places: OrderedDict[str, str] = OrderedDict()
+
+    def attach(self, parts: Wiring) -> None:
+        """Read the app's token from the store, where OAuth has saved it."""
+        self._installs = parts.installs
+
+    @property
+    def destination(self) -> str:
+        """Slack's host and the workspace: each workspace has limits of its own."""
+        return f"{urlsplit(self.config.base_url).hostname} ({self.config.team_id})"
+
+    @property
+    def shared_address(self) -> str:
+        """The room for cards that name no reviewer."""
+        return self.config.channel
+
+    @property
+    def decides(self) -> frozenset[CardAction]:
+        """The actions that cards offer."""
+        return DECIDES if self.config.decide else frozenset()
+
+    def render(self, card: Card) -> Rendered:
+        """Return the card as a message."""
+        return render_card(card, self.decides)
+
+    async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+        """Post the card; a repeated `event_id` is the same message for Slack."""
+        place = await self._find_place(to.address)
+        body = self.render(card).body
+        found = await self.api.call(
+            lambda web: web.chat_postMessage(
+                channel=place,
+                text=body["text"],
+                blocks=body["blocks"],
+                unfurl_links=False,
+                unfurl_media=False,
+                client_msg_id=_message_id(event_id),
+            )
+        )
+        return str(Posted(str(found.get("channel", place)), str(found.get("ts", ""))))
+
+    async def update(self, to: Recipient, reference: str, card: Card) -> None:
+        """Replace the card, and post the latest vote in its thread while more are needed."""
+        posted, body = Posted.read(reference), self.render(card).body
+        await self.api.call(
+            lambda web: web.chat_update(
+                channel=posted.channel, ts=posted.ts, text=body["text"], blocks=body["blocks"], parse="none"
+            )
+        )
+        if card.live and card.decisions:
+            vote = f"{card.decisions[-1]}. The item waits for more decisions."
+            await self._reply(posted, vote, f"{reference}:vote:{len(card.decisions)}")
+
+    async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
+        """Reply in the card's thread."""
+        left = next((one.text for one in card.facts if one.label == "Decide before"), "")
+        text = f"Reminder: {card.headline} still waits for a decision, until {left}."
+        await self._reply(Posted.read(reference), text, event_id)
+
+    async def aclose(self) -> None:
+        """Finish the work under way and close the connections."""
+        await self.background.finish()
+        await self.api.aclose()
+
+    async def _reply(self, posted: Posted, text: str, event_id: str) -> None:
+        words = kit.escape(kit.cut(text, kit.SECTION_CHARS))
+        await self.api.call(
+            lambda web: web.chat_postMessage(
+                channel=posted.channel,
+                thread_ts=posted.ts,
+                text=words,
+                unfurl_links=False,
+                mrkdwn=False,
+                client_msg_id=_message_id(event_id),
+            )
+        )
+
+    async def _find_place(self, address: str) -> str:
+        """Return the conversation of an address; a person's is opened once."""
+        if not address.startswith(_PEOPLE):
+            return address
+        if address not in self._places:
+            found = await self.api.call(lambda web: web.conversations_open(users=[address]))
+            self._places[address] = str(found["channel"]["id"])
+            if len(self._places) > _MOST_PLACES:
+                self._places.popitem(last=False)
+        return self._places[address]
+
+    async def _find_token(self) -> str | None:
+        if self.config.bot_token is not None:
+            return self.config.bot_token.get_secret_value()
+        return await self._installs.find_token(self.name) if self._installs is not None else None
+
+
+def _message_id(event_id: str) -> str:
+    """Return the id by which Slack recognizes a repeated message."""
+    return str(uuid5(NAMESPACE_URL, f"sayso:{event_id}"))

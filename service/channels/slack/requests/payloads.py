@@ -1,0 +1,171 @@
+"""What Slack sends: one model for each kind of payload, pinned to one app in one workspace.
+
+Slack adds fields at any time, so unknown ones are ignored.
+"""
+
+from typing import Any, Literal, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from sayso.canonical_json import parse_json
+from sayso.errors import InvalidInput, NotAllowed
+from service.channels.slack.config import SlackConfig
+from service.http.bodies import misfit
+
+_MAX_FIELDS = 40
+
+
+class _Payload(BaseModel):
+    """Base class: immutable, and lenient about fields that Slack may add."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Team(_Payload):
+    """A workspace."""
+
+    id: str
+
+
+class Presser(_Payload):
+    """The person who pressed, submitted or typed."""
+
+    id: str = Field(min_length=1, max_length=40)
+    team_id: str | None = None
+    username: str = ""
+    name: str = ""
+
+
+class Container(_Payload):
+    """The message with the pressed button."""
+
+    message_ts: str = ""
+    channel_id: str = ""
+
+
+class Action(_Payload):
+    """A pressed button."""
+
+    action_id: str
+    action_ts: str = Field(min_length=1, max_length=64)
+    value: str = ""
+
+
+class BlockActions(_Payload):
+    """Somebody pressed a button."""
+
+    type: Literal["block_actions"]
+    user: Presser
+    team: Team
+    api_app_id: str
+    trigger_id: str = ""
+    container: Container = Container()
+    response_url: str = ""
+    actions: tuple[Action, ...] = Field(min_length=1, max_length=25)
+
+
+class Submitted(_Payload):
+    """A submitted modal."""
+
+    id: str = Field(min_length=1, max_length=64)
+    callback_id: str = ""
+    private_metadata: str = ""
+    state: dict[str, Any] = Field(default_factory=dict)
+
+
+class ViewSubmission(_Payload):
+    """Somebody submitted a modal."""
+
+    type: Literal["view_submission"]
+    user: Presser
+    team: Team
+    api_app_id: str
+    view: Submitted
+
+
+class Command(_Payload):
+    """Somebody typed `/sayso …`."""
+
+    api_app_id: str
+    team_id: str
+    user_id: str = Field(min_length=1, max_length=40)
+    user_name: str = ""
+    text: str = ""
+    response_url: str = ""
+
+
+class Event(_Payload):
+    """What happened in the workspace."""
+
+    type: str
+    user: str = ""
+    tab: str = ""
+
+
+class EventCallback(_Payload):
+    """An event that the app subscribed to."""
+
+    type: Literal["event_callback"]
+    api_app_id: str
+    team_id: str
+    event: Event
+
+
+class Verification(_Payload):
+    """Slack's test of a new address for events."""
+
+    type: Literal["url_verification"]
+    challenge: str = Field(max_length=1000)
+
+
+Interaction = BlockActions | ViewSubmission
+Model = TypeVar("Model", bound=_Payload)
+
+
+def read_form(raw: bytes) -> dict[str, str]:
+    """Return the fields of a form, each at most once; raises `InvalidInput`."""
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=_MAX_FIELDS,
+        )
+    except ValueError as error:
+        raise InvalidInput("The form cannot be read. Send it as Slack does.") from error
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise InvalidInput("The form names a field twice. Send each once.")
+    return fields
+
+
+def read_interaction(raw: bytes) -> JsonValue:
+    """Return the JSON in the form's only field; raises `InvalidInput`."""
+    fields = read_form(raw)
+    if set(fields) != {"payload"}:
+        raise InvalidInput("The form must have one field, `payload`. Send it as Slack does.")
+    return parse_json(fields["payload"])
+
+
+def read_payload(model: type[Model], found: object) -> Model:
+    """Return a payload as its model; raises `InvalidInput` with every fault."""
+    try:
+        return model.model_validate(found)
+    except ValidationError as error:
+        raise misfit(error.errors(include_url=False, include_input=False), "$") from None
+
+
+def check_origin(config: SlackConfig, app_id: str, team_id: str, user: Presser | None = None) -> None:
+    """Raise `NotAllowed` for another app or workspace than the channel's own, and for people of another workspace."""
+    if app_id != config.app_id or team_id != config.team_id:
+        raise NotAllowed(f"This is not the app and workspace of the channel {config.name}. Correct app_id and team_id.")
+    if user is not None and user.team_id not in (None, config.team_id):
+        raise NotAllowed("People of other workspaces cannot decide here. Open the item's page instead.")
+
+
+def type_of(found: object) -> str:
+    """Return the payload's type; empty for none."""
+    kind = found.get("type") if isinstance(found, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,51 @@
+"""Slack's request signatures: HMAC-SHA256 over `v0:timestamp:body`, verified before anything is parsed.
+
+https://docs.slack.dev/authentication/verifying-requests-from-slack/
+"""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from hmac import new as new_hmac
+
+from sayso.errors import InvalidSignature
+
+TOLERANCE_S = 300
+"""The largest difference, either way, between now and the time of a signature."""
+
+TIMESTAMP = "x-slack-request-timestamp"
+SIGNATURE = "x-slack-signature"
+
+_TIMESTAMP = re.compile(r"[1-9][0-9]{0,11}")
+_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
+
+
+def sign_request(secret: str, timestamp: str, body: bytes) -> str:
+    """Return the signature of a request."""
+    return f"v0={new_hmac(secret.encode(), f'v0:{timestamp}:'.encode() + body, sha256).hexdigest()}"
+
+
+def verify_request(
+    secrets: Sequence[str], timestamps: Sequence[str], signatures: Sequence[str], body: bytes, now_ms: int
+) -> None:
+    """Raise `InvalidSignature` unless one of the secrets made the request's only signature within five minutes.
+
+    `timestamps` and `signatures` are all values of the two headers.
+    """
+    timestamp = _check_header(TIMESTAMP, timestamps, _TIMESTAMP, "seconds since 1970")
+    signature = _check_header(SIGNATURE, signatures, _SIGNATURE, "v0= and 64 hex digits")
+    if abs(now_ms - int(timestamp) * 1000) > TOLERANCE_S * 1000:
+        raise InvalidSignature(
+            f"The request was signed at {timestamp}, more than {TOLERANCE_S} s from now. Set the clock.",
+            tolerance_s=TOLERANCE_S,
+        )
+    expected = [sign_request(secret, timestamp, body) for secret in secrets if secret]
+    if not any([compare_digest(one, signature) for one in expected]):  # noqa: C419 - all are compared
+        raise InvalidSignature("The signature does not verify. Set `signing_secrets` to those of the Slack app.")
+
+
+def _check_header(name: str, values: Sequence[str], form: re.Pattern[str], meant: str) -> str:
+    if len(values) != 1 or not form.fullmatch(values[0]):
+        raise InvalidSignature(f"The header {name} must be sent once: {meant}.", header=name)
+    return values[0]

@@ -1,0 +1,223 @@
+"""Buttons and replies in Telegram, received by long polling: works behind NAT, without a public address.
+
+An update is acknowledged after it was handled, so a crash loses none. One that comes twice changes nothing the second
+time, because the id of the press or message is the decision's idempotency key.
+"""
+
+import asyncio
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences import chats
+from sayso.transitions.deciding import find_item
+from sayso.transitions.deliveries import is_live
+from service.channels.base import CardAction, DeliveryFailed, Recipient
+from service.channels.cards import build_card, describe_closing
+from service.channels.deciding import CardRef, decide_on_card
+from service.channels.people import find_actor, link_address
+from service.channels.telegram.card import Control, cut, escape, matches, read_data
+from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
+from service.channels.telegram.updates import Message, Press, Update
+from service.channels.values import read_value
+from service.wiring import Wiring
+
+POSITION = "position"
+POSITION_VALID_MS = 6 * 86_400_000
+"""Telegram numbers updates anew after a week without any, so an old position would skip new updates."""
+
+REPLY_VALID_MS = 86_400_000
+START = "/start CODE"
+
+_START = re.compile(r"/(?:start|link)(?:@\w+)?\s+([A-Za-z0-9 -]{4,40})")
+_LOG = structlog.get_logger(__name__)
+
+
+class Awaited(BaseModel):
+    """A decision that waits for a reply: its item, as the pressed card showed it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: CardAction
+    suspension_id: str
+    item_id: str
+    digest: str
+
+
+async def listen(channel: TelegramChannel, parts: Wiring, ending: asyncio.Event) -> None:
+    """Receive updates until the event is set; raises `DeliveryFailed` if Telegram cannot be polled."""
+    inbox = Inbox(channel, parts)
+    while not ending.is_set():
+        try:
+            await inbox.poll()
+        except DeliveryFailed as failure:
+            if not failure.retry_after_s:
+                raise
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ending.wait(), failure.retry_after_s)
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """The updates of one bot."""
+
+    channel: TelegramChannel
+    parts: Wiring
+
+    async def poll(self) -> None:
+        """Wait for updates and handle them in order."""
+        notes, name = self.parts.channel_notes, self.channel.name
+        for raw in await self.channel.poll(int(await notes.read(name, POSITION) or 0)):
+            try:
+                update = Update.model_validate(raw)
+            except ValidationError:
+                _LOG.warning("telegram_update_unreadable", channel=name, update=raw.get("update_id"))
+                update = Update(update_id=int(raw["update_id"]))
+            await self.take(update)
+            await notes.save(name, POSITION, str(update.update_id + 1), POSITION_VALID_MS)
+
+    async def take(self, update: Update) -> None:
+        """Handle one update; raises `Unavailable` only, and then it is received again."""
+        try:
+            if update.callback_query is not None:
+                await self._take_press(update.callback_query)
+            elif update.message is not None and update.message.is_private(update.message.sender):
+                await self._take_message(update.message)
+        except Unavailable:
+            raise
+        except DeliveryFailed as failure:
+            _LOG.warning("telegram_reply_failed", channel=self.channel.name, reason=failure.reason)
+        except Exception:  # noqa: BLE001  one update must not block those behind it
+            _LOG.exception("telegram_update_failed", channel=self.channel.name, update=update.update_id)
+
+    async def _take_press(self, press: Press) -> None:
+        """Act on a button; the press is answered in any case."""
+        try:
+            notice, alert = await self._press(press), False
+        except Unavailable:
+            raise
+        except SaysoError as error:
+            notice, alert = error.message, True
+        await self.channel.answer(press.id, notice, alert=alert)
+
+    async def _press(self, press: Press) -> str:
+        """Decide, or request what the decision needs; return the notice."""
+        control, message = read_data(press.data), press.message
+        if message is None or not message.is_private(press.sender):
+            raise NotAllowed(chats.PRIVATE_ONLY)
+        if control is None:
+            raise InvalidInput(chats.UNKNOWN_BUTTON)
+        by = await self._find_actor(message)
+        record = (await self.parts.desk.suspensions.read(control.suspension_id)).record
+        item = find_item(record, control.item_id)
+        try:
+            return await self._act(press, message, control, by, record, item)
+        finally:
+            await self._close_card(message, control)
+
+    async def _act(
+        self, press: Press, message: Message, control: Control, by: Actor, record: SuspensionRecord, item: Item
+    ) -> str:
+        if not matches(control, item.digest):
+            raise StaleDigest(chats.STALE_CARD)
+        if control.action is CardAction.APPROVE:
+            request = DecisionRequest(action="approve", digest=item.digest)
+            ref = CardRef(record.id, item.item_id)
+            return (await decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
+        if not is_live(record, item):
+            raise AlreadyDecided(f"{describe_closing(record, item)} Nothing was changed.")
+        await self._request_reply(message, control.action, record, item)
+        return "Reply to the question below."
+
+    async def _request_reply(self, message: Message, action: CardAction, record: SuspensionRecord, item: Item) -> None:
+        definition = await self.parts.runs.definition(item.tool.definition)
+        headline = build_card(record, item, definition, self.parts.settings.public_url).headline
+        denies = action is CardAction.DENY
+        text = chats.request_reason(headline) if denies else chats.request_value(headline, item.choices)
+        markup = {"force_reply": True, "input_field_placeholder": "Reason" if denies else "Value"}
+        address = str(message.chat.id)
+        prompt = await self.channel.reply(
+            address, message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
+        )
+        awaited = Awaited(action=action, suspension_id=record.id, item_id=item.item_id, digest=item.digest)
+        name = _name_prompt(message, prompt)
+        await self.parts.channel_notes.save(self.channel.name, name, awaited.model_dump_json(), REPLY_VALID_MS)
+
+    async def _close_card(self, message: Message, control: Control) -> None:
+        """Disarm the pressed card if its item is closed, in case the record does not know this message."""
+        record = (await self.parts.desk.suspensions.read(control.suspension_id)).record
+        item = find_item(record, control.item_id)
+        if is_live(record, item):
+            return
+        definition = await self.parts.runs.definition(item.tool.definition)
+        card = build_card(record, item, definition, self.parts.settings.public_url)
+        try:
+            await self.channel.update(Recipient("", str(message.chat.id)), str(message.message_id), card)
+        except DeliveryFailed as failure:
+            _LOG.warning("telegram_card_not_closed", channel=self.channel.name, reason=failure.reason)
+
+    async def _take_message(self, message: Message) -> None:
+        try:
+            text = await self._answer(message)
+        except Unavailable:
+            raise
+        except SaysoError as error:
+            text = error.message
+        await self.channel.say(str(message.chat.id), message.message_id, text)
+
+    async def _answer(self, message: Message) -> str:
+        """Link the chat, or decide with a reply; return the answer."""
+        code = _START.fullmatch(message.text.strip())
+        if code is not None:
+            return await self._link(message, code[1])
+        awaited = await self._find_awaited(message)
+        if awaited is None:
+            raise InvalidInput(chats.NOT_A_CARD.format(START))
+        by = await self._find_actor(message)
+        request = await self._read_reply(message, awaited)
+        key = f"{message.chat.id}:{message.message_id}"
+        ref = CardRef(awaited.suspension_id, awaited.item_id)
+        return (await decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
+
+    async def _link(self, message: Message, code: str) -> str:
+        label = message.sender.label if message.sender is not None else ""
+        return await link_address(self.parts, self.channel, code, str(message.chat.id), label)
+
+    async def _find_awaited(self, message: Message) -> Awaited | None:
+        if message.reply_to_message is None:
+            return None
+        name = _name_prompt(message, message.reply_to_message.message_id)
+        note = await self.parts.channel_notes.read(self.channel.name, name)
+        return Awaited.model_validate_json(note) if note is not None else None
+
+    async def _read_reply(self, message: Message, awaited: Awaited) -> DecisionRequest:
+        typed = message.text.strip()
+        if not typed:
+            raise InvalidInput("Reply with a text.")
+        if awaited.action is CardAction.VALUE:
+            record = (await self.parts.desk.suspensions.read(awaited.suspension_id)).record
+            item = find_item(record, awaited.item_id)
+            value = read_value(typed, item, await self.parts.runs.definition(item.tool.definition))
+            return DecisionRequest(action="value", digest=awaited.digest, value=value)
+        if len(typed) > chats.LONGEST_REASON:
+            raise InvalidInput(chats.describe_long_reason(typed))
+        return DecisionRequest(
+            action="deny", digest=awaited.digest, message=None if typed == chats.NO_REASON else typed
+        )
+
+    async def _find_actor(self, message: Message) -> Actor:
+        by = await find_actor(self.parts, self.channel, str(message.chat.id))
+        if by is None:
+            raise NotAllowed(chats.LINK_FIRST.format(START))
+        return by
+
+
+def _name_prompt(message: Message, prompt_id: int) -> str:
+    return f"prompt {message.chat.id} {prompt_id}"

@@ -1,0 +1,113 @@
+"""The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue, ValidationError
+
+from sayso.canonical_json import JsonObject, canonical_json
+from sayso.errors import InvalidInput, SaysoError, TooLarge
+from sayso.records.decisions import DecisionRequest
+from sayso.records.items import Answer, Item
+from sayso.records.tool_calls import ToolDefinition
+from service.forms.fields import Field, args_fields, normalize, note_problems, read_fields, value_fields
+from service.http.bodies import misfit
+
+Post = Mapping[str, str]
+"""The submitted values by the key of their field."""
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms of an item, with their input; the form of the rejected answer `chosen` is open."""
+
+    allowed: tuple[Answer, ...]
+    args: tuple[Field, ...]
+    value: tuple[Field, ...]
+    message: str = ""
+    chosen: str = ""
+
+
+def make_forms(item: Item, definition: ToolDefinition | None) -> Forms:
+    """Return the forms that the item allows, filled with its arguments."""
+    schema = definition.parameters if definition is not None else None
+    value_schema = item.response_schema if item.response_schema is not None else _target_schema(item, schema)
+    return Forms(
+        allowed=item.allowed,
+        args=args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else (),
+        value=value_fields(value_schema, item.choices) if Answer.VALUE in item.allowed else (),
+    )
+
+
+def refill(forms: Forms, post: Post) -> Forms:
+    """Return the forms with the submitted input and the problem of each invalid field."""
+    chosen = post.get("answer", "")
+    return replace(
+        forms,
+        chosen=chosen,
+        message=normalize(post.get("message", "")),
+        args=read_fields(forms.args, post).fields if chosen == Answer.EDIT else forms.args,
+        value=read_fields(forms.value, post).fields if chosen == Answer.VALUE else forms.value,
+    )
+
+
+def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
+    """Return the forms with the error's problems beside their fields."""
+    problems = error.facts.get("problems")
+    if not isinstance(problems, list):
+        return forms
+    texts = [str(problem) for problem in problems]
+    of_value = [text.replace(f"args.{target_arg}", "value", 1) for text in texts] if target_arg else texts
+    return replace(
+        forms, args=note_problems(forms.args, texts, "args"), value=note_problems(forms.value, of_value, "value")
+    )
+
+
+def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
+    """Return the submitted decision; raises `InvalidInput` or `TooLarge`."""
+    answer = post.get("answer", "")
+    if answer not in list(Answer):
+        raise InvalidInput("Choose one of the decisions on this page.")
+    args: JsonObject | None = None
+    value: JsonValue = None
+    if answer == Answer.EDIT:
+        typed = _read_value(forms.args, post)
+        if not isinstance(typed, dict):
+            raise InvalidInput("The arguments must be one JSON object, in braces.")
+        args = typed
+    elif answer == Answer.VALUE:
+        value = _read_value(forms.value, post)
+    if len(canonical_json([args, value])) > limit_bytes:
+        raise TooLarge(f"Your input is over {limit_bytes} bytes. Shorten it and send it again.")
+    message = normalize(post.get("message", "")).strip() or None
+    action = Answer.APPROVE if answer == Answer.EDIT else answer
+    number = post.get("number", "").strip() or None
+    if number is not None and not re.fullmatch("[0-9]{2}", number):
+        raise InvalidInput("The number has two digits, such as 07. Type it again.")
+    try:
+        return DecisionRequest.model_validate(
+            {
+                "action": action,
+                "digest": post.get("digest", ""),
+                "args": args,
+                "value": value,
+                "message": message,
+                "number": number,
+            }
+        )
+    except ValidationError as error:
+        raise misfit(error.errors(include_url=False, include_input=False), "answer") from error
+
+
+def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
+    reading = read_fields(fields, post)
+    if not reading.valid:
+        raise InvalidInput("Some fields are invalid; see below. Nothing was changed.")
+    return reading.value
+
+
+def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:
+    properties = schema.get("properties") if schema is not None else None
+    found = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
+    return found if isinstance(found, dict) else None

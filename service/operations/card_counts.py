@@ -1,0 +1,71 @@
+"""Counts of the deliveries of waiting items, for `sayso doctor`."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from sayso.records.deliveries import CardDelivery, DeliveryState
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.times import describe_span
+from sayso.transitions.deliveries import is_live
+from service.store.suspensions.reading import split_readable
+from service.wiring import Wiring
+
+SLOW_MS = 60_000
+"""A delivery that is queued for longer shows that no process delivers cards, or that its provider is too slow."""
+
+_AT_ONCE = 100
+_MOST = 5_000
+
+
+@dataclass
+class CardCounts:
+    """The deliveries of one channel to people whose decision is still open."""
+
+    queued: int = 0
+    sent: int = 0
+    failed: int = 0
+    oldest_queued_at_ms: int | None = None
+    reason: str = ""
+
+    def add(self, record: SuspensionRecord, one: CardDelivery) -> None:
+        """Count a delivery."""
+        if one.state is DeliveryState.FAILED:
+            self.failed += 1
+            self.reason = one.reason or self.reason
+        elif one.proven:
+            self.sent += 1
+        else:
+            self.queued += 1
+            at_ms = record.updated_at_ms if one.step else record.created_at_ms
+            self.oldest_queued_at_ms = min(at_ms, self.oldest_queued_at_ms or at_ms)
+
+    def describe(self, now_ms: int) -> str:
+        """Return the counts as a sentence."""
+        text = f"{self.queued} queued, {self.sent} sent, {self.failed} failed"
+        if self.oldest_queued_at_ms is not None:
+            text += f"; the oldest is queued for {describe_span(now_ms - self.oldest_queued_at_ms)}"
+        return f"{text}. The last failure: {self.reason}" if self.reason else f"{text}."
+
+    def is_slow(self, now_ms: int) -> bool:
+        """Return whether a delivery is queued for longer than `SLOW_MS`."""
+        return self.oldest_queued_at_ms is not None and now_ms - self.oldest_queued_at_ms > SLOW_MS
+
+
+async def count_cards(wiring: Wiring) -> dict[str, CardCounts]:
+    """Return the counts of each channel that waiting items name."""
+    counts: dict[str, CardCounts] = {}
+    async for record in _list_waiting(wiring):
+        for item in record.items:
+            for one in item.deliveries if is_live(record, item) else ():
+                counts.setdefault(one.channel, CardCounts()).add(record, one)
+    return counts
+
+
+async def _list_waiting(wiring: Wiring) -> AsyncIterator[SuspensionRecord]:
+    for skip in range(0, _MOST, _AT_ONCE):
+        ids = await wiring.runs.inbox(skip, _AT_ONCE)
+        readable, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
+        for record in readable:
+            yield record
+        if len(ids) < _AT_ONCE:
+            return

@@ -1,0 +1,1 @@
+"""What channels keep in the store."""

@@ -1,0 +1,1 @@
+"""The dashboard as an installed app, and notifications on phones."""

@@ -1,0 +1,136 @@
+"""The page of notifications: browsers and mail addresses that a person is notified on."""
+
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import InvalidInput, SaysoError
+from service.channels.base import DeliveryFailed
+from service.channels.mail.linking import enter_code, mail_code
+from service.channels.mail.outbound import MailChannel
+from service.channels.push.linking import subscribe
+from service.channels.push.outbound import PushChannel, forget_browser
+from service.channels.table import Channels
+from service.web.errors import show_page_again
+from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+PATH = "/account/notifications"
+_PAGE = "pages/notifications.html"
+_DONE = {
+    "mailed": "The code is on its way. Enter it below within 10 minutes.",
+    "linked": "The address is linked.",
+    "push": "This browser will notify you.",
+    "removed": "Removed.",
+}
+
+Kind = TypeVar("Kind", MailChannel, PushChannel)
+
+router = APIRouter()
+
+
+@router.get(PATH)
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show the browsers and addresses of the visitor."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, done=_DONE.get(done, "")))
+
+
+@router.post(f"{PATH}/mail")
+async def send_code(request: Request, visitor: SignedIn) -> Response:
+    """Mail a code to an address."""
+    return await _act(request, visitor, _send_code, "mailed#mail-h")
+
+
+@router.post(f"{PATH}/code")
+async def link_address(request: Request, visitor: SignedIn) -> Response:
+    """Link the address to which a code was mailed."""
+    return await _act(request, visitor, _link_address, "linked#mail-h")
+
+
+@router.post(f"{PATH}/push")
+async def add_browser(request: Request, visitor: SignedIn) -> Response:
+    """Subscribe the visitor's browser."""
+    return await _act(request, visitor, _add_browser, "push")
+
+
+@router.post(f"{PATH}/remove")
+async def remove(request: Request, visitor: SignedIn) -> Response:
+    """Remove a browser or an address."""
+    return await _act(request, visitor, _remove, "removed")
+
+
+async def _send_code(request: Request, visitor: Visitor, post: Post) -> None:
+    channel = _find(request, MailChannel, post)
+    page = f"{wiring_of(request).settings.public_url}{PATH}"
+    try:
+        await mail_code(wiring_of(request), channel, visitor.name, post.get("address", "").strip(), page)
+    except DeliveryFailed as failure:
+        raise InvalidInput(f"The code could not be mailed: {failure.reason}") from failure
+
+
+async def _link_address(request: Request, visitor: Visitor, post: Post) -> None:
+    await enter_code(wiring_of(request), _find(request, MailChannel, post), visitor.name, post.get("code", ""))
+
+
+async def _add_browser(request: Request, visitor: Visitor, post: Post) -> None:
+    channel = _find(request, PushChannel, post)
+    sent = (post.get("endpoint", ""), post.get("p256dh", ""), post.get("auth", ""))
+    await subscribe(wiring_of(request), channel, visitor.name, sent, post.get("label", "")[:100])
+
+
+async def _remove(request: Request, visitor: Visitor, post: Post) -> None:
+    wiring = wiring_of(request)
+    found = {one.id: one for one in await wiring.contacts.list_of(visitor.name)}
+    contact = found.get(post.get("which", ""))
+    if contact is not None and isinstance(_channels(request).find(contact.channel), PushChannel):
+        await forget_browser(wiring, contact.channel, visitor.name, contact.address, by=visitor.name)
+    elif contact is not None:
+        await wiring.contacts.unlink(visitor.name, contact.id, visitor.name)
+
+
+async def _act(request: Request, visitor: Visitor, act: Any, done: str) -> Response:
+    """Run one form and return to the page, or show it again with the reason of the refusal."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        await act(request, visitor, post)
+    except SaysoError as error:
+        context = await _gather(request, visitor, sentence=describe_refusal(error), address=post.get("address", ""))
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+        raise
+    return RedirectResponse(f"{PATH}?done={done}", 303)
+
+
+def _channels(request: Request) -> Channels:
+    channels: Channels = request.app.state.channels
+    return channels
+
+
+def _of_kind(request: Request, kind: type[Kind]) -> list[Kind]:
+    return [one for one in _channels(request).by_name.values() if isinstance(one, kind)]
+
+
+def _find(request: Request, kind: type[Kind], post: Post) -> Kind:
+    for one in _of_kind(request, kind):
+        if one.name == post.get("channel"):
+            return one
+    raise InvalidInput("This channel is no longer configured. Open the page again.")
+
+
+async def _gather(
+    request: Request, visitor: Visitor, sentence: str = "", done: str = "", address: str = ""
+) -> dict[str, Any]:
+    contacts = await wiring_of(request).contacts.list_of(visitor.name)
+    push, mail = _of_kind(request, PushChannel), _of_kind(request, MailChannel)
+    return {
+        "title": "Notifications",
+        "sentence": sentence,
+        "done": done,
+        "address": address,
+        "push": [(one.name, await one.public_key()) for one in push],
+        "mail": [one.name for one in mail],
+        "browsers": [one for one in contacts if one.channel in {channel.name for channel in push}],
+        "addresses": [one for one in contacts if one.channel in {channel.name for channel in mail}],
+    }

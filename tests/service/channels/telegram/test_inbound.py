@@ -1,0 +1,301 @@
+"""Decisions in Telegram: linked chats only, once per press, and every press is answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from sayso.records.items import ItemKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import Quorum, RuleTerms
+from service.channels.base import CardAction, DeliveryFailed, Recipient
+from service.channels.cards import build_card
+from service.channels.telegram.card import write_data
+from service.channels.telegram.inbound import POSITION, Inbox, listen
+from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
+from service.channels.telegram.updates import Update
+from service.wiring import Wiring
+from tests.builders import REFUND, approve, ask, make_pending, make_person
+from tests.fakes.telegram import TOKEN, Message, Telegram, serving_telegram
+
+ANNA, BEN = 4711, 4712
+
+
+@pytest.fixture
+def telegram() -> Iterator[Telegram]:
+    with serving_telegram(ANNA, BEN) as telegram:
+        yield telegram
+
+
+@pytest.fixture
+async def channel(telegram: Telegram) -> AsyncIterator[TelegramChannel]:
+    fields = {"name": "tg", "kind": "telegram", "bot_token": TOKEN, "base_url": telegram.url, "poll_s": 1}
+    channel = TelegramChannel(TelegramConfig.model_validate(fields))
+    yield channel
+    await channel.aclose()
+
+
+class Bot(NamedTuple):
+    """A listening bot, and the two sides of it."""
+
+    telegram: Telegram
+    channel: TelegramChannel
+    wiring: Wiring
+
+    async def link(self, person: str, chat: int) -> None:
+        code = (await self.wiring.contacts.create_code(person, "tg")).code
+        await self.say(chat, f"/start {code}")
+
+    async def show(self, record: SuspensionRecord, chat: int = ANNA) -> Message:
+        """Send the card of the first item, and return its message."""
+        card = build_card(record, record.items[0], REFUND, self.wiring.settings.public_url)
+        await self.channel.send(Recipient("anna", str(chat)), card, "e1")
+        return self.telegram.messages[-1]
+
+    async def press(self, message: Message, button: str, **fields: Any) -> tuple[str, bool]:
+        """Press a button; return the notice, and whether it is an alert."""
+        press_id = self.telegram.press(message, button, **fields)
+        assert await asyncio.to_thread(self.telegram.answered, press_id)
+        return self.telegram.answers[press_id]
+
+    async def say(self, chat: int, text: str, reply_to: int | None = None) -> str:
+        """Send a message; return the bot's answer."""
+        count = len(self.telegram.messages)
+        self.telegram.say(chat, text, reply_to=reply_to)
+        assert await asyncio.to_thread(self.telegram.sent, count + 1)
+        return self.telegram.messages[-1].text
+
+    async def read(self, record: SuspensionRecord) -> SuspensionRecord:
+        return (await self.wiring.desk.suspensions.read(record.id)).record
+
+
+@pytest.fixture
+async def bot(telegram: Telegram, channel: TelegramChannel, wiring: Wiring) -> AsyncIterator[Bot]:
+    await make_person(wiring, "anna")
+    await make_person(wiring, "ben")
+    bot, ending = Bot(telegram, channel, wiring), asyncio.Event()
+    listening = asyncio.create_task(listen(channel, wiring, ending))
+    yield bot
+    ending.set()
+    await asyncio.wait_for(listening, 10)
+
+
+async def test_code_links_the_chat_to_its_person(bot: Bot) -> None:
+    code = (await bot.wiring.contacts.create_code("anna", "tg")).code
+    assert await bot.say(ANNA, f"/start {code}") == "This chat is linked to anna. Cards arrive here from now on."
+    (contact,) = await bot.wiring.contacts.list_of("anna")
+    assert (contact.channel, contact.address, contact.label) == ("tg", str(ANNA), "@anna_t")
+    assert "not valid for tg" in await bot.say(BEN, f"/start {code}")
+    assert await bot.wiring.contacts.find_person("tg", str(BEN)) is None
+
+
+@pytest.mark.parametrize("text", ["hello", "/start", "/start a b c d!", ""])
+async def test_other_messages_are_answered_with_help(bot: Bot, text: str) -> None:
+    assert "To link this chat send: /start CODE" in await bot.say(ANNA, text)
+
+
+async def test_press_of_approve_decides_for_the_linked_person(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    notice, alert = await bot.press(message, "Approve")
+    (decision,) = (await bot.read(record)).items[0].decisions
+    assert (decision.by.id, decision.by.kind, decision.by.channel) == ("anna", "human", "tg")
+    assert notice.startswith("anna approved this over tg at ")
+    assert not alert
+    assert not message.data
+    assert "Closed: anna approved this over tg" in message.text
+
+
+@pytest.mark.parametrize(("reply", "reason"), [("Not this <month>", "Not this <month>"), ("-", None)])
+async def test_deny_waits_for_the_reason(bot: Bot, reply: str, reason: str | None) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    assert await bot.press(message, "Deny…") == ("Reply to the question below.", False)
+    prompt = bot.telegram.messages[-1]
+    assert prompt.markup["force_reply"]
+    assert prompt.reply_to == message.message_id
+    assert (await bot.read(record)).items[0].open
+    assert "anna denied this over tg" in await bot.say(ANNA, reply, prompt.message_id)
+    outcome = (await bot.read(record)).items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.message) == ("denied", reason)
+
+
+async def test_too_long_reason_is_refused_and_asked_for_again(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    await bot.press(await bot.show(record), "Deny…")
+    prompt = bot.telegram.messages[-1].message_id
+    assert "2001 characters; at most 2000" in await bot.say(ANNA, "x" * 2001, prompt)
+    assert "Reply with a text" in await bot.say(ANNA, "  ", prompt)
+    assert "denied" in await bot.say(ANNA, "x" * 1999, prompt)
+
+
+async def test_value_is_given_by_reply_and_validated(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring, ask(kind=ItemKind.INPUT))
+    await bot.press(await bot.show(record), "Enter value…")
+    prompt = bot.telegram.messages[-1].message_id
+    for wrong in ("many", "2000", '{"a": 1}'):
+        assert "amount" in await bot.say(ANNA, wrong, prompt)
+    assert (await bot.read(record)).items[0].open
+    assert "anna gave a value over tg" in await bot.say(ANNA, " 9.5 ", prompt)
+    outcome = (await bot.read(record)).items[0].outcome
+    assert outcome is not None
+    assert outcome.value == 9.5
+
+
+async def test_late_press_learns_who_was_first_and_loses_the_buttons(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    first, second = await bot.show(record), await bot.show(record)
+    await bot.press(first, "Deny…")
+    prompt = bot.telegram.messages[-1].message_id
+    await approve(bot.wiring, record, by="ben")
+    for button in ("Approve", "Deny…"):
+        notice, alert = await bot.press(second, button, data=first.data[button])
+        assert notice.startswith("ben approved this")
+        assert "Nothing was changed" in notice
+        assert alert
+    assert not second.data
+    assert "ben approved this" in await bot.say(ANNA, "too late", prompt)
+    assert len((await bot.read(record)).items[0].decisions) == 1
+
+
+async def test_quorum_is_met_by_two_chats(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    await bot.link("ben", BEN)
+    record = await make_pending(bot.wiring, ask(terms=RuleTerms(quorum=Quorum(approve=2))))
+    cards = [await bot.show(record, chat) for chat in (ANNA, BEN)]
+    notice, _ = await bot.press(cards[0], "Approve")
+    assert "waits for more: 1 of 2 approvals" in notice
+    assert "already decided" in (await bot.press(cards[0], "Approve"))[0]
+    assert cards[0].data
+    assert "approved" in (await bot.press(cards[1], "Approve"))[0]
+    assert {one.by.id for one in (await bot.read(record)).items[0].decisions} == {"anna", "ben"}
+
+
+async def test_chat_of_nobody_cannot_decide(bot: Bot) -> None:
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    assert "linked to no reviewer" in (await bot.press(message, "Approve"))[0]
+    await bot.link("anna", ANNA)
+    (contact,) = await bot.wiring.contacts.list_of("anna")
+    await bot.press(message, "Deny…")
+    prompt = bot.telegram.messages[-1].message_id
+    await bot.wiring.contacts.unlink("anna", contact.id, "anna")
+    assert "linked to no reviewer" in await bot.say(ANNA, "no", prompt)
+    assert (await bot.read(record)).items[0].open
+
+
+@pytest.mark.parametrize("fields", [{"chat": "group"}, {"by": BEN}])
+async def test_press_outside_of_ones_own_chat_is_refused(bot: Bot, fields: dict[str, Any]) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    notice, alert = await bot.press(await bot.show(record), "Approve", **fields)
+    assert "in the private chat" in notice
+    assert alert
+    assert (await bot.read(record)).items[0].open
+
+
+async def test_message_in_a_group_links_nothing(bot: Bot) -> None:
+    code = (await bot.wiring.contacts.create_code("anna", "tg")).code
+    bot.telegram.say(ANNA, f"/start {code}", chat="group")
+    assert "not valid" in await bot.say(BEN, "/start AAAAAAAA")
+    assert await bot.wiring.contacts.find_person("tg", str(ANNA)) is None
+
+
+async def test_data_of_another_digest_or_item_is_refused(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    data = message.data["Approve"]
+    other = await make_pending(bot.wiring)
+    foreign = data.replace(record.id.removeprefix("sus_"), other.id.removeprefix("sus_"))
+    for wrong, notice in (
+        (foreign, "has changed since this card"),
+        (data[:-1] + ("A" if data[-1] != "A" else "B"), "has changed since this card"),
+        (data[:-8], "has changed since this card"),
+        (data.replace(".1.", ".9."), "i9"),
+        ("anything", "belongs to no item"),
+    ):
+        assert notice in (await bot.press(message, "Approve", data=wrong))[0]
+    assert (await bot.read(record)).items[0].open
+    assert (await bot.read(other)).items[0].open
+
+
+async def test_approve_that_the_card_does_not_offer_is_refused(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring, ask(terms=RuleTerms(secrets=("order",))))
+    message = await bot.show(record)
+    assert list(message.data) == ["Deny…"]
+    forged = write_data(build_card(record, record.items[0], REFUND, ""), CardAction.APPROVE)
+    notice, _ = await bot.press(message, "Deny…", data=forged)
+    assert "does not offer 'approve'" in notice
+    assert (await bot.read(record)).items[0].open
+
+
+async def test_press_that_comes_twice_decides_once(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring, ask(terms=RuleTerms(quorum=Quorum(approve=2))))
+    message = await bot.show(record)
+    press_id = bot.telegram.press(message, "Approve")
+    (update,) = [one for one in bot.telegram.updates if one.get("callback_query", {}).get("id") == press_id]
+    assert await asyncio.to_thread(bot.telegram.answered, press_id)
+    await Inbox(bot.channel, bot.wiring).take(Update.model_validate(update))
+    assert len((await bot.read(record)).items[0].decisions) == 1
+
+
+async def test_update_is_received_again_until_it_was_handled(
+    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
+) -> None:
+    telegram.say(ANNA, "one")
+    telegram.say(ANNA, "two")
+    assert len(await channel.poll(0)) == 2, "received, then the process dies"
+    inbox = Inbox(channel, wiring)
+    await inbox.poll()
+    position = int(await wiring.channel_notes.read("tg", POSITION) or 0)
+    assert len(telegram.messages) == 2
+    telegram.say(ANNA, "three")
+    await inbox.poll()
+    assert [one["update_id"] >= position for one in telegram.updates] == [True]
+    assert len(telegram.messages) == 3
+
+
+async def test_unreadable_update_is_skipped(telegram: Telegram, channel: TelegramChannel, wiring: Wiring) -> None:
+    telegram.updates.append({"update_id": 5, "message": {"message_id": "x"}})
+    telegram.say(ANNA, "hello")
+    await Inbox(channel, wiring).poll()
+    assert len(telegram.messages) == 1
+
+
+async def test_answer_that_fails_does_not_repeat_the_update(
+    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
+) -> None:
+    telegram.blocked.add(ANNA)
+    telegram.say(ANNA, "hello")
+    await Inbox(channel, wiring).poll()
+    assert await wiring.channel_notes.read("tg", POSITION) is not None
+
+
+async def test_second_poller_is_an_error_to_repeat(
+    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
+) -> None:
+    telegram.refuse(409)
+    with pytest.raises(DeliveryFailed, match="409"):
+        await listen(channel, wiring, asyncio.Event())
+
+
+async def test_listener_waits_as_long_as_telegram_requests(
+    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
+) -> None:
+    telegram.refuse(429, retry_after_s=3600)
+    ending = asyncio.Event()
+    listening = asyncio.create_task(listen(channel, wiring, ending))
+    await asyncio.to_thread(telegram.requested, 1)
+    ending.set()
+    await asyncio.wait_for(listening, 10)
+    assert telegram.requests == 1
