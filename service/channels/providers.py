@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 
 from service.channels.base import DeliveryFailed
+from service.channels.config import ChannelConfig
 
 ATTEMPT_S = 10.0
 LONGEST_RETRY_S = 3_600.0
@@ -14,6 +15,21 @@ _TEMPORARY = frozenset({408, 425, 429})
 def open_client(timeout_s: float = ATTEMPT_S) -> httpx.AsyncClient:
     """Return a client that follows no redirects."""
     return httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, headers={"User-Agent": "Sayso"})
+
+
+class OneDestination:
+    """A channel with one destination for everybody, reached by one HTTP client."""
+
+    shared_only = True
+
+    def __init__(self, config: ChannelConfig, shared_address: str, host: str) -> None:
+        self.name, self.kind, self.per_minute = config.name, config.kind, config.per_minute
+        self.shared_address, self.destination = shared_address, f"{host} {config.name}"
+        self._client = open_client()
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.aclose()
 
 
 async def request(client: httpx.AsyncClient, provider: str, method: str, url: str, **parts: Any) -> httpx.Response:

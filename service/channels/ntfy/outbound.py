@@ -1,17 +1,15 @@
 """Publishing of notifications to one topic of an ntfy broker."""
 
-from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import httpx
 from pydantic import Field, SecretStr, field_validator
 
 from service.channels.base import Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
 from service.channels.ntfy.card import render_card
-from service.channels.providers import explain_status, open_client, request
+from service.channels.providers import OneDestination, explain_status, request
 
 
 class NtfyConfig(ChannelConfig):
@@ -32,23 +30,12 @@ class NtfyConfig(ChannelConfig):
         return topic
 
 
-@dataclass
-class NtfyChannel:
+class NtfyChannel(OneDestination):
     """One topic that notifies everybody who is subscribed to it."""
 
-    config: NtfyConfig
-    kind: str = "ntfy"
-    shared_address: str = "topic"
-    shared_only: bool = True
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    destination: str = field(init=False)
-    _client: httpx.AsyncClient = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
-        self.destination = f"{urlsplit(self.config.base_url).netloc} {self.config.name}"
-        self._client = open_client()
+    def __init__(self, config: NtfyConfig) -> None:
+        super().__init__(config, "topic", urlsplit(config.base_url).netloc)
+        self.config = config
 
     def render(self, card: Card) -> Rendered:
         """Return the card as a notification."""
@@ -68,10 +55,6 @@ class NtfyChannel:
         """Publish the card again."""
         body = self.render(card).body
         await self._publish({**body, "title": f"Reminder: {body['title']}"})
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
 
     async def _publish(self, body: dict[str, Any]) -> None:
         token = self.config.token

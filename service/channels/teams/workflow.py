@@ -1,6 +1,5 @@
 """Cards with a link by a webhook of Teams Workflows. Such cards cannot be replaced, so what follows is a new card."""
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 import httpx
@@ -9,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 from service.channels.base import Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
-from service.channels.providers import explain_status, open_client, request
+from service.channels.providers import OneDestination, explain_status, request
 from service.channels.teams.card import CARD_TYPE, render_card
 
 
@@ -29,23 +28,12 @@ class WorkflowConfig(ChannelConfig):
         return url
 
 
-@dataclass
-class WorkflowChannel:
+class WorkflowChannel(OneDestination):
     """One flow that posts cards into a chat or a channel of Teams."""
 
-    config: WorkflowConfig
-    kind: str = "teams_workflow"
-    shared_address: str = "flow"
-    shared_only: bool = True
-    name: str = field(init=False)
-    per_minute: int = field(init=False)
-    destination: str = field(init=False)
-    _client: httpx.AsyncClient = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.name, self.per_minute = self.config.name, self.config.per_minute
-        self.destination = f"{httpx.URL(self.config.url.get_secret_value()).host} {self.config.name}"
-        self._client = open_client()
+    def __init__(self, config: WorkflowConfig) -> None:
+        super().__init__(config, "flow", httpx.URL(config.url.get_secret_value()).host)
+        self.config = config
 
     def render(self, card: Card) -> Rendered:
         """Return the card without controls that decide."""
@@ -69,7 +57,3 @@ class WorkflowChannel:
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Post the card again."""
         await self.send(to, card, event_id)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
