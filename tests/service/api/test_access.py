@@ -50,10 +50,26 @@ def admins(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
 
 ABSENCE = {"starts_at": "2099-12-21T08:00:00Z", "ends_at": "2099-12-31T08:00:00Z"}
 
+HOOKS = ("takeSignedDecision", "takeSenderDecision")  # they have a signature for a credential
+
 ROWS: dict[str, Row] = {
     "getHealth": anybody(),
     "getReadiness": anybody(),
     "takeSignedDecision": anybody(401, {}),
+    "takeSenderDecision": anybody(401, {}),
+    "listWebhookEvents": signed_in(),
+    "listEndpoints": Row((401, 401, 200, 200, 403, 200)),
+    "createEndpoint": Row((401, 401, 201, 201, 403, 201), {"url": "https://hooks.example.com/"}),
+    "verifyEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "disableEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "rotateEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "deleteEndpoint": Row((401, 401, 404, 404, 403, 404)),
+    "listFailures": Row((401, 401, 200, 200, 403, 200)),
+    "redeliver": Row((401, 401, 404, 404, 403, 404), {"ids": ["evt_none"]}),
+    "listSenders": admins(),
+    "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
+    "rotateSender": admins(404),
+    "revokeSender": admins(404),
     "signIn": anybody(201, {"name": "ben", "password": PASSWORD}),
     "signOut": people(204),
     "changeOwnPassword": people(200, {"current": PASSWORD, "password": "a much better one"}),
@@ -143,7 +159,7 @@ def test_rows_match_operations() -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation_declares_its_security(name: str) -> None:
     _, _, operation = OPERATIONS[name]
-    assert bool(operation["security"]) == (ROWS[name].statuses[0] == 401 and name != "takeSignedDecision")
+    assert bool(operation["security"]) == (ROWS[name].statuses[0] == 401 and name not in HOOKS)
     assert "401" in operation["responses"] or ROWS[name].statuses[0] != 401
 
 
@@ -161,6 +177,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     (key, *_) = await world.wiring.api_keys.list_all()
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
     names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
+    names |= {"endpoint_id": "whe_none", "sender_id": "whs_none"}
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     body = ROWS[name].body
@@ -174,7 +191,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     assert str(answer.status_code) in operation["responses"]
     if answer.status_code >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
-    assert ("www-authenticate" in answer.headers) == (answer.status_code == 401 and name != "takeSignedDecision")
+    assert ("www-authenticate" in answer.headers) == (answer.status_code == 401 and name not in HOOKS)
 
 
 FOREIGN = [
