@@ -24,7 +24,7 @@ from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
-from sayso.cli.webhooks import webhooks
+from sayso.cli.webhooks.endpoints import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
 

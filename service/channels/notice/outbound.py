@@ -41,6 +41,7 @@ class NoticeChannel:
     config: NoticeConfig
     kind: str = "notice"
     shared_address: str = "places"
+    shared_only: bool = True
     name: str = field(init=False)
     per_minute: int = field(init=False)
 

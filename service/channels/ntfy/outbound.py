@@ -39,6 +39,7 @@ class NtfyChannel:
     config: NtfyConfig
     kind: str = "ntfy"
     shared_address: str = "topic"
+    shared_only: bool = True
     name: str = field(init=False)
     per_minute: int = field(init=False)
     destination: str = field(init=False)
