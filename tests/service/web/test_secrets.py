@@ -1,8 +1,10 @@
 """A secret argument is found nowhere outside its field: not on pages before "Show", in the trail, or in logs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import structlog
+from playwright.sync_api import Page, expect
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.policy.asking import build_item
@@ -12,7 +14,8 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import MASK
 from service.settings import Settings
 from service.wiring import Wiring
-from tests.service.web.sites import Visit, visit
+from tests.service.web.reading import read_to_the_end
+from tests.service.web.sites import Site, Visit, visit
 from tests.service.web.stories import REFUND_ARGS, asked, decide, finish, make_ask, place_of
 
 CANARY = "s3cret-canary-7c1f"
@@ -97,3 +100,16 @@ def test_item_terms_name_the_secrets_of_the_schema() -> None:
     decision = ASK_EVERYTHING.judge(PolicyEvent(run_id="r", agent="a", tool_name="connect"))
     call = ToolCall(call_id="c", index=0, name="connect", args={})
     assert build_item(definition, call, decision).terms.secrets == ("login.password", "keys[].k")
+
+
+def test_arguments_can_be_edited_after_they_are_shown(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(ask)
+    page = open_as(place_of(record))
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_text(CANARY).first).to_be_visible()
+    page.get_by_text("Edit and approve").click()
+    page.get_by_label("amount").fill("7")
+    read_to_the_end(page)
+    page.get_by_role("button", name="Approve edited arguments").click()
+    expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
+    expect(page.get_by_text(CANARY)).to_have_count(0)
