@@ -10,6 +10,7 @@ import typer
 from sayso import __version__
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
+from sayso.cli.inquiries import ask, claim, release, reply
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.outputs import JsonOption, print_json
@@ -36,6 +37,10 @@ app.command("show")(show_one)
 app.command()(approve)
 app.command()(deny)
 app.command(context_settings={"ignore_unknown_options": True})(answer)  # a negative number is not an option
+app.command()(claim)
+app.command()(release)
+app.command()(ask)
+app.command()(reply)
 app.add_typer(run_app, name="run")
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import freezes, inbox, items, live, runs, searches, sign_ins
+from service.web import freezes, inbox, inquiries, items, live, runs, searches, sign_ins
 from service.web import history as decided
 from service.web.form_posts import check_origin
 from service.web.people import accounts, contacts, duty, groups
@@ -12,7 +12,22 @@ from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
 _PHONE = (app_files, notifications)
-_MODULES = (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, contacts, duty, groups, *_PHONE, live)
+_MODULES = (
+    sign_ins,
+    inbox,
+    items,
+    inquiries,
+    decided,
+    runs,
+    searches,
+    freezes,
+    accounts,
+    contacts,
+    duty,
+    groups,
+    *_PHONE,
+    live,
+)
 PAGES = tuple(module.router for module in _MODULES)
 for _pages in PAGES:
     for _route in _pages.routes:
