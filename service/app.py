@@ -39,6 +39,7 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
+_CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 # Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
@@ -109,7 +110,8 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 def _is_for_machines(request: Request) -> bool:
-    return f"{request.url.path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
+    path = request.url.path
+    return path != _CHANNELS_PAGE and f"{path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
 
 
 @asynccontextmanager

@@ -22,9 +22,10 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
-from service.store.cards import CardQueue
-from service.store.channel_notes import ChannelNotes
+from service.store.channels.cards import CardQueue
+from service.store.channels.installs import Installs
 from service.store.channels.mail_codes import MailedCodes
+from service.store.channels.notes import ChannelNotes
 from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
@@ -89,6 +90,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
     waiters: Waiters
@@ -166,6 +168,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),

@@ -23,6 +23,7 @@ class MemoryChannel:
     shared_address: str = ""
     failure: DeliveryFailed | None = None
     hangs: bool = False
+    gone: set[str] = field(default_factory=set)
     cards: dict[str, Card] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -54,6 +55,8 @@ class MemoryChannel:
             await asyncio.Event().wait()
         if self.failure is not None:
             raise self.failure
+        if to.address in self.gone:
+            raise DeliveryFailed("gone", permanent=True)
 
 
 @dataclass

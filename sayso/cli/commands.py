@@ -8,21 +8,24 @@ from typing import Annotated
 import typer
 
 from sayso import __version__
+from sayso.cli.channels import channels
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
-from sayso.cli.inquiries import ask, claim, release, reply
-from sayso.cli.keys import keys
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
 from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
+from sayso.cli.people.inquiries import ask, claim, release, reply
+from sayso.cli.people.keys import keys
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
+from sayso.cli.reports import reports
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
+from sayso.cli.webhooks import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
 
@@ -44,10 +47,13 @@ app.command()(reply)
 app.add_typer(run_app, name="run")
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
+app.add_typer(webhooks, name="webhooks")
 app.add_typer(people, name="people")
 app.add_typer(sessions, name="sessions")
 app.add_typer(groups, name="groups")
 app.add_typer(contacts, name="contacts")
+app.add_typer(channels, name="channels")
+app.add_typer(reports, name="report")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
 app.command("password")(change_password)

@@ -20,6 +20,7 @@ from sayso.sentences.outcomes import describe_outcome, describe_state
 from sayso.sentences.times import describe_left
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED
+from sayso.text.redaction import redact
 
 _WIDEST = 120
 MOST_LINES = 1_000
@@ -85,7 +86,8 @@ def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> Ren
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
     for suspension, item in ((one, item) for one in found for item in one.items if item.outcome is None):
         ids = (show_line(suspension.id), show_line(item.item_id))
-        call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
+        args = redact(item.tool.args, None, item.terms.secrets).args
+        call = show_line(f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}", width=60)
         agent, reason = show_line(suspension.run.agent, width=24), show_line(item.prompt.reason or "", width=40)
         table.add_row(*ids, call, agent, reason, show_left(item.terms.deadline_at))
     return Group(table, *damaged)

@@ -53,6 +53,7 @@ class TermsView(ResponseModel):
     reviewers: tuple[str, ...] = ()
     fallback: FallbackView
     rule_id: str | None = None
+    secrets: tuple[str, ...] = ()
     match_number: bool = False
 
 

@@ -1,5 +1,7 @@
 """The item that a policy decision asks for, and the event that records the decision."""
 
+from functools import lru_cache
+
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import ASKING, RequestPayload
@@ -8,6 +10,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.text.redaction import list_secret_paths, redact
 
 MAX_REASON_CHARS = 2000
 _EMPTY_PAYLOAD = RequestPayload()
@@ -25,13 +28,14 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
     )
 
 
-def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
-    """Return the event that records the policy decision on a call."""
+def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> Event:
+    """Return the event that records the policy decision on a call, with secrets masked."""
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
     # Arguments of an item are recorded with its decision; until then the event stays small.
-    args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
+    asks = decision.action in ASKING
+    args: JsonObject = {} if asks else {"args": redact(call.args, definition.parameters, decision.terms.secrets).args}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
@@ -69,7 +73,7 @@ def build_item(
         choices=payload.choices,
         response_schema=None if target is None else payload.response_schema or _schema_of(definition, target),
         target_arg=target,
-        terms=_terms(decision, timeout_s),
+        terms=_terms(decision, timeout_s, definition),
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
@@ -90,10 +94,19 @@ def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
     return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
 
 
-def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
-    if timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
-        return decision.terms
-    return decision.terms.model_copy(update={"timeout_s": timeout_s})
+def _terms(decision: PolicyDecision, timeout_s: int | None, definition: ToolDefinition) -> RuleTerms:
+    """Return the terms of the rules, with the agent's timeout if they have none, and with the schema's secrets."""
+    update: dict[str, object] = {}
+    if timeout_s is not None and "timeout_s" not in decision.terms.model_fields_set:
+        update["timeout_s"] = timeout_s
+    if secrets := _list_secrets(definition.model_dump_json()):
+        update["secrets"] = tuple(dict.fromkeys((*decision.terms.secrets, *secrets)))
+    return decision.terms.model_copy(update=update) if update else decision.terms
+
+
+@lru_cache(maxsize=1024)
+def _list_secrets(definition: str) -> tuple[str, ...]:
+    return list_secret_paths(ToolDefinition.model_validate_json(definition).parameters)
 
 
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:

@@ -42,7 +42,7 @@ def evaluate_calls(
         if misplaced := find_misplaced(one.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
         drafts.append(build_item(one.definition, one.call, decision))
-        events.append(describe_judged(one.call, decision))
+        events.append(describe_judged(one.call, decision, one.definition))
     return tuple(drafts), tuple(events)
 
 

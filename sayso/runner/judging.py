@@ -112,7 +112,7 @@ def _judge(
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
-    return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision)
+    return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision, tool.definition)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:

@@ -10,6 +10,8 @@ from sayso.text.invisible import write_signs
 NO_REASON = "-"
 """The reply of somebody who gives no reason."""
 
+LONGEST_REASON = 2000
+
 LINK_FIRST = "This chat is linked to no reviewer. Create a code on your account page in Sayso, and send it here: {}"
 LINKED = "This chat is linked to {}. Cards arrive here from now on."
 STALE_CARD = "The item has changed since this card was sent. Open the item's page to decide."
@@ -18,6 +20,11 @@ NOT_A_CARD = "Reply to a card's question, or press a button on a card. To link t
 UNKNOWN_BUTTON = "This button belongs to no item. Open the item's page to decide."
 
 _MOST_CHOICES = 20
+
+
+def describe_long_reason(reason: str) -> str:
+    """Return what is wrong with a reason over `LONGEST_REASON`."""
+    return f"The reason has {len(reason)} characters; at most {LONGEST_REASON} fit. Shorten it and send it again."
 
 
 def request_reason(headline: str) -> str:

@@ -6,6 +6,7 @@ A value is secret if its schema says so (`writeOnly`, `format: password`, or `x-
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -21,6 +22,8 @@ PATH_PATTERN = re.compile(r"(\*|[A-Za-z0-9_$-]+)(\[\])*(\.(\*|[A-Za-z0-9_$-]+)(\
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 
+_MOST_PARTS = 2_000
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _SHORTEST_SCRUBBED = 4
 """Shorter secrets are not searched for in other texts: they would match by chance."""
 
@@ -43,6 +46,14 @@ class Redacted(NamedTuple):
                 text = text.replace(secret, MASK)
         return text
 
+    def scrub_json(self, value: JsonValue) -> JsonValue:
+        """Return other JSON with the secrets masked that its texts quote."""
+        return _scrub(value, self) if self.masked else value
+
+    def scrub_object(self, value: JsonObject) -> JsonObject:
+        """Return another JSON object with the secrets masked that its texts quote."""
+        return _scrub_object(value, self) if self.masked else value
+
 
 def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = ()) -> Redacted:
     """Return the arguments with every secret value replaced by `MASK`, also where another value quotes it."""
@@ -51,6 +62,63 @@ def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = (
     found = _mask_object(args, [root], root, patterns)
     redacted = Redacted(found, frozenset(_list_masked(args, found)))
     return Redacted(_scrub_object(found, redacted), redacted.secrets) if redacted.masked else redacted
+
+
+def list_secret_paths(schema: JsonObject) -> tuple[str, ...]:
+    """Return the paths that a schema marks as secret, in the form of a rule's `secrets`.
+
+    A part that contains itself is secret as a whole, and so is everything in a schema with too many parts.
+    """
+    if not _has_secret(schema):
+        return ()
+    finder = _PathFinder(schema)
+    found = tuple(dict.fromkeys(path for path in finder.find([schema], "", frozenset()) if path))
+    return ("*",) if finder.visited > _MOST_PARTS else found
+
+
+@dataclass
+class _PathFinder:
+    root: JsonObject
+    visited: int = 0
+
+    def find(self, schemas: Sequence[JsonObject], path: str, above: frozenset[int]) -> Iterator[str]:
+        """Yield the secret paths at and below a part; `above` are the ids of the schemas around it."""
+        self.visited += 1
+        expanded = _expand(self.root, schemas)
+        repeated = any(id(one) in above and one.get("properties", one.get("items")) for one in expanded)
+        if repeated or any(map(_is_secret, expanded)):
+            yield path
+            return
+        if self.visited > _MOST_PARTS:
+            return
+        inside = above.union(map(id, expanded))
+        for name in dict.fromkeys(_list_names(expanded)):
+            if inner := _below(self.root, expanded, name):
+                step = name if _PLAIN_NAME.fullmatch(name) else "*"
+                yield from self.find(inner, f"{path}.{step}" if path else step, inside)
+        places = range(_prefix_items(expanded) + 1)
+        items = [one for place in places for one in _items(self.root, expanded, place)]
+        if items and path:
+            yield from self.find(items, f"{path}[]", inside)
+
+
+def _list_names(schemas: Sequence[JsonObject]) -> Iterator[str]:
+    """Yield the names of all properties, and `*` where names are open."""
+    for schema in schemas:
+        properties = schema.get("properties")
+        yield from properties if isinstance(properties, dict) else ()
+        if isinstance(schema.get("patternProperties"), dict) or isinstance(schema.get("additionalProperties"), dict):
+            yield "*"
+
+
+def _prefix_items(schemas: Sequence[JsonObject]) -> int:
+    return max((len(found) for one in schemas if isinstance(found := one.get("prefixItems"), list)), default=0)
+
+
+def _has_secret(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return _is_secret(value) or any(map(_has_secret, value.values()))
+    return isinstance(value, list) and any(map(_has_secret, value))
 
 
 def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:

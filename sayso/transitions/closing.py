@@ -7,6 +7,7 @@ from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, 
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.text.redaction import MASK, redact
 from sayso.transitions.item_states import count_failed
 from sayso.transitions.permits import next_lapse
 
@@ -70,15 +71,22 @@ def describe_item(record: SuspensionRecord, item: Item) -> JsonObject:
 
 
 def describe_decision(item: Item, decision: Decision) -> JsonObject:
-    """Return what the audit trail keeps of a decision: arguments, rule and possible reviewers."""
+    """Return what the audit trail keeps of a decision: arguments without secrets, rule and possible reviewers."""
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    data: JsonObject = {"args": item.tool.args if denied else args_of(item, decision), **_describe_rule(item)}
-    return data | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
+    secrets = redact(item.tool.args if denied else args_of(item, decision), None, item.terms.secrets)
+    data: JsonObject = {"args": secrets.args, **_describe_rule(item)}
+    if decision.message is not None:
+        data["message"] = secrets.scrub(decision.message)
+    if decision.action is DecisionAction.VALUE:
+        masked = item.target_arg is not None and secrets.args.get(item.target_arg) == MASK
+        data["value"] = MASK if masked else secrets.scrub_json(decision.value)
+    return data
 
 
 def describe_unanswered(item: Item) -> JsonObject:
     """Return what the audit trail keeps of an item that ends without a decision."""
-    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_describe_rule(item)}
+    args = redact(item.tool.args, None, item.terms.secrets).args
+    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": args, **_describe_rule(item)}
 
 
 def _describe_rule(item: Item) -> JsonObject:

@@ -8,6 +8,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
+from sayso.text.redaction import redact
 from sayso.transitions.closing import (
     change_terms,
     close_item,
@@ -157,14 +158,19 @@ def _describe_items(record: SuspensionRecord) -> Event:
             "call_id": item.call_id,
             "tool_name": item.tool.name,
             "kind": item.kind,
-            "reason": item.prompt.reason,
+            "reason": _describe_reason(item),
             "deadline_at_ms": item.terms.deadline_at_ms,
         }
         for item in record.items
     ]
     payload = {"suspension_id": record.id, "items": items}
-    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
+    data = {"tool_name": first.tool.name, "reason": _describe_reason(first), "payload": payload}
     return Event(EventType.RUN_PAUSED, data)
+
+
+def _describe_reason(item: Item) -> str | None:
+    reason = item.prompt.reason
+    return redact(item.tool.args, None, item.terms.secrets).scrub(reason) if reason else reason
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:

@@ -172,7 +172,11 @@ def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> N
     """Raise `WrongNumber` for an approval without the number that the requester sees. A denial needs none."""
     if not item.terms.match_number or decision.action is DecisionAction.DENY:
         return
-    if not item.secret_number or decision.number is None or not compare_digest(decision.number, item.secret_number):
+    if (
+        not item.secret_number
+        or decision.number is None
+        or not compare_digest(decision.number.encode(), item.secret_number.encode())
+    ):
         fault = "is missing" if decision.number is None else "is not the right one"
         raise WrongNumber(f"The number {fault}. Ask {record.run.owner} for the two digits of this item.")
 

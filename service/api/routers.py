@@ -5,7 +5,6 @@ from fastapi import APIRouter
 from service.api import (
     agents,
     calls,
-    diagnostics,
     execution,
     external_events,
     freezes,
@@ -17,6 +16,7 @@ from service.api import (
     trails,
     webhooks,
 )
+from service.api.operations import channels, diagnostics, reports
 from service.api.people import accounts, administration, contacts, duty, groups
 
 api = APIRouter(prefix="/api/v1")
@@ -34,6 +34,8 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     inquiries.router,
     freezes.router,
     diagnostics.router,
+    channels.router,
+    reports.router,
     webhooks.events,
     webhooks.endpoints,
     webhooks.failures,

@@ -13,17 +13,23 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo
 
 from sayso.errors import InvalidInput
 from sayso.policy.yaml_documents import Document, read_document
 
+_URL = re.compile(r"([a-z][a-z0-9+.-]*://)(?:[^/@\s]*@)?([^/?#\s]*)\S*")
+"""A URL; anything but its host may hold a secret."""
+
 CHANNEL_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 RESERVED_NAMES = frozenset({"aap", "api", "cli", "clock", "desk", "web", "webhook", "worker"})
 """Channels of the service itself, which the audit trail must not confuse with configured ones."""
+
+HIDDEN = "set, hidden"
+"""The text in place of a secret."""
 
 
 class InvalidChannels(InvalidInput):
@@ -54,6 +60,31 @@ class ChannelConfig(BaseModel):
     kind: str
     decide: bool = Field(default=True, description="Whether cards have buttons to decide, or only a link.")
     per_minute: int = Field(default=60, ge=1, le=6000, description="The most messages a minute to the provider.")
+
+
+class Setting(NamedTuple):
+    """A field of a channel as an operator sees it, without its secret."""
+
+    name: str
+    text: str
+
+
+def describe_settings(config: ChannelConfig) -> tuple[Setting, ...]:
+    """Return the fields of a channel that are set, with secrets hidden."""
+    shown = ((name, _describe(getattr(config, name))) for name in type(config).model_fields)
+    return tuple(Setting(name, text) for name, text in shown if text and name not in ("name", "kind"))
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    if isinstance(value, list | tuple):
+        return ", ".join(dict.fromkeys(map(_describe, value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str | int | float | Path):
+        return _URL.sub(r"\1\2", str(value))
+    return "" if value is None else "set"
 
 
 def read_channels(

@@ -1,6 +1,8 @@
 """The reviewers behind addresses on channels."""
 
+from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
+from sayso.sentences.chats import LINKED
 from service.channels.base import Channel
 from service.wiring import Wiring
 
@@ -11,3 +13,16 @@ async def find_actor(parts: Wiring, channel: Channel, address: str) -> Actor | N
     if person is None:
         return None
     return await parts.reviewers.find_actor(person, channel.name)
+
+
+async def link_address(parts: Wiring, channel: Channel, code: str, address: str, label: str) -> str:
+    """Link an address to the creator of the code, and return the sentence for them; raises what redeeming raises.
+
+    A repeated message of somebody who is linked already has the same answer, although its code is used up.
+    """
+    try:
+        await parts.contacts.redeem_code(channel.name, code, address, label)
+    except InvalidInput:
+        if await parts.contacts.find_person(channel.name, address) is None:
+            raise
+    return LINKED.format(await parts.contacts.find_person(channel.name, address))

@@ -15,6 +15,9 @@ from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.socket_mode import listen as listen_to_slack
+from service.channels.teams.inbound import router as teams_router
+from service.channels.teams.outbound import TeamsChannel, TeamsConfig
+from service.channels.teams.workflow import WorkflowChannel, WorkflowConfig
 from service.channels.telegram.inbound import listen as listen_to_telegram
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.settings import Settings
@@ -30,7 +33,7 @@ class ChannelKind:
 
     `router` has the routes that the provider calls. `listen` runs in one process at a time for each channel; the
     listener returns at once for a channel that needs none. `attach` gives the parts of its process to a channel that
-    keeps something in the store.
+    keeps something in the store. `sample` has the fields without a default, for previews.
     """
 
     config: type[ChannelConfig]
@@ -38,13 +41,21 @@ class ChannelKind:
     router: APIRouter | None = None
     listen: Listen | None = None
     attach: Callable[[Any, Wiring], None] | None = None
+    sample: Mapping[str, object] = field(default_factory=dict)
 
+
+_SLACK = {"app_id": "A0SAMPLE", "team_id": "T0SAMPLE", "bot_token": "xoxb-sample", "app_token": "xapp-sample"}
+_GUID = "00000000-0000-0000-0000-000000000000"
+_TEAMS = {"app_id": _GUID, "app_password": "sample", "tenant_id": _GUID}
+_TELEGRAM = {"bot_token": f"1:{'sample' * 4}"}
 
 KINDS: Mapping[str, ChannelKind] = {
-    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack),
-    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram),
-    "mail": ChannelKind(MailConfig, MailChannel),
-    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach),
+    "slack": ChannelKind(SlackConfig, SlackChannel, slack_router, listen_to_slack, SlackChannel.attach, _SLACK),
+    "teams": ChannelKind(TeamsConfig, TeamsChannel, teams_router, sample=_TEAMS),
+    "teams_workflow": ChannelKind(WorkflowConfig, WorkflowChannel, sample={"url": "https://teams.example/workflow"}),
+    "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram, sample=_TELEGRAM),
+    "mail": ChannelKind(MailConfig, MailChannel, sample={"host": "mail.example", "sender": "sayso@mail.example"}),
+    "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach, sample={"contact": "mailto:a@b.example"}),
 }
 """All kinds of channel by name."""
 
@@ -54,6 +65,7 @@ class Channels:
     """The open channels of one process."""
 
     by_name: Mapping[str, Channel] = field(default_factory=dict)
+    configs: Mapping[str, ChannelConfig] = field(default_factory=dict)
 
     def find(self, name: str) -> Channel | None:
         """Return the channel of that name, or None."""
@@ -76,4 +88,5 @@ class Channels:
 def open_channels(settings: Settings) -> Channels:
     """Open the channels of the channels file; raises `InvalidChannels`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
-    return Channels({one.name: KINDS[one.kind].open(one) for one in configs})
+    opened = {one.name: KINDS[one.kind].open(one) for one in configs}
+    return Channels(opened, {one.name: one for one in configs})

@@ -1,5 +1,6 @@
 """The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -82,6 +83,8 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
     number = post.get("number", "").strip() or None
+    if number is not None and not re.fullmatch("[0-9]{2}", number):
+        raise InvalidInput("The number has two digits, such as 07. Type it again.")
     try:
         return DecisionRequest.model_validate(
             {

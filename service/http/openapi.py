@@ -43,6 +43,8 @@ _TAGS = [
     {"name": "inquiries", "description": "Claims of items, and questions of reviewers to requesters."},
     {"name": "groups", "description": "Groups of reviewers, which rules name as `group:<name>`."},
     {"name": "contacts", "description": "People's addresses in channels."},
+    {"name": "channels", "description": "The configured channels, for admins."},
+    {"name": "reports", "description": "Reports on decisions, for people."},
     {"name": "duty", "description": "When people want to be notified, and when they are absent."},
     {"name": "keys", "description": "API keys of agents, for admins."},
     {"name": "webhooks", "description": "Endpoints that receive events, and senders of signed decisions."},

@@ -18,9 +18,10 @@ class WebhookSettings(BaseSettings):
 
     webhook_secret: Annotated[tuple[SecretStr, ...], NoDecode, SPLIT] = ()
     """Secrets (`whsec_…`) that sign decisions sent to `/hooks/decisions`; several with commas while rotating. Without
-    one the webhook is closed."""
+    one that address is closed. Prefer senders, each with its own secret."""
     aap_allow_loopback: bool = False
-    """Let receivers of the Agent Approval Protocol be on this very machine, for tests. Refused in production."""
+    """Let webhook endpoints and receivers of the Agent Approval Protocol be on this very machine, for tests. Refused in
+    production."""
 
     @field_validator("webhook_secret", mode="after")
     @classmethod

@@ -96,6 +96,14 @@ class TenantKeys:
         """The person who may link an address with a code."""
         return f"{self.prefix}contact-code:{code_hash}"
 
+    def install_state(self, state_hash: str) -> str:
+        """The session and channel of an installation under way."""
+        return f"{self.prefix}install-state:{state_hash}"
+
+    def channel_token(self, name: str) -> str:
+        """The token of a channel's installed app."""
+        return f"{self.prefix}channel-token:{name}"
+
     def lease(self, name: str) -> str:
         """A named lease of one process."""
         return f"{self.prefix}lease:{name}"

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.summaries import write_pretty
 from sayso.transitions.item_states import ItemState
+from service.operations.masking import mask_record
 from service.store.suspensions.reading import UnreadableRecord, id_of
 from service.web.content.cards import Row, make_rows
 from service.web.pages import show
@@ -88,7 +89,8 @@ async def _find(request: Request, wanted: Filter, skip: int) -> tuple[list[Row],
             if isinstance(record, UnreadableRecord):
                 damaged.append(record)
             elif record is not None:
-                rows += [row for row in await asyncio.to_thread(make_rows, record) if wanted.matches(record, row)]
+                masked = mask_record(record)
+                rows += [row for row in await asyncio.to_thread(make_rows, masked) if wanted.matches(masked, row)]
         if len(ids) < _BATCH:
             return rows, damaged, None
     return rows, damaged, position

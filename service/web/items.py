@@ -23,6 +23,8 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.logs import log
+from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
 from service.web.content.details import (
@@ -34,6 +36,7 @@ from service.web.content.details import (
     list_extensions,
 )
 from service.web.content.external_events import describe_both, read_external_events
+from service.web.content.secrets import SHOW, look_at
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
@@ -43,6 +46,8 @@ from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 
 router = APIRouter()
+
+_NO_POST: Post = {}
 
 _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (errors.AlreadyDecided, "Already decided"),
@@ -90,12 +95,15 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
     act = _extend if "until" in post else _decide
     try:
         check_session(post, visitor)
+        if post.get(SHOW) == "only":
+            context = await _gather(request, visitor, suspension_id, item_id, post)
+            return await show(request, visitor, "pages/item.html", **context)
         await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
         await _show_again(request, visitor, suspension_id, item_id, post, error)
         raise
     if "until" in post:
-        context = await _gather(request, visitor, suspension_id, item_id)
+        context = await _gather(request, visitor, suspension_id, item_id, post)
         typed = refill(context["forms"], post)
         if typed != replace(context["forms"], chosen=typed.chosen):  # the form also has an unfinished decision
             return await show(
@@ -136,7 +144,7 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
 async def _show_again(
     request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
 ) -> None:
-    context = await _gather(request, visitor, suspension_id, item_id)
+    context = await _gather(request, visitor, suspension_id, item_id, post)
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
@@ -151,7 +159,10 @@ async def _show_again(
     show_again(request, again)
 
 
-async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_id: str) -> dict[str, Any]:
+async def _gather(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post = _NO_POST
+) -> dict[str, Any]:
+    """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
     record = found.record
@@ -162,37 +173,41 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     external = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(item.tool.definition)
     freezes = await wiring.freezes.known()
-    result = find_result(item, record.id, trail)
-    forms = await asyncio.to_thread(make_forms, item, definition)
-    claims = find_claims(record, definition, find_model_text(record.id, trail))
+    view = look_at(record, item, definition, shown=SHOW in post)
+    if view.shown:
+        log.info("secrets_shown", reviewer=visitor.name, suspension=record.id, item=item_id)
+    result = view.mask_result(find_result(item, record.id, trail))
+    forms = await asyncio.to_thread(view.make_forms, definition)
+    claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
-        "record": record,
-        "item": item,
+        "record": view.record,
+        "item": view.item,
+        "has_secrets": view.has_secrets,
+        "shown": view.shown,
         "hold": deadlines.describe_hold(record, item, freezes, found.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": describe_both(trail, external.entries),
+        "lines": view.mask_lines(describe_both(trail, external.entries)),
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "result": result,
-        "failure": describe_failure(record, item, result.error if result is not None else ""),
-        "stages": list_stages(record, item, result),
+        "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
+        "stages": list_stages(view.record, view.item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
+        **await asyncio.to_thread(_describe_args, view.record, view.item),
     }
 
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
-    outcome = item.outcome
-    decided = outcome.args if outcome is not None else None
     return {
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
@@ -211,13 +226,20 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "claim": find_claim(item.claim, now_ms) if item.open else None,
         "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
         "outcome": describe_outcome(item),
+    }
+
+
+def _describe_args(record: SuspensionRecord, item: Item) -> dict[str, object]:
+    """Return what quotes arguments, of a record whose secrets are masked."""
+    decided = item.outcome.args if item.outcome is not None else None
+    return {
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (describe_decision(decision), decision.message or "", decision.at_ms, find_changes(item, decision))
             for decision in item.decisions
         ],
         "siblings": [
-            (other, summarize(other.tool.args), find_item_state(record, other))
+            (other, summarize(find_secrets(other).args), find_item_state(record, other))
             for other in record.items
             if other.item_id != item.item_id
         ],

@@ -4,14 +4,16 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import freezes, inbox, inquiries, items, live, runs, searches, sign_ins
+from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web import history as decided
+from service.web.channels import slack
 from service.web.form_posts import check_origin
-from service.web.people import accounts, contacts, duty, groups
+from service.web.operations import channels
+from service.web.people import accounts, contacts, duty, groups, inquiries
 from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
-_PHONE = (app_files, notifications)
+_CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
@@ -25,7 +27,7 @@ _MODULES = (
     contacts,
     duty,
     groups,
-    *_PHONE,
+    *_CHANNELS,
     live,
 )
 PAGES = tuple(module.router for module in _MODULES)

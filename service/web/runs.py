@@ -13,10 +13,12 @@ from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.sentences.outcomes import describe_state
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
+from service.operations.masking import collect_secrets, find_secrets
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import item_href
 from service.web.content.external_events import describe_both, read_external_events
+from service.web.content.secrets import mask_lines
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_page_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
@@ -50,7 +52,7 @@ async def list_runs(
         visitor,
         "pages/runs.html",
         title="Runs",
-        runs=runs,
+        runs=await _mask_titles(request, runs),
         damaged=damaged,
         statuses=list(RunStatus),
         status=wanted or "",
@@ -118,11 +120,18 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
     external = await read_external_events(wiring.external_events, run_id)
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
     records, damaged = split_readable(chain)
+    secrets = collect_secrets(records)
     return {
         "title": f"Run of {run.agent}",
-        "run": run,
+        "run": run.model_copy(
+            update={
+                "title": secrets.scrub(run.title),
+                "result": secrets.scrub_json(run.result),
+                "error": secrets.scrub(run.error) if run.error is not None else None,
+            }
+        ),
         "run_id": run.id,
-        "lines": describe_both(trail, external.entries),
+        "lines": mask_lines(describe_both(trail, external.entries), secrets),
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
@@ -134,12 +143,23 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
     }
 
 
+async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:
+    found = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
+    secrets = {record.id: collect_secrets([record]) for record in split_readable(found)[0]}
+    return [
+        run.model_copy(update={"title": secrets[run.suspension_id].scrub(run.title)})
+        if run.suspension_id in secrets
+        else run
+        for run in runs
+    ]
+
+
 def _list_suspensions(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRecord, list[_Line]]]:
     return [(record, [_line(record, item) for item in record.items]) for record in records if record.items]
 
 
 def _line(record: SuspensionRecord, item: Item) -> _Line:
-    return item_href(record, item), item.tool.name, summarize(item.tool.args), find_item_state(record, item)
+    return item_href(record, item), item.tool.name, summarize(find_secrets(item).args), find_item_state(record, item)
 
 
 async def _find(

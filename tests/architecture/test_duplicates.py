@@ -1,7 +1,7 @@
 """No two places of the product share twelve lines, copied or alike but for names and literals.
 
-Imports, docstrings and blank lines do not count. In a declaration the name is the content: classes, fields, constants
-and functions that return one literal are alike only where their names and types are equal.
+Imports, docstrings and blank lines do not count. In a declaration the name is the content: classes, fields, constants,
+attributes that are literals and functions that return one are alike only where their names and types are equal.
 """
 
 import ast
@@ -113,7 +113,7 @@ def _steps(body: Iterable[ast.stmt], *, declares: bool) -> Iterator[Step]:
         if isinstance(node, ast.FunctionDef) and _returns_literal(node):
             yield Step(f"literal {node.name}", lines)
         elif not inner:
-            yield Step(f"{_declared(node) if declares else ''} {_shape(node)}", lines)
+            yield Step(f"{_declared(node) if declares or _names_literal(node) else ''} {_shape(node)}", lines)
         else:
             yield _head(node, inner[0][1][0].lineno)
             for field, statements in inner:
@@ -159,6 +159,13 @@ def _returns_literal(node: ast.FunctionDef) -> bool:
     return (
         len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Constant | ast.JoinedStr)
     )
+
+
+def _names_literal(node: ast.stmt) -> bool:
+    """Whether the statement gives a literal to an attribute, such as `self.cards = f"{prefix}cards"`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
+        return False
+    return isinstance(node.value, ast.Constant | ast.JoinedStr)
 
 
 def _declared(node: ast.stmt) -> str:

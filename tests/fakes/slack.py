@@ -5,6 +5,7 @@ Slack would send to an app; `sign` makes the headers of an HTTP request, and `pu
 """
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import itertools
@@ -77,6 +78,7 @@ class FakeSlack:
     codes: dict[str, str] = field(default_factory=dict)
     bot_tokens: set[str] = field(default_factory=lambda: {BOT_TOKEN})
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
+    installed: dict[str, Any] = field(default_factory=dict)
     opened: int = 0
     loop: asyncio.AbstractEventLoop | None = None
     _seen: dict[tuple[str, str], Message] = field(default_factory=dict)
@@ -230,6 +232,9 @@ class FakeSlack:
 
     def _authorize(self, method: str, request: web.Request, fields: dict[str, Any]) -> None:
         if method == "oauth.v2.access":
+            basic = base64.b64decode(request.headers.get("Authorization", "").removeprefix("Basic ")).decode()
+            if basic != f"{CLIENT_ID}:{CLIENT_SECRET}":
+                raise Refused("bad_client_secret")
             return
         token = request.headers.get("Authorization", "").removeprefix("Bearer ") or fields.get("token", "")
         if not token:
@@ -323,13 +328,12 @@ class FakeSlack:
         return {"team_id": TEAM, "user_id": "U0BOT", "bot_id": "B0BOT", "team": "Sayso"}
 
     def _oauth_v2_access(self, fields: dict[str, Any]) -> dict[str, Any]:
-        if (fields.get("client_id"), fields.get("client_secret")) != (CLIENT_ID, CLIENT_SECRET):
-            raise Refused("bad_client_secret")
         token = self.codes.pop(fields.get("code", ""), None)
         if token is None:
             raise Refused("invalid_code")
         self.bot_tokens.add(token)
-        return {"access_token": token, "token_type": "bot", "app_id": APP, "team": {"id": TEAM, "name": "Sayso"}}
+        known = {"access_token": token, "token_type": "bot", "app_id": APP, "team": {"id": TEAM, "name": "Sayso"}}
+        return {**known, **self.installed}
 
     def _apps_connections_open(self, _: dict[str, Any]) -> dict[str, Any]:
         self.opened += 1

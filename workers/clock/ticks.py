@@ -68,7 +68,7 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
     async with assemble(settings) as wiring:
-        channels = open_channels(settings)
+        channels = open_channels(settings).attach(wiring)
         settle_memory()
         await _await_format(settings, stopping)
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")

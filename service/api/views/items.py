@@ -168,5 +168,5 @@ class ItemView(View):
     claim: ClaimView | None = Field(description="The latest claim, which may have expired; null without one.")
     inquiries: tuple[InquiryView, ...] = Field(description="Questions of reviewers to the requester.")
     deliveries: tuple[DeliveryView, ...] = Field(
-        description="Who was told over which channel; empty if the rule names no channels."
+        description="Who was notified over which channel; empty if the rule names no channels."
     )

@@ -17,16 +17,17 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
+from sayso.transitions.sightings import mark_seen, needs_sight
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, build_card, describe_closing
 from service.channels.deciding import CardRef, decide_on_card
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
-from service.channels.slack.home import build_home, list_pending, notice_home
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import BlockActions, Command, Presser, ViewSubmission
-from service.channels.slack.views import (
+from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
+from service.channels.slack.screens.home import build_home, list_pending, notice_home
+from service.channels.slack.screens.views import (
     CALLBACK,
     Origin,
     build_modal,
@@ -173,6 +174,11 @@ class SlackDesk:
             await self.channel.api.call(lambda web: web.views_open(trigger_id=sent.trigger_id, view=view))
         except DeliveryFailed as failure:
             raise InvalidInput(f"The form did not open: {failure.reason} Press again.") from failure
+        if needs_sight(found.record, found.item) or mark_seen(found.item, by, 0) is not found.item:
+            self.channel.background.later(self._note_seen(origin, by))
+
+    async def _note_seen(self, origin: Origin, by: Actor) -> None:
+        await self.parts.desk.see(origin.suspension_id, origin.item_id, by)
 
     async def _find(self, origin: Origin) -> Found:
         record = (await self.parts.desk.suspensions.read(origin.suspension_id)).record

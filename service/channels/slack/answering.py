@@ -7,8 +7,7 @@ from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
 from service.channels.slack.acting import SlackDesk
-from service.channels.slack.blocks import Block
-from service.channels.slack.payloads import (
+from service.channels.slack.requests.payloads import (
     BlockActions,
     Command,
     EventCallback,
@@ -19,7 +18,8 @@ from service.channels.slack.payloads import (
     read_payload,
     type_of,
 )
-from service.channels.slack.views import result_modal
+from service.channels.slack.screens.blocks import Block
+from service.channels.slack.screens.views import result_modal
 
 ANSWER_S = 2.0
 """How long an answer waits for the desk. Slack shows an error after 3 s."""

@@ -11,8 +11,8 @@ from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
 
 FACT_CHARS = 500
 CLAIM_CHARS = 300

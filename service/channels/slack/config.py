@@ -8,6 +8,7 @@ from service.channels.config import ChannelConfig, Secret
 
 _API = "https://slack.com/api/"
 _HOOKS = "https://hooks.slack.com/"
+_AUTHORIZE = "https://slack.com/oauth/v2/authorize"
 _ID = r"^[A-Z0-9]{2,32}$"
 
 
@@ -27,6 +28,7 @@ class SlackConfig(ChannelConfig):
     client_secret: Secret | None = None
     base_url: str = Field(default=_API, pattern=r"^https?://[^\s?#]+/$", description="Slack's API.")
     hooks_url: str = Field(default=_HOOKS, pattern=r"^https?://[^\s?#]+/$", description="Where replies are sent.")
+    authorize_url: str = Field(default=_AUTHORIZE, pattern=r"^https?://[^\s?#]+$", description="Slack's consent page.")
 
     @property
     def installs(self) -> bool:

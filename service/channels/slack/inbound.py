@@ -11,10 +11,10 @@ from sayso.errors import NotFound
 from service.auth.credentials import TENANT
 from service.channels.slack.acting import SlackDesk
 from service.channels.slack.answering import answer_command, answer_event, answer_interaction
-from service.channels.slack.blocks import Block
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import read_form, read_interaction
-from service.channels.slack.signatures import SIGNATURE, TIMESTAMP, verify_request
+from service.channels.slack.requests.payloads import read_form, read_interaction
+from service.channels.slack.requests.signatures import SIGNATURE, TIMESTAMP, verify_request
+from service.channels.slack.screens.blocks import Block
 
 _THREAD_BYTES = 32_768
 """Longer bodies are parsed in a thread."""

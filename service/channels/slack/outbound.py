@@ -5,14 +5,16 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
+from service.channels.background import Background
 from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.slack import blocks as kit
 from service.channels.slack.api import SlackApi
-from service.channels.slack.background import Background
 from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
+from service.channels.slack.screens import blocks as kit
+from service.store.channels.installs import Installs
+from service.wiring import Wiring
 
 _PEOPLE = ("U", "W")
 _MOST_PLACES = 2_000
@@ -46,7 +48,12 @@ class SlackChannel:
         self.api = SlackApi(config, self._find_token)
         self.members = Members(self.api, config.team_id)
         self.background = Background(config.name)
+        self._installs: Installs | None = None
         self._places: OrderedDict[str, str] = OrderedDict()
+
+    def attach(self, parts: Wiring) -> None:
+        """Read the app's token from the store, where OAuth has saved it."""
+        self._installs = parts.installs
 
     @property
     def destination(self) -> str:
@@ -131,8 +138,9 @@ class SlackChannel:
         return self._places[address]
 
     async def _find_token(self) -> str | None:
-        token = self.config.bot_token
-        return token.get_secret_value() if token is not None else None
+        if self.config.bot_token is not None:
+            return self.config.bot_token.get_secret_value()
+        return await self._installs.find_token(self.name) if self._installs is not None else None
 
 
 def _message_id(event_id: str) -> str:

@@ -17,9 +17,9 @@ from sayso.errors import SaysoError
 from service.channels.slack.acting import SlackDesk
 from service.channels.slack.answering import answer_command, answer_event, answer_interaction
 from service.channels.slack.api import SlackFailure
-from service.channels.slack.blocks import Block
 from service.channels.slack.outbound import SlackChannel
-from service.channels.slack.payloads import type_of
+from service.channels.slack.requests.payloads import type_of
+from service.channels.slack.screens.blocks import Block
 from service.wiring import Wiring
 
 HEARTBEAT_S = 10

@@ -22,7 +22,7 @@ from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.cards import build_card, describe_closing
 from service.channels.deciding import CardRef, decide_on_card
-from service.channels.people import find_actor
+from service.channels.people import find_actor, link_address
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
 from service.channels.telegram.updates import Message, Press, Update
@@ -35,7 +35,6 @@ POSITION_VALID_MS = 6 * 86_400_000
 
 REPLY_VALID_MS = 86_400_000
 START = "/start CODE"
-LONGEST_REASON = 2000
 
 _START = re.compile(r"/(?:start|link)(?:@\w+)?\s+([A-Za-z0-9 -]{4,40})")
 _LOG = structlog.get_logger(__name__)
@@ -188,14 +187,8 @@ class Inbox:
         return (await decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
 
     async def _link(self, message: Message, code: str) -> str:
-        address, label = str(message.chat.id), message.sender.label if message.sender is not None else ""
-        try:
-            await self.parts.contacts.redeem_code(self.channel.name, code, address, label)
-        except InvalidInput:
-            # The code of a repeated update was already redeemed.
-            if await self.parts.contacts.find_person(self.channel.name, address) is None:
-                raise
-        return chats.LINKED.format(await self.parts.contacts.find_person(self.channel.name, address))
+        label = message.sender.label if message.sender is not None else ""
+        return await link_address(self.parts, self.channel, code, str(message.chat.id), label)
 
     async def _find_awaited(self, message: Message) -> Awaited | None:
         if message.reply_to_message is None:
@@ -213,8 +206,8 @@ class Inbox:
             item = find_item(record, awaited.item_id)
             value = read_value(typed, item, await self.parts.runs.definition(item.tool.definition))
             return DecisionRequest(action="value", digest=awaited.digest, value=value)
-        if len(typed) > LONGEST_REASON:
-            raise InvalidInput(f"The reason has {len(typed)} characters; at most {LONGEST_REASON} fit. Reply again.")
+        if len(typed) > chats.LONGEST_REASON:
+            raise InvalidInput(chats.describe_long_reason(typed))
         return DecisionRequest(
             action="deny", digest=awaited.digest, message=None if typed == chats.NO_REASON else typed
         )

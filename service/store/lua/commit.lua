@@ -40,6 +40,8 @@ them.
   sayso:{t}:failures        zset    message that was refused at least once and is not delivered -> last attempt, ms
   sayso:{t}:cards           zset    suspension with a delivery of a card to attempt -> next attempt, ms
   sayso:{t}:card-claim:<suspension>  string  the process that delivers its cards; half a minute
+  sayso:{t}:install-state:<sha256>  string  session and channel of an installation under way; minutes
+  sayso:{t}:channel-token:<name>  string  token of a channel's app that was installed by OAuth
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
   sayso:{t}:retained        string  mark of a recent retention pass; an hour

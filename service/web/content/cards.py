@@ -12,7 +12,9 @@ from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
+from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
+from service.operations.masking import mask_record
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,19 @@ def make_cards(
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
+    record = mask_record(record)
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
 def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> Card:
+    masked = mask_record(record)
+    shown = find_item(masked, item.item_id)
     return Card(
-        record=record,
-        item=item,
+        record=masked,
+        item=shown,
         href=item_href(record, item),
         need=sentences.describe_need(item),
-        summary=summarize(item.tool.args),
+        summary=summarize(shown.tool.args),
         hold=hold,
         fallback=deadlines.describe_fallback(record, item),
         quorum=sentences.describe_quorum(item),

@@ -1,7 +1,10 @@
 """Terms that name groups, compared and combined."""
 
+import pytest
+from pydantic import ValidationError
+
 from sayso.policy.files import parse_rulebook
-from sayso.policy.strictness import is_stricter, strictest_terms
+from sayso.policy.strictness import is_stricter, state_terms, strictest_terms
 from sayso.records.terms import RuleTerms, freeze_terms
 
 
@@ -20,3 +23,20 @@ def test_is_stricter_with_a_group_instead_of_a_person() -> None:
     frozen = freeze_terms(RuleTerms(reviewers=("anna",)), rule_id="r", rule_version="1", now_ms=0)
     assert is_stricter(RuleTerms(reviewers=("group:ops",)), frozen)
     assert not is_stricter(RuleTerms(reviewers=("anna", "group:ops")), frozen)
+
+
+def test_strictest_terms_need_a_number_if_any_do() -> None:
+    assert strictest_terms([RuleTerms(), RuleTerms(match_number=True)]).match_number
+
+
+def test_is_stricter_with_a_number() -> None:
+    frozen = freeze_terms(RuleTerms(), rule_id="r", rule_version="1", now_ms=0)
+    needed = freeze_terms(RuleTerms(match_number=True), rule_id="r", rule_version="1", now_ms=0)
+    assert is_stricter(RuleTerms(match_number=True), frozen)
+    assert not is_stricter(RuleTerms(match_number=True), needed)
+    assert state_terms(needed).match_number
+
+
+def test_fallback_that_approves_excludes_a_number() -> None:
+    with pytest.raises(ValidationError, match="types no number"):
+        RuleTerms.model_validate({"match_number": True, "unattended_approval": True, "fallback": {"action": "approve"}})

@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.canonical_json import JsonObject
-from sayso.text.redaction import MASK, redact
+from sayso.text.redaction import MASK, list_secret_paths, redact
 
 SECRET: JsonObject = {"type": "string", "x-secret": True}
 
@@ -64,3 +64,33 @@ def test_redact_masks_quotations_of_a_secret() -> None:
 def test_redact_ends_with_schemas_that_refer_to_themselves() -> None:
     schema: JsonObject = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "properties": {"a": {"$ref": "#"}, "key": SECRET}}
     assert redact({"a": {"a": {"key": "s"}}}, schema).args == {"a": {"a": {"key": MASK}}}
+
+
+def test_list_secret_paths_of_a_schema() -> None:
+    schema: JsonObject = {
+        "$defs": {"key": {"anyOf": [{"type": "null"}, {"writeOnly": True}]}},
+        "properties": {
+            "open": {"type": "string"},
+            "key": {"$ref": "#/$defs/key"},
+            "a.b": {"x-secret": True},
+            "rows": {"items": {"properties": {"pin": {"format": "password"}}}},
+            "map": {"additionalProperties": {"x-secret": True}},
+        },
+    }
+    paths = list_secret_paths(schema)
+    assert paths == ("key", "*", "rows[].pin", "map.*")
+    assert list_secret_paths({"properties": {"open": {}}}) == ()
+
+
+def test_list_secret_paths_masks_a_part_that_contains_itself() -> None:
+    node: JsonObject = {"properties": {"pin": {"x-secret": True}, "next": {"$ref": "#/$defs/node"}}}
+    schema: JsonObject = {"$defs": {"node": node}, "properties": {"first": {"$ref": "#/$defs/node"}}}
+    assert list_secret_paths(schema) == ("first.pin", "first.next")
+
+
+def test_list_secret_paths_masks_everything_in_a_schema_with_too_many_parts() -> None:
+    levels: JsonObject = {
+        f"l{depth}": {"properties": {side: {"$ref": f"#/$defs/l{depth + 1}"} for side in "ab"}} for depth in range(30)
+    }
+    schema: JsonObject = {"$defs": {**levels, "l30": {"x-secret": True}}, "properties": {"a": {"$ref": "#/$defs/l0"}}}
+    assert list_secret_paths(schema) == ("*",)

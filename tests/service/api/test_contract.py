@@ -86,6 +86,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "group": "payments",
             "contact_id": contact.id,
             "absence_id": absence.id,
+            "channel": "ops",
             "session_id": "ses_" + "0" * 32,
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest

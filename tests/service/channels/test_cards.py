@@ -92,3 +92,12 @@ def test_card_of_a_quorum_lists_its_decisions() -> None:
     assert card_of(once).decisions == ("ada approved",)
     assert dict(card_of(once).facts)["Quorum"] == "1 of 2 approvals, 0 of 1 denials"
     assert draft().id == once.id
+
+
+def test_card_of_a_numbered_item_offers_no_approval_and_no_number() -> None:
+    record = pending(ask(match_number=True).model_copy(update={"secret_number": CANARY}))
+    card = card_of(record)
+    assert card.answers == ("deny",)
+    assert dict(card.facts)["Number"] == "Ask bot for the two digits of this item, and type them on its page."
+    assert allowed_actions(card, complete=True, decides=ALL) == {CardAction.OPEN, CardAction.DENY}
+    assert CANARY not in repr(card)

@@ -32,6 +32,7 @@ def test_read_answer_returns_the_decision() -> None:
         "args": None,
         "value": None,
         "message": None,
+        "number": None,
     }
     assert read("deny", message=" Too\r\nold ").message == "Too\nold"
     assert read("edit", amount="120").args == {**REFUND_ARGS, "amount": 120}
@@ -104,3 +105,9 @@ def test_mark_problems_marks_the_fields_of_an_error() -> None:
     )
     assert given.value[0].problem == "short"
     assert mark_problems(given, InvalidInput("no"), None) == given
+
+
+@pytest.mark.parametrize("number", ["4", "123", "4x", "٤٢"])
+def test_read_answer_refuses_a_number_that_is_not_two_digits(number: str) -> None:
+    with pytest.raises(InvalidInput, match="two digits"):
+        read_answer(make_forms(ITEM, REFUND), {"answer": "approve", "digest": ITEM.digest, "number": number}, LIMIT)

@@ -1,6 +1,7 @@
 """Cards reach people over a channel, follow their item, and failures are known on the item."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -219,3 +220,37 @@ async def test_failure_is_logged_without_address(wiring: Wiring, notifier: Notif
     assert [one["event"] for one in logs] == ["card_failed", "card_failed_no_longer"]
     assert (logs[0]["channel"], logs[0]["error"]) == ("memory", "DeliveryFailed: HTTP 503")
     assert "A1" not in repr(logs)
+
+
+async def test_address_that_is_gone_does_not_keep_others_from_their_update(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "ben")
+    await deliver(notifier)
+    channel.gone = {"B1"}
+    await approve(wiring, record, "ben")
+    await deliver(notifier)
+    assert (channel.cards["B1"].live, channel.cards["B2"].live) == (True, False)
+    (one,) = await deliveries(wiring, record)
+    assert (one.reason, one.next_try_at_ms) == ("gone", None)
+
+
+@dataclass
+class PersonalChannel(MemoryChannel):
+    """Its addresses belong to hosts of their own."""
+
+    def destination_of(self, address: str) -> str:
+        return f"{address}.example"
+
+
+async def test_host_of_one_person_that_fails_stops_nobody_else(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    own = PersonalChannel()
+    notifier.channels = Channels({"memory": own})
+    now_ms = await wiring.schedule.now_ms()
+    for _ in range(FAILURES_TO_OPEN):
+        notifier.gate.breakers.note("A1.example", accepted=False, now_ms=now_ms)
+    await waiting(wiring, "anna", "ben")
+    await deliver(notifier)
+    assert sorted(own.cards) == ["B1", "B2"]

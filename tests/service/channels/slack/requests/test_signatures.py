@@ -11,7 +11,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidSignature
-from service.channels.slack.signatures import SIGNATURE, TIMESTAMP, sign_request, verify_request
+from service.channels.slack.requests.signatures import SIGNATURE, TIMESTAMP, sign_request, verify_request
 from tests.fakes.slack import SIGNING_SECRET, form_of, sign
 from tests.service.channels.slack.worlds import NAME, SlackWorld
 from tests.service.worlds import read_store

@@ -13,8 +13,8 @@ from sayso.records.items import Answer
 from sayso.text.invisible import write_signs
 from service.channels.base import CardAction
 from service.channels.cards import Card
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
 from service.forms.answers import Forms, mark_problems, read_answer, refill
 from service.forms.fields import Field
 

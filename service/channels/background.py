@@ -1,4 +1,4 @@
-"""Work that goes on after an answer to Slack; the process waits for it when it stops."""
+"""Work that goes on after an answer to a provider; the process waits for it when it stops."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -40,14 +40,14 @@ class Background:
                 while self._tasks:
                     await asyncio.wait(set(self._tasks))
         except TimeoutError:
-            _LOG.warning("slack_work_left", channel=self._channel, tasks=len(self._tasks))
+            _LOG.warning("channel_work_left", channel=self._channel, tasks=len(self._tasks))
 
     async def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except DeliveryFailed as failure:
-            _LOG.info("slack_not_reached", channel=self._channel, why=failure.reason)
+            _LOG.info("channel_not_reached", channel=self._channel, why=failure.reason)
         except SaysoError as error:
-            _LOG.warning("slack_work_failed", channel=self._channel, why=error.message)
+            _LOG.warning("channel_work_failed", channel=self._channel, why=error.message)
         except Exception:  # noqa: BLE001 - nobody awaits it, so the log is all that shows it
-            _LOG.exception("slack_work_failed", channel=self._channel)
+            _LOG.exception("channel_work_failed", channel=self._channel)

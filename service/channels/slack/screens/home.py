@@ -9,8 +9,8 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.items import describe_ineligibility, describe_need
 from sayso.text.invisible import write_signs
 from service.channels.cards import item_link
-from service.channels.slack import blocks as kit
-from service.channels.slack.blocks import Block
+from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
 
 MOST_ITEMS = 30
 """Each takes two of the 100 blocks of a view."""

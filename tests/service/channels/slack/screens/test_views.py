@@ -10,9 +10,9 @@ from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.deciding import find_item
 from service.channels.base import CardAction
-from service.channels.slack import views
-from service.channels.slack.blocks import read_text
-from service.channels.slack.views import Origin, build_modal, list_problems, read_origin, read_submission
+from service.channels.slack.screens import views
+from service.channels.slack.screens.blocks import read_text
+from service.channels.slack.screens.views import Origin, build_modal, list_problems, read_origin, read_submission
 from service.forms.answers import Forms, make_forms
 from tests.fakes.slack_blocks import find_view_faults
 from tests.sayso.samples import ask

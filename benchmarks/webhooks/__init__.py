@@ -1,0 +1,1 @@
+"""Delivery of events to many endpoints, some of which misbehave."""

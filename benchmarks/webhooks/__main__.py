@@ -1,0 +1,164 @@
+"""Measure delivery to 100 endpoints of which 30 misbehave: `python -m benchmarks.webhooks [--events N] [--rounds N]`.
+
+Each round starts a store and delivers the same events twice: once while all endpoints are well behaved, and once while
+30 hang, drip, redirect, refuse, limit or reset. The figure is the time from an event to its arrival at the 70 others.
+The third figure is what asking costs: suspensions a second before any endpoint exists, and with one.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median
+
+import trustme
+import uvloop
+
+from benchmarks.measures import quantile
+from benchmarks.webhooks.receivers import Behaviour, Program, serving
+from launch.server import running_server
+from sayso.canonical_json import JsonObject
+from sayso.clock import monotonic_ms, new_id
+from sayso.records.items import ItemDraft, ItemTool
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import RunRef
+from sayso.signing import new_signing_secret
+from sayso.transitions.deciding import suspend
+from service.auth.credentials import TENANT
+from service.desk.drafts import draft_suspension
+from service.settings import Settings
+from service.store.suspensions.announcements import WebhookEvent
+from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.secrets import TimedSecret
+from service.wiring import Wiring, assemble
+from workers.announcing import keep_announcing
+from workers.delivery import keep_delivering
+
+ENDPOINTS = 100
+MISBEHAVING = 30
+_BAD: tuple[Behaviour, ...] = ("30 s", "never", "1 byte/s", "301", "410", "429", "reset")
+_EVERY_S = 1.0
+_WARM_UP = 4
+_LATEST_S = 60.0
+
+Figures = dict[str, float]
+
+
+async def measure_endpoints(behaviours: Sequence[Behaviour], events: int, home: Path) -> Figures:
+    """Return the delays, ms, at the well-behaved endpoints, and how many of their events are missing."""
+    authority = trustme.CA()
+    certificate = home / "own.pem"
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    authority.cert_pem.write_to_path(str(home / "authority.pem"))
+    os.environ["SSL_CERT_FILE"] = str(home / "authority.pem")
+    with running_server(home) as url:
+        settings = Settings(home=home, redis_url=url, aap_allow_loopback=True)
+        async with serving(str(certificate), behaviours) as programs, assemble(settings) as wiring:
+            await add_endpoints(wiring, programs)
+            return await _deliver(wiring, programs, events)
+
+
+async def _deliver(wiring: Wiring, programs: Sequence[Program], events: int) -> Figures:
+    stopping = asyncio.Event()
+    working = [
+        asyncio.create_task(keep_announcing(wiring, stopping)),
+        asyncio.create_task(keep_delivering(wiring, stopping)),
+    ]
+    well = programs[MISBEHAVING:]
+    began: dict[str, float] = {}
+    for _ in range(_WARM_UP + events):
+        suspension_id = await suspend_one(wiring)
+        began[suspension_id] = await wiring.schedule.now_ms()
+        await asyncio.sleep(_EVERY_S)
+    await _await_arrivals(well, len(began))
+    stopping.set()
+    await asyncio.gather(*working)
+    counted = set(list(began)[_WARM_UP:])
+    delays = []
+    for one in well:
+        for came in one.events:
+            named = came.body["data"]["item"]["suspension_id"]
+            if named in counted:
+                delays.append(came.at_ms - began[named])
+    missing = sum(len(began) - len({came.headers["webhook-id"] for came in one.events}) for one in well)
+    return {"p50_ms": quantile(delays, 0.5), "p99_ms": quantile(delays, 0.99), "missing": float(missing)}
+
+
+async def _await_arrivals(programs: Sequence[Program], count: int) -> None:
+    """Wait until every program has all events, or `_LATEST_S`."""
+    for _ in range(int(_LATEST_S * 10)):
+        if all(len(one.events) >= count for one in programs):
+            return
+        await asyncio.sleep(0.1)
+
+
+async def measure_asking(home: Path, count: int) -> Figures:
+    """Return suspensions a second, with and without an endpoint."""
+    with running_server(home) as url:
+        async with assemble(Settings(home=home, redis_url=url)) as wiring:
+            await _ask(wiring, count // 4)
+            without = await _ask(wiring, count)
+            await add_endpoints(wiring, [Program("well", 1)])
+            return {"asks_per_s_without_endpoint": without, "asks_per_s_with_endpoint": await _ask(wiring, count)}
+
+
+async def _ask(wiring: Wiring, count: int) -> float:
+    began_ms = monotonic_ms()
+    for _ in range(count // 20):
+        await asyncio.gather(*(suspend_one(wiring) for _ in range(20)))
+    return count / (monotonic_ms() - began_ms) * 1000
+
+
+async def add_endpoints(wiring: Wiring, programs: Sequence[Program]) -> None:
+    """Save a verified endpoint for each program."""
+    for program in programs:
+        endpoint = Endpoint(
+            id=new_id("whe"),
+            url=program.url,
+            events=(WebhookEvent.ITEM_CREATED,),
+            created_by="bench",
+            created_at_ms=1,
+            state="active",
+            secrets=(TimedSecret(secret=new_signing_secret()),),
+        )
+        await wiring.endpoints.add(endpoint)
+
+
+async def suspend_one(wiring: Wiring) -> str:
+    """Ask about one call and return its suspension."""
+    args: JsonObject = {"order": "A-1", "amount": 250.5}
+    item = ItemDraft(call_id="call_1", tool=ItemTool(name="refund", args=args, definition="0" * 64))
+    run = RunRef(id=(run_id := new_id("run")), agent="bench", owner="bench", thread_id=run_id)
+    draft = draft_suspension(TENANT, run, state=seal_state(b"{}"))
+    await wiring.desk.suspensions.create(draft.id, lambda at_ms: suspend(draft, (item,), at_ms))
+    return draft.id
+
+
+def main() -> int:
+    """Measure and print; return 1 if an event of a well-behaved endpoint is missing."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--events", type=int, default=40)
+    parser.add_argument("--asks", type=int, default=4_000)
+    options = parser.parse_args()
+    well: list[Behaviour] = ["well"] * ENDPOINTS
+    mixed = [*islice(cycle(_BAD), MISBEHAVING), *well[MISBEHAVING:]]
+    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "asking": []}
+    for _ in range(options.rounds):
+        for name, behaviours in (("all well", well), ("30 misbehave", mixed)):
+            with tempfile.TemporaryDirectory() as home:
+                rounds[name].append(uvloop.run(measure_endpoints(behaviours, options.events, Path(home))))
+        with tempfile.TemporaryDirectory() as home:
+            rounds["asking"].append(uvloop.run(measure_asking(Path(home), options.asks)))
+        print(json.dumps({name: figures[-1] for name, figures in rounds.items()}), flush=True)
+    p99 = {name: median(one["p99_ms"] for one in rounds[name]) for name in ("all well", "30 misbehave")}
+    print(f"p99 {p99['all well']:.0f} ms, with 30 misbehaving {p99['30 misbehave']:.0f} ms")
+    return int(any(one.get("missing") for figures in rounds.values() for one in figures))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

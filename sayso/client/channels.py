@@ -1,0 +1,77 @@
+"""Requests and responses for channels and reports."""
+
+from datetime import datetime
+
+from sayso.client.requests import Request, segment
+from sayso.client.responses import ResponseModel
+
+
+class ChannelSetting(ResponseModel):
+    """A field of a channel; secrets are hidden."""
+
+    name: str
+    text: str
+
+
+class ChannelView(ResponseModel):
+    """A configured channel."""
+
+    name: str
+    kind: str
+    destination: str = ""
+    settings: tuple[ChannelSetting, ...] = ()
+
+
+class ChannelPage(ResponseModel):
+    """All configured channels."""
+
+    channels: tuple[ChannelView, ...]
+
+
+class AnswerView(ResponseModel):
+    """The provider's answer to a test card at one address."""
+
+    accepted: bool
+    text: str = ""
+
+
+class AnswerPage(ResponseModel):
+    """The provider's answers, one for each address."""
+
+    answers: tuple[AnswerView, ...]
+
+
+class HeadlessItem(ResponseModel):
+    """An item that a fallback decided without notifying anybody."""
+
+    suspension_id: str
+    item_id: str
+    run_id: str
+    agent: str
+    owner: str
+    tool: str
+    rule_id: str | None = None
+    verdict: str
+    at: datetime
+
+
+class HeadlessPage(ResponseModel):
+    """One page of a report."""
+
+    items: tuple[HeadlessItem, ...]
+    next_skip: int | None = None
+
+
+LIST_CHANNELS = Request("GET", "/api/v1/channels", ChannelPage)
+
+
+def send_test(channel: str, person: str) -> Request[AnswerPage]:
+    """Send a test card to a person, or to the channel's own destination for an empty name."""
+    return Request("POST", f"/api/v1/channels/{segment(channel)}/test", AnswerPage, body={"person": person})
+
+
+def report_headless(since: str | None, until: str | None, skip: int, limit: int) -> Request[HeadlessPage]:
+    """List items that a fallback decided without notifying anybody, the newest first."""
+    given = {"from": since, "to": until, "skip": str(skip), "limit": str(limit)}
+    query = {name: value for name, value in given.items() if value is not None}
+    return Request("GET", "/api/v1/reports/headless", HeadlessPage, query=query)

@@ -1,0 +1,1 @@
+"""What Slack sends: signatures and payloads."""

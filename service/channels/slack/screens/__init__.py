@@ -1,0 +1,1 @@
+"""What people see in Slack beside cards: parts of Block Kit, modals and the Home tab."""

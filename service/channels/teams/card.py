@@ -1,0 +1,153 @@
+"""The card of an item as an Adaptive Card.
+
+Texts from outside are text runs, which have no Markdown. Runs of spaces become no-break spaces, because the clients
+collapse them. Arguments that do not fit are omitted as a whole, and the card says so.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sayso.canonical_json import canonical_json
+from sayso.text.invisible import UNCHECKED, write_signs
+from service.channels.base import CardAction, Rendered, allowed_actions
+from service.channels.cards import Card, Line
+
+MESSAGE_BYTES = 28_000
+"""The longest card as JSON, in UTF-16."""
+
+LINE_CHARS = 300
+CLOSING_CHARS = 600
+DECISIONS = 5
+MOST_CHOICES = 50
+REASON_CHARS = 2000
+
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE})
+CARD_TYPE = "application/vnd.microsoft.card.adaptive"
+
+_FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
+"""Clients replace these functions, so a text with one is not shown as it is."""
+
+_SPACES = re.compile("^ | {2,}")
+_SIGNS = str.maketrans({"\n": "↵ ", "\t": "⇥ "})
+"""Signs for breaks inside of a text run, where clients show none."""
+
+Element = dict[str, Any]
+
+
+def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
+    """Return the Adaptive Card; `decides` are the actions that the channel takes."""
+    args = card.args_text
+    literal = _FUNCTIONS.search(args) is None
+    complete = literal and not card.masked
+    rendered = _fill(card, args if literal else "", complete=complete, decides=decides)
+    if count_bytes(rendered.body) > MESSAGE_BYTES:
+        rendered = _fill(card, "", complete=False, decides=decides)
+    return rendered
+
+
+def count_bytes(body: Any) -> int:
+    """Return the size of JSON as Teams counts it at most: in UTF-16."""
+    return len(json.dumps(body, ensure_ascii=False).encode("utf-16-le", "surrogatepass"))
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, with `…` where it was cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _fill(card: Card, args: str, *, complete: bool, decides: frozenset[CardAction]) -> Rendered:
+    actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
+    if card.choices is not None and len(card.choices) > MOST_CHOICES:
+        actions -= {CardAction.VALUE}
+    elements = [*_write_facts(card), *_write_args(card, args), *_write_claims(card), *_write_progress(card)]
+    body: Element = {
+        "type": "AdaptiveCard",
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "version": "1.4",
+        "body": elements,
+        "actions": [*_write_actions(card, actions), {"type": "Action.OpenUrl", "title": "Open", "url": card.link}],
+    }
+    if card.live and decides:
+        body["refresh"] = {"action": _execute("Refresh", "refresh", card)}
+    return Rendered(body, "\n".join(map(read_text, elements)), complete, actions)
+
+
+def read_text(element: Element) -> str:
+    """Return the text of an element as a reader sees it, with plain spaces."""
+    return "".join(run["text"] for run in element["inlines"]).replace("\u00a0", " ")
+
+
+def _write_facts(card: Card) -> Iterator[Element]:
+    if card.urgent and card.live:
+        yield _text(_run("Urgent", weight="Bolder", color="Attention"))
+    yield _text(_run(card.headline, weight="Bolder", size="Medium"))
+    yield from (_labelled(Line("Warning", one)) for one in card.warnings)
+    yield from map(_labelled, card.facts)
+
+
+def _write_args(card: Card, args: str) -> Iterator[Element]:
+    if args:
+        yield _text(_run("Arguments, exactly what will run:", weight="Bolder"))
+        yield from (_text(_run(line, fontType="Monospace"), spacing="None") for line in args.split("\n"))
+    else:
+        count = len(card.args_text)
+        yield _text(_run(f"The arguments have {count} characters that cannot be shown here. Open the item to decide."))
+    if card.masked:
+        yield _text(_run("Secret values are masked, so this card cannot approve. Open the item to decide."))
+
+
+def _write_claims(card: Card) -> Iterator[Element]:
+    if card.claims:
+        yield _text(_run(UNCHECKED, italic=True), separator=True)
+        yield from map(_labelled, card.claims)
+
+
+def _write_progress(card: Card) -> Iterator[Element]:
+    yield from (_labelled(Line("Decision", one)) for one in card.decisions[-DECISIONS:])
+    if card.closing:
+        yield _text(_run("Closed: ", weight="Bolder"), _run(cut(card.closing, CLOSING_CHARS)), separator=True)
+
+
+def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Element]:
+    if CardAction.APPROVE in actions:
+        yield {**_execute("Approve", CardAction.APPROVE, card), "style": "positive"}
+    if CardAction.VALUE in actions:
+        yield _ask("Enter value…", _write_input(card), _execute("Send", CardAction.VALUE, card))
+    if CardAction.DENY in actions:
+        reason = {"type": "Input.Text", "id": "reason", "isMultiline": True, "maxLength": REASON_CHARS}
+        asked = {**reason, "label": "Reason, if you give one"}
+        yield _ask("Deny…", asked, {**_execute("Deny", CardAction.DENY, card), "style": "destructive"})
+
+
+def _write_input(card: Card) -> Element:
+    if card.choices is None:
+        return {"type": "Input.Text", "id": "value", "isMultiline": True, "label": "Value, as text or JSON"}
+    texts = [(canonical_json(one).decode(), one) for one in card.choices]
+    choices = [{"title": write_signs(one if isinstance(one, str) else text), "value": text} for text, one in texts]
+    return {"type": "Input.ChoiceSet", "id": "value", "style": "compact", "label": "Value", "choices": choices}
+
+
+def _ask(title: str, field: Element, action: Element) -> Element:
+    """Return an action that opens a field and the action that sends it."""
+    shown = {"type": "AdaptiveCard", "body": [field], "actions": [action]}
+    return {"type": "Action.ShowCard", "title": title, "card": shown}
+
+
+def _execute(title: str, verb: str, card: Card) -> Element:
+    data = {"suspension_id": card.suspension_id, "item_id": card.item_id, "digest": card.digest}
+    return {"type": "Action.Execute", "title": title, "verb": str(verb), "data": data}
+
+
+def _labelled(line: Line) -> Element:
+    return _text(_run(f"{line.label}: ", weight="Bolder"), _run(cut(line.text, LINE_CHARS)))
+
+
+def _text(*runs: Element, **fields: Any) -> Element:
+    return {"type": "RichTextBlock", **fields, "inlines": list(runs)}
+
+
+def _run(text: str, **fields: Any) -> Element:
+    kept = _SPACES.sub(lambda found: "\u00a0" * len(found[0]), text.translate(_SIGNS))
+    return {"type": "TextRun", "text": kept or "\u00a0", **fields}

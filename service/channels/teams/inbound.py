@@ -1,0 +1,173 @@
+"""Messages of Teams: pressed controls of cards, and codes that link people. Each is authenticated by a signed token.
+
+The token is verified before the body is parsed, and its claims must name the same service as the body. The id of the
+message is the decision's idempotency key.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+
+from sayso.canonical_json import parse_json
+from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, SaysoError, Unavailable
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences import chats
+from sayso.transitions.deciding import find_item
+from service.auth.credentials import TENANT
+from service.channels.base import CardAction, DeliveryFailed
+from service.channels.cards import build_card
+from service.channels.deciding import CardRef, decide_on_card
+from service.channels.people import find_actor, link_address
+from service.channels.teams.activities import Action, Activity, Invocation
+from service.channels.teams.card import CARD_TYPE
+from service.channels.teams.outbound import TeamsChannel
+from service.channels.teams.tokens import CHANNEL_ID
+from service.channels.values import read_value
+from service.wiring import Wiring
+
+LINK = "link CODE"
+MESSAGE_TYPE = "application/vnd.microsoft.activity.message"
+REFRESH = "refresh"
+
+_LINK = re.compile(r"(?:<at>[^<]*</at>\s*)?link\s+([A-Za-z0-9 -]{4,40})", re.IGNORECASE)
+_LOG = structlog.get_logger(__name__)
+
+router = APIRouter(prefix="/channels/teams", include_in_schema=False)
+
+
+@router.post("/{name}/messages")
+async def take_activity(name: str, request: Request) -> Response:
+    """Handle one message of the Bot Framework."""
+    channel = request.app.state.channels.find(name)
+    if not isinstance(channel, TeamsChannel):
+        raise NotFound(f"There is no Teams channel {name!r}. Correct the bot's messaging endpoint.")
+    claims = await channel.keys.verify(_read_token(request))
+    activity = _read_activity(await request.body())
+    _check_origin(channel, activity, claims)
+    chat = Chat(channel, request.app.state.process.tenant(TENANT), activity)
+    if activity.type == "invoke" and activity.name == "adaptiveCard/action":
+        return JSONResponse(await chat.answer_press())
+    if activity.type == "message" and activity.conversation.type == "personal":
+        await chat.answer_message()
+    return JSONResponse({})
+
+
+@dataclass(frozen=True)
+class Chat:
+    """One message of a person to the bot."""
+
+    channel: TeamsChannel
+    parts: Wiring
+    activity: Activity
+
+    async def answer_press(self) -> dict[str, Any]:
+        """Act on a control; return the current card, or a sentence. Raises `Unavailable`."""
+        try:
+            action = Invocation.model_validate(self.activity.value).action
+        except ValidationError:
+            return _write_message(chats.UNKNOWN_BUTTON)
+        try:
+            by = await self._find_actor()
+            if action.verb != REFRESH:
+                await self._decide(action, by)
+        except Unavailable:
+            raise
+        except SaysoError as error:
+            return await self._write_refusal(action, error)
+        record, item = await self._read(action)
+        return await self._write_card(record, item)
+
+    async def answer_message(self) -> None:
+        """Link the sender, or explain how; the answer is written into the conversation."""
+        sender = self.activity.sender
+        code = _LINK.fullmatch(self.activity.text.replace("\u00a0", " ").strip())
+        try:
+            if code is None:
+                raise InvalidInput(chats.NOT_A_CARD.format(LINK))
+            text = await link_address(self.parts, self.channel, code[1], sender.directory_id, sender.name)
+        except Unavailable:
+            raise
+        except SaysoError as error:
+            text = error.message
+        try:
+            await self.channel.say(self.activity.conversation.id, text)
+        except DeliveryFailed as failure:
+            _LOG.warning("teams_reply_failed", channel=self.channel.name, reason=failure.reason)
+
+    async def _decide(self, action: Action, by: Actor) -> None:
+        if action.verb not in (CardAction.APPROVE, CardAction.DENY, CardAction.VALUE):
+            raise InvalidInput(chats.UNKNOWN_BUTTON)
+        data = action.data
+        fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
+        if action.verb == CardAction.DENY:
+            if len(data.reason) > chats.LONGEST_REASON:
+                raise InvalidInput(chats.describe_long_reason(data.reason))
+            fields["message"] = data.reason.strip() or None
+        if action.verb == CardAction.VALUE:
+            _, item = await self._read(action)
+            fields["value"] = read_value(data.value, item, await self.parts.runs.definition(item.tool.definition))
+        if not self.activity.id:
+            raise InvalidInput("The message has no id.")
+        ref = CardRef(data.suspension_id, data.item_id)
+        request = DecisionRequest.model_validate(fields)
+        await decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+
+    async def _find_actor(self) -> Actor:
+        by = await find_actor(self.parts, self.channel, self.activity.sender.directory_id)
+        if by is None:
+            raise NotAllowed(chats.LINK_FIRST.format(LINK))
+        return by
+
+    async def _read(self, action: Action) -> tuple[SuspensionRecord, Item]:
+        record = (await self.parts.desk.suspensions.read(action.data.suspension_id)).record
+        return record, find_item(record, action.data.item_id)
+
+    async def _write_refusal(self, action: Action, error: SaysoError) -> dict[str, Any]:
+        """Return the card if the item is closed, because it says who decided; else the error's sentence."""
+        if isinstance(error, NotAllowed | NotFound):
+            return _write_message(error.message)
+        record, item = await self._read(action)
+        return _write_message(error.message) if item.open else await self._write_card(record, item)
+
+    async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
+        definition = await self.parts.runs.definition(item.tool.definition)
+        card = build_card(record, item, definition, self.parts.settings.public_url)
+        return {"statusCode": 200, "type": CARD_TYPE, "value": self.channel.render(card).body}
+
+
+def _write_message(text: str) -> dict[str, Any]:
+    return {"statusCode": 200, "type": MESSAGE_TYPE, "value": text}
+
+
+def _read_token(request: Request) -> str:
+    headers = request.headers.getlist("authorization")
+    scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token:
+        raise NotAuthenticated("The message has no token of the Bot Framework.")
+    return token.strip()
+
+
+def _read_activity(raw: bytes) -> Activity:
+    try:
+        return Activity.model_validate(parse_json(raw))
+    except ValidationError:
+        raise InvalidInput("This is no message of the Bot Framework.") from None
+
+
+def _check_origin(channel: TeamsChannel, activity: Activity, claims: dict[str, Any]) -> None:
+    """Raise `NotAuthenticated` for a token of another service, and `NotAllowed` for another tenant."""
+    service = claims.get("serviceurl", claims.get("serviceUrl"))
+    if not activity.service_url or service != activity.service_url or activity.channel_id != CHANNEL_ID:
+        raise NotAuthenticated("The token belongs to another service than the message.")
+    tenants = {activity.channel_data.tenant.id, activity.conversation.tenant_id} - {""}
+    if tenants != {channel.config.tenant_id}:
+        raise NotAllowed("This bot takes messages of its own tenant only.")
+    if not activity.sender.directory_id:
+        raise NotAllowed("The sender has no id in the directory, so they cannot decide.")

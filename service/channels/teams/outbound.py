@@ -1,0 +1,130 @@
+"""Sending of cards through the Bot Framework's connector."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import quote
+
+import httpx
+from pydantic import Field
+
+from service.channels.base import DeliveryFailed, Recipient, Rendered
+from service.channels.cards import Card
+from service.channels.config import ChannelConfig, Secret
+from service.channels.providers import explain_status, open_client, request
+from service.channels.teams.card import CARD_TYPE, DECIDES, render_card
+from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
+
+_GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_URL = r"^https?://[^\s?#]+[^\s?#/]$"
+_ROOM = re.compile(r"19:[^\s|]{1,200}")
+_MOST_CONVERSATIONS = 10_000
+
+
+class TeamsConfig(ChannelConfig):
+    """The fields of a Teams channel: one bot in one tenant."""
+
+    kind: Literal["teams"]
+    app_id: str = Field(pattern=f"^{_GUID}$", description="The bot's application id.")
+    app_password: Secret = Field(description="The bot's client secret.")
+    tenant_id: str = Field(pattern=f"^{_GUID}$", description="The tenant; messages of others are refused.")
+    room: str = Field(default="", pattern=f"^({_ROOM.pattern})?$", description="A conversation for shared cards.")
+    per_minute: int = Field(default=600, ge=1, le=6000, description="The most messages a minute to the provider.")
+    service_url: str = Field(default="https://smba.trafficmanager.net/teams", pattern=_URL)
+    login_url: str = Field(default="https://login.microsoftonline.com", pattern=_URL)
+    metadata_url: str = Field(default="https://login.botframework.com/v1/.well-known/openidconfiguration", pattern=_URL)
+    issuer: str = "https://api.botframework.com"
+
+
+@dataclass
+class TeamsChannel:
+    """One bot that sends cards to people, and into a room."""
+
+    config: TeamsConfig
+    kind: str = "teams"
+    name: str = field(init=False)
+    per_minute: int = field(init=False)
+    destination: str = field(init=False)
+    shared_address: str = field(init=False)
+    keys: BotKeys = field(init=False, repr=False)
+    _client: httpx.AsyncClient = field(init=False, repr=False)
+    _tokens: AccessTokens = field(init=False, repr=False)
+    _conversations: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        self.name, self.per_minute, self.shared_address = config.name, config.per_minute, config.room
+        self.destination = f"{config.service_url.partition('://')[2]} {config.name}"
+        self._client = open_client()
+        self.keys = BotKeys(self._client, config.metadata_url, config.issuer, config.app_id)
+        url = f"{config.login_url}/{config.tenant_id}/oauth2/v2.0/token"
+        self._tokens = AccessTokens(self._client, url, config.app_id, config.app_password.get_secret_value())
+
+    def render(self, card: Card) -> Rendered:
+        """Return the card as an Adaptive Card."""
+        return render_card(card, DECIDES if self.config.decide else frozenset())
+
+    async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+        """Send the card; return the conversation and the id of the message in it."""
+        conversation = await self._find_conversation(to.address)
+        sent = await self._call("POST", f"/{quote(conversation, safe='')}/activities", self._write(card))
+        return f"{conversation}|{sent.get('id', '')}"
+
+    async def update(self, to: Recipient, reference: str, card: Card) -> None:
+        """Replace the card, buttons included."""
+        conversation, _, message = reference.rpartition("|")
+        path = f"/{quote(conversation, safe='')}/activities/{quote(message, safe='')}"
+        await self._call("PUT", path, {**self._write(card), "id": message})
+
+    async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
+        """Write a message with the link below the card."""
+        text = f"Reminder: {card.headline} still waits for a decision: {card.link}"
+        await self.say(reference.rpartition("|")[0], text)
+
+    async def say(self, conversation: str, text: str) -> None:
+        """Send a plain text into a conversation."""
+        body = {"type": "message", "textFormat": "plain", "text": text}
+        await self._call("POST", f"/{quote(conversation, safe='')}/activities", body)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _write(self, card: Card) -> dict[str, Any]:
+        attachment = {"contentType": CARD_TYPE, "content": self.render(card).body}
+        return {"type": "message", "summary": card.headline, "attachments": [attachment]}
+
+    async def _find_conversation(self, address: str) -> str:
+        """Return the conversation with a person, or the room; raises `DeliveryFailed`."""
+        if _ROOM.fullmatch(address):
+            return address
+        if not re.fullmatch(_GUID, address):
+            raise DeliveryFailed("This is no person or room of Teams. Link the address again.", permanent=True)
+        if address not in self._conversations:
+            body = {
+                "bot": {"id": f"28:{self.config.app_id}"},
+                "members": [{"id": address}],
+                "tenantId": self.config.tenant_id,
+                "channelData": {"tenant": {"id": self.config.tenant_id}},
+                "isGroup": False,
+            }
+            found = (await self._call("POST", "", body)).get("id")
+            if not isinstance(found, str) or "|" in found:
+                raise DeliveryFailed("Teams sent an answer that cannot be read.")
+            if len(self._conversations) >= _MOST_CONVERSATIONS:
+                self._conversations.clear()
+            self._conversations[address] = found
+        return self._conversations[address]
+
+    async def _call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {await self._tokens.find()}"}
+        url = f"{self.config.service_url}/v3/conversations{path}"
+        response = await request(self._client, "Teams", method, url, json=body, headers=headers)
+        if response.is_success:
+            return read_json(response)
+        if response.status_code == 401:
+            self._tokens.forget()
+            raise DeliveryFailed("Teams refused the bot's token; a new one is requested.")
+        if response.status_code in (403, 404):
+            raise DeliveryFailed("The person or room has not installed the bot, or is gone.", permanent=True)
+        raise explain_status("Teams", response)

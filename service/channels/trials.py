@@ -1,0 +1,91 @@
+"""Test cards: an operator sends one to a person to check a channel. They ask nobody and decide nothing."""
+
+import asyncio
+from dataclasses import dataclass
+
+from sayso.clock import iso_utc, new_id
+from sayso.errors import InvalidInput, NotFound
+from service.channels.base import Channel, DeliveryFailed, Recipient
+from service.channels.cards import Card, Line
+from service.channels.table import Channels
+from service.store.attempts import Allowance
+from service.wiring import Wiring
+
+ATTEMPT_S = 15.0
+_CLOSING = "This is a test card. Nobody needs to decide anything, and nothing runs."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The provider's answer at one address: its id of the message, or the reason of the failure."""
+
+    accepted: bool
+    text: str
+
+
+def build_test_card(channel: str, person: str, by: str, at_ms: int, public_url: str) -> Card:
+    """Return a card that is marked as a test and has no control but the link."""
+    return Card(
+        suspension_id="sus_test",
+        item_id="test",
+        digest="",
+        version="test",
+        headline=f"Test card of {channel}",
+        tool="test",
+        agent="Sayso",
+        facts=(Line("Test for", person or channel), Line("Sent by", by), Line("Sent at", iso_utc(at_ms))),
+        claims=(),
+        warnings=(),
+        args={"test": True},
+        masked=False,
+        answers=(),
+        choices=None,
+        response_schema=None,
+        target_arg=None,
+        decisions=(),
+        live=False,
+        closing=_CLOSING,
+        link=f"{public_url}/account",
+        urgent=False,
+    )
+
+
+async def send_test_card(parts: Wiring, channels: Channels, name: str, person: str, by: str) -> tuple[Answer, ...]:
+    """Send a test card to every address of a person, or to the channel's own destination for an empty name.
+
+    Raises `NotFound` for an unknown channel, `InvalidInput` without an address, and `TooManyRequests` over the
+    channel's limit.
+    """
+    channel = channels.find(name)
+    if channel is None:
+        known = ", ".join(sorted(channels.by_name)) or "none"
+        raise NotFound(f"There is no channel {name!r}. Configured channels: {known}.")
+    places = await _find_places(parts, channel, person)
+    at_ms = await parts.schedule.now_ms()
+    card = build_test_card(name, person, by, at_ms, parts.settings.public_url)
+    return tuple([await _send(parts, channel, to, card) for to in places])
+
+
+async def _find_places(parts: Wiring, channel: Channel, person: str) -> list[Recipient]:
+    if not person:
+        if not channel.shared_address:
+            raise InvalidInput(f"{channel.name} has no destination of its own. Name a person.")
+        return [Recipient("", channel.shared_address)]
+    found = await parts.contacts.addresses_of(person, channel.name)
+    if not found:
+        raise InvalidInput(
+            f"{person} has no address on {channel.name}, or is deactivated. They link one on their account page."
+        )
+    return [Recipient(person, address) for address in found]
+
+
+async def _send(parts: Wiring, channel: Channel, to: Recipient, card: Card) -> Answer:
+    await parts.attempts.count(Allowance("channel", channel.per_minute, 60), channel.destination)
+    try:
+        async with asyncio.timeout(ATTEMPT_S):
+            reference = await channel.send(to, card, new_id("test"))
+    except TimeoutError:
+        return Answer(False, f"{channel.destination} did not respond within {ATTEMPT_S:g} s.")
+    except DeliveryFailed as failure:
+        return Answer(False, failure.reason)
+    return Answer(True, reference)

@@ -1,0 +1,85 @@
+"""Items without the secrets in their arguments: for pages and lists."""
+
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Decision, Outcome
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.redaction import Redacted, redact
+
+_NOTHING = Redacted({}, frozenset())
+
+
+def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
+    """Return the requested arguments without secrets, and all secrets of the item, also those in edits and values."""
+    if not item.terms.secrets and schema is None:
+        return Redacted(item.tool.args, frozenset())
+    requested = redact(item.tool.args, schema, item.terms.secrets)
+    found = requested.secrets
+    for one in (item.outcome, *item.decisions):
+        found = found.union(_redact(item, one, schema).secrets if one is not None else ())
+    return Redacted(requested.args, found)
+
+
+def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
+    """Return the item with its secrets masked wherever they are quoted. Its digest stays that of the true arguments.
+
+    The terms of an item name its secrets; `schema` adds those of items from earlier versions.
+    """
+    secrets = find_secrets(item, schema)
+    if not secrets.masked:
+        return item
+    prompt = {name: secrets.scrub_json(value) for name, value in item.prompt.model_dump(mode="json").items()}
+    update = {
+        "tool": item.tool.model_copy(update={"args": secrets.args}),
+        "prompt": item.prompt.model_copy(update=prompt),
+        "outcome": _mask(item, item.outcome, secrets, schema),
+        "decisions": tuple(_mask(item, one, secrets, schema) for one in item.decisions),
+    }
+    return item.model_copy(update=update)
+
+
+def collect_secrets(records: Iterable[SuspensionRecord]) -> Redacted:
+    """Return the secrets of all items, to scrub other texts with."""
+    found = (find_secrets(item).secrets for record in records for item in record.items)
+    return Redacted({}, frozenset().union(*found))
+
+
+def mask_record(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with the secrets of all its items masked, also in the claims of its agent."""
+    secrets = collect_secrets([record])
+    if not secrets.masked:
+        return record
+    run = {"title": secrets.scrub(record.run.title), "claimed": secrets.scrub_object(record.run.claimed)}
+    items = tuple(mask_item(item) for item in record.items)
+    return record.model_copy(update={"items": items, "run": record.run.model_copy(update=run)})
+
+
+def _mask(
+    item: Item, one: Outcome | Decision | None, secrets: Redacted, schema: JsonObject | None
+) -> Outcome | Decision | None:
+    if one is None:
+        return None
+    update: dict[str, object] = {
+        "message": secrets.scrub(one.message) if one.message is not None else None,
+        "value": secrets.scrub_json(_redact_value(item, one, schema)),
+    }
+    if one.args is not None:
+        update["args"] = secrets.scrub_object(redact(one.args, schema, item.terms.secrets).args)
+    return one.model_copy(update=update)
+
+
+def _redact(item: Item, one: Outcome | Decision, schema: JsonObject | None) -> Redacted:
+    given: JsonObject = dict(one.args or {})
+    if item.target_arg is not None and one.value is not None:
+        given[item.target_arg] = one.value
+    return redact(given, schema, item.terms.secrets) if given else _NOTHING
+
+
+def _redact_value(item: Item, one: Outcome | Decision, schema: JsonObject | None) -> JsonValue:
+    if item.target_arg is None or one.value is None:
+        return one.value
+    return redact({item.target_arg: one.value}, schema, item.terms.secrets).args[item.target_arg]

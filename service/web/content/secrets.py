@@ -1,0 +1,67 @@
+"""An item as its page shows it: with its secrets masked, until the reviewer has them shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sayso.records.items import Answer, Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.text.redaction import Redacted
+from service.forms.answers import Forms, make_forms
+from service.operations.masking import collect_secrets, find_secrets, mask_item, mask_record
+from service.web.content.details import Result
+from service.web.content.timeline import Line
+
+SHOW = "show"
+"""The control of a form whose page shows the secrets; with the value `only` the form decides nothing."""
+
+_NOTHING = Redacted({}, frozenset())
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """The record and item to show, and the secrets that are masked in other texts."""
+
+    record: SuspensionRecord
+    item: Item
+    has_secrets: bool
+    shown: bool
+    secrets: Redacted
+
+    def make_forms(self, definition: ToolDefinition | None) -> Forms:
+        """Return the decision forms; arguments can be edited only while they are shown."""
+        forms = make_forms(self.item, definition)
+        if not self.has_secrets or self.shown:
+            return forms
+        return replace(forms, allowed=tuple(one for one in forms.allowed if one != Answer.EDIT), args=())
+
+    def mask_result(self, result: Result | None) -> Result | None:
+        """Return the call's result with secrets masked."""
+        if result is None:
+            return None
+        scrub = self.secrets
+        return replace(result, output=scrub.scrub_json(result.output), error=scrub.scrub(result.error))
+
+    def mask_lines(self, lines: Sequence[Line]) -> list[Line]:
+        """Return the lines of the timeline with secrets masked."""
+        return mask_lines(lines, self.secrets)
+
+
+def look_at(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, *, shown: bool) -> ItemView:
+    """Return the item as its page shows it."""
+    schema = definition.parameters if definition is not None else None
+    own, all_secrets = find_secrets(item, schema), collect_secrets([record])
+    secrets = Redacted({}, own.secrets | all_secrets.secrets)
+    if not secrets.masked:
+        return ItemView(record, item, False, False, _NOTHING)
+    if shown:
+        return ItemView(record, item, own.masked, own.masked, _NOTHING)
+    return ItemView(mask_record(record), mask_item(item, schema), own.masked, False, secrets)
+
+
+def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
+    """Return the lines of a timeline with secrets masked."""
+    if not secrets.masked:
+        return [*lines]
+    scrub = secrets.scrub
+    return [replace(one, text=scrub(one.text), note=scrub(one.note), data=scrub(one.data)) for one in lines]
