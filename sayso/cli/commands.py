@@ -19,6 +19,7 @@ from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
 from sayso.cli.people.inquiries import ask, claim, release, reply
 from sayso.cli.people.keys import keys
+from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reports import reports
@@ -56,6 +57,7 @@ app.add_typer(channels, name="channels")
 app.add_typer(reports, name="report")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
+app.command()(who)
 app.command("password")(change_password)
 app.command("runs")(list_runs)
 app.command()(events)
