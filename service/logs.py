@@ -31,7 +31,11 @@ def configure_logs(level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    for library in ("httpx", "httpcore"):  # they log addresses and headers, which may hold a channel's secret
+    for library in (
+        "httpx",
+        "httpcore",
+        "urllib3",
+    ):  # they log addresses and headers, which may hold a channel's secret
         logging.getLogger(library).setLevel(logging.WARNING)
 
 

@@ -84,3 +84,11 @@ class Book:
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         names: Any = self.groups.get(person, (person,)) if person else self.people
         return tuple(Recipient(name, address) for name in names for address in self.people.get(name, ()))
+
+
+@dataclass
+class RoomChannel(MemoryChannel):
+    """A channel with one destination for everybody."""
+
+    shared_address: str = "#ops"
+    shared_only: bool = True

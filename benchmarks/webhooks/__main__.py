@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import trustme
 import uvloop
@@ -30,6 +31,7 @@ from sayso.signing import new_signing_secret
 from sayso.transitions.deciding import suspend
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension
+from service.logs import configure_logs
 from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
 from service.store.webhooks.endpoints import Endpoint
@@ -41,28 +43,38 @@ from workers.delivery import keep_delivering
 ENDPOINTS = 100
 MISBEHAVING = 30
 _BAD: tuple[Behaviour, ...] = ("30 s", "never", "1 byte/s", "301", "410", "429", "reset")
-_EVERY_S = 1.0
 _WARM_UP = 4
 _LATEST_S = 60.0
 
 Figures = dict[str, float]
 
 
-async def measure_endpoints(behaviours: Sequence[Behaviour], events: int, home: Path) -> Figures:
-    """Return the delays, ms, at the well-behaved endpoints, and how many of their events are missing."""
-    authority = trustme.CA()
-    certificate = home / "own.pem"
+class Pace(NamedTuple):
+    """How many events, and the seconds between two: far fewer than the machine can send."""
+
+    events: int
+    every_s: float
+
+
+def make_certificate(home: Path) -> str:
+    """Make the receivers' certificate, and trust it in this process; it is read once."""
+    authority, certificate = trustme.CA(), home / "own.pem"
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
     authority.cert_pem.write_to_path(str(home / "authority.pem"))
     os.environ["SSL_CERT_FILE"] = str(home / "authority.pem")
+    return str(certificate)
+
+
+async def measure_endpoints(certificate: str, behaviours: Sequence[Behaviour], pace: Pace, home: Path) -> Figures:
+    """Return the delays, ms, at the well-behaved endpoints, and how many of their events are missing."""
     with running_server(home) as url:
         settings = Settings(home=home, redis_url=url, aap_allow_loopback=True)
-        async with serving(str(certificate), behaviours) as programs, assemble(settings) as wiring:
+        async with serving(certificate, behaviours) as programs, assemble(settings) as wiring:
             await add_endpoints(wiring, programs)
-            return await _deliver(wiring, programs, events)
+            return await _deliver(wiring, programs, pace)
 
 
-async def _deliver(wiring: Wiring, programs: Sequence[Program], events: int) -> Figures:
+async def _deliver(wiring: Wiring, programs: Sequence[Program], pace: Pace) -> Figures:
     stopping = asyncio.Event()
     working = [
         asyncio.create_task(keep_announcing(wiring, stopping)),
@@ -70,10 +82,10 @@ async def _deliver(wiring: Wiring, programs: Sequence[Program], events: int) -> 
     ]
     well = programs[MISBEHAVING:]
     began: dict[str, float] = {}
-    for _ in range(_WARM_UP + events):
+    for _ in range(_WARM_UP + pace.events):
         suspension_id = await suspend_one(wiring)
         began[suspension_id] = await wiring.schedule.now_ms()
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(pace.every_s)
     await _await_arrivals(well, len(began))
     stopping.set()
     await asyncio.gather(*working)
@@ -138,23 +150,32 @@ async def suspend_one(wiring: Wiring) -> str:
     return draft.id
 
 
+def _measure(certificate: str, count: int, pace: Pace, asks: int) -> dict[str, list[Figures]]:
+    well: list[Behaviour] = ["well"] * ENDPOINTS
+    mixed = [*islice(cycle(_BAD), MISBEHAVING), *well[MISBEHAVING:]]
+    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "asking": []}
+    for _ in range(count):
+        for name, behaviours in (("all well", well), ("30 misbehave", mixed)):
+            with tempfile.TemporaryDirectory() as home:
+                rounds[name].append(uvloop.run(measure_endpoints(certificate, behaviours, pace, Path(home))))
+        with tempfile.TemporaryDirectory() as home:
+            rounds["asking"].append(uvloop.run(measure_asking(Path(home), asks)))
+        print(json.dumps({name: figures[-1] for name, figures in rounds.items()}), flush=True)
+    return rounds
+
+
 def main() -> int:
     """Measure and print; return 1 if an event of a well-behaved endpoint is missing."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--events", type=int, default=40)
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between two events")
     parser.add_argument("--asks", type=int, default=4_000)
     options = parser.parse_args()
-    well: list[Behaviour] = ["well"] * ENDPOINTS
-    mixed = [*islice(cycle(_BAD), MISBEHAVING), *well[MISBEHAVING:]]
-    rounds: dict[str, list[Figures]] = {"all well": [], "30 misbehave": [], "asking": []}
-    for _ in range(options.rounds):
-        for name, behaviours in (("all well", well), ("30 misbehave", mixed)):
-            with tempfile.TemporaryDirectory() as home:
-                rounds[name].append(uvloop.run(measure_endpoints(behaviours, options.events, Path(home))))
-        with tempfile.TemporaryDirectory() as home:
-            rounds["asking"].append(uvloop.run(measure_asking(Path(home), options.asks)))
-        print(json.dumps({name: figures[-1] for name, figures in rounds.items()}), flush=True)
+    pace = Pace(options.events, options.every)
+    configure_logs("error")
+    with tempfile.TemporaryDirectory() as home:
+        rounds = _measure(make_certificate(Path(home)), options.rounds, pace, options.asks)
     p99 = {name: median(one["p99_ms"] for one in rounds[name]) for name in ("all well", "30 misbehave")}
     print(f"p99 {p99['all well']:.0f} ms, with 30 misbehaving {p99['30 misbehave']:.0f} ms")
     return int(any(one.get("missing") for figures in rounds.values() for one in figures))

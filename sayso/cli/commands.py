@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from sayso import __version__
-from sayso.cli.channels import channels
 from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.logins import Login, forget_login, save_login
+from sayso.cli.operations.channels import channels
+from sayso.cli.operations.reports import reports
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
@@ -22,11 +23,10 @@ from sayso.cli.people.keys import keys
 from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
-from sayso.cli.reports import reports
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
-from sayso.cli.webhooks import webhooks
+from sayso.cli.webhooks.endpoints import webhooks
 from sayso.client import URL, Client
 from sayso.errors import InvalidInput, SaysoError
 

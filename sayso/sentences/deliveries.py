@@ -51,7 +51,7 @@ def describe_delivery(one: _Delivery) -> str:
     again = f" The next attempt is due at {describe_clock(one.next_try_at_ms)}." if one.next_try_at_ms else ""
     reason = f" The last attempt failed: {end_sentence(one.reason)}" if one.reason else ""
     if one.state == DeliveryState.SEEN:
-        return f"{who} opened it on {one.channel}{_when(one.seen_at_ms)}.{reason}{again}"
+        return f"{who} was notified over {one.channel} and opened the item{_when(one.seen_at_ms)}.{reason}{again}"
     if one.state == DeliveryState.SENT:
         return f"{who} was notified over {one.channel}{_when(one.sent_at_ms)}.{reason}{again}"
     if one.state == DeliveryState.FAILED:

@@ -105,6 +105,13 @@ class SendsDigests(Protocol):
 
 
 @runtime_checkable
+class SharedOnly(Protocol):
+    """A channel with one destination for everybody: one card, however many reviewers a rule names."""
+
+    shared_only: bool
+
+
+@runtime_checkable
 class ManyDestinations(Protocol):
     """A channel whose addresses belong to different hosts, each of which fails for itself."""
 

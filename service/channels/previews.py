@@ -103,7 +103,7 @@ def render_previews(channels: Iterable[Channel], card: Card) -> tuple[Preview, .
 def open_samples(kinds: Mapping[str, ChannelKind]) -> tuple[Channel, ...]:
     """Open a channel of each kind with the sample fields of its row. They render, but cannot send."""
     return tuple(
-        row.open(row.config.model_validate({"name": kind, "kind": kind, **row.sample}))
+        row.open(row.config.model_validate({"name": kind.replace("_", "-"), "kind": kind, **row.sample}))
         for kind, row in sorted(kinds.items())
     )
 

@@ -10,6 +10,8 @@ from fastapi import APIRouter
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.mail.outbound import MailChannel, MailConfig
+from service.channels.notice.outbound import NoticeChannel, NoticeConfig
+from service.channels.ntfy.outbound import NtfyChannel, NtfyConfig
 from service.channels.push.outbound import PushChannel, PushConfig
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.inbound import router as slack_router
@@ -56,6 +58,8 @@ KINDS: Mapping[str, ChannelKind] = {
     "telegram": ChannelKind(TelegramConfig, TelegramChannel, listen=listen_to_telegram, sample=_TELEGRAM),
     "mail": ChannelKind(MailConfig, MailChannel, sample={"host": "mail.example", "sender": "sayso@mail.example"}),
     "push": ChannelKind(PushConfig, PushChannel, attach=PushChannel.attach, sample={"contact": "mailto:a@b.example"}),
+    "ntfy": ChannelKind(NtfyConfig, NtfyChannel, sample={"topic": "sample"}),
+    "notice": ChannelKind(NoticeConfig, NoticeChannel, sample={"urls": ("json://notice.example",)}),
 }
 """All kinds of channel by name."""
 

@@ -11,7 +11,7 @@ from sayso.errors import TooManyRequests
 from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.items import Item
 from service.auth.credentials import TENANT
-from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, destination_of
+from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDigests, SharedOnly, destination_of
 from service.channels.cards import Card
 from service.concurrency import Slots
 from service.delivery.breakers import PROBE_EVERY_MS, Breakers
@@ -122,6 +122,8 @@ class Attempt:
 
     async def send(self) -> tuple[CardDelivery, ...]:
         """Send the card to everybody behind the delivery; return one delivery for each person. Raises `Deferred`."""
+        if self.delivery.person and isinstance(self.channel, SharedOnly):
+            return (self.delivery.model_copy(update={"person": ""}),)  # one card replaces those of all reviewers
         found = await self._find_recipients()
         people = tuple(dict.fromkeys(one.person for one in found))
         if not people:

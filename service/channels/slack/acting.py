@@ -198,10 +198,15 @@ class SlackDesk:
         return f"{describe_closing(found.record, found.item)} Nothing was changed."
 
     async def _refresh(self, origin: Origin) -> None:
-        """Replace the pressed card by the current one."""
+        """Replace the pressed card of a closed item, also where no delivery knows the message.
+
+        An open item changes on: an update here could overtake a later one, so the notifier alone sends those.
+        """
         if not (origin.channel and origin.ts):
             return
         found = await self._find(origin)
+        if found.live:
+            return
         body = self.channel.render(found.card).body
         await self.channel.api.call(
             lambda web: web.chat_update(

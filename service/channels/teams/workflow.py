@@ -36,6 +36,7 @@ class WorkflowChannel:
     config: WorkflowConfig
     kind: str = "teams_workflow"
     shared_address: str = "flow"
+    shared_only: bool = True
     name: str = field(init=False)
     per_minute: int = field(init=False)
     destination: str = field(init=False)

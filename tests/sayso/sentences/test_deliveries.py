@@ -20,7 +20,7 @@ def delivery(state: str = "queued", person: str = "anna", **fields: Any) -> Card
     [
         (delivery(), "anna is not notified over ops yet."),
         (delivery("sent", sent_at_ms=AT), f"anna was notified over ops at {CLOCK}."),
-        (delivery("seen", seen_at_ms=AT), f"anna opened it on ops at {CLOCK}."),
+        (delivery("seen", seen_at_ms=AT), f"anna was notified over ops and opened the item at {CLOCK}."),
         (delivery("sent", "group:payments", step=2), "The group payments (escalation step 2) was notified over ops."),
         (delivery("sent", ""), "The channel's own destination was notified over ops."),
         (

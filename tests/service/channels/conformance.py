@@ -68,11 +68,13 @@ def card_of(record: SuspensionRecord) -> Card:
 class ChannelConformance(ABC):
     """The contract of a channel. A subclass has the fixtures `channel`, `provider` and `recipient`.
 
-    `decides` says whether its cards have controls that decide. `check_limits` raises if a body breaks the provider's
-    own limits, judged by the provider's own library where there is one.
+    `decides` says whether its cards have controls that decide, and `explains_refusals` whether the channel learns why
+    its provider refused a card. `check_limits` raises if a body breaks the provider's own limits, judged by the
+    provider's own library where there is one.
     """
 
     decides = True
+    explains_refusals = True
 
     @abstractmethod
     def check_limits(self, body: Any) -> None:
@@ -168,7 +170,7 @@ class ChannelConformance(ABC):
         provider.refuse(429, retry_after_s=7)
         with pytest.raises(DeliveryFailed) as failed:
             await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
-        assert (failed.value.permanent, failed.value.retry_after_s) == (False, 7)
+        assert (failed.value.permanent, failed.value.retry_after_s) == (False, 7 if self.explains_refusals else 0)
 
     async def test_unknown_address_is_a_final_failure(
         self, channel: Channel, provider: Provider, recipient: Recipient
@@ -176,7 +178,7 @@ class ChannelConformance(ABC):
         provider.remove(recipient.address)
         with pytest.raises(DeliveryFailed) as failed:
             await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
-        assert failed.value.permanent
+        assert failed.value.permanent == self.explains_refusals
 
     async def test_secret_reaches_neither_provider_nor_log(
         self, channel: Channel, provider: Provider, recipient: Recipient

@@ -14,4 +14,4 @@ def test_sample_of_each_kind_renders_a_card(kind: str) -> None:
     record = pending()
     rendered = channel.render(build_card(record, record.items[0], None, "https://sayso.example"))
     assert "refund" in rendered.text
-    assert (channel.name, channel.kind) == (kind, kind)
+    assert (channel.name, channel.kind) == (kind.replace("_", "-"), kind)

@@ -17,7 +17,7 @@ from service.delivery.breakers import FAILURES_TO_OPEN
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
-from tests.channels import Book, MemoryChannel
+from tests.channels import Book, MemoryChannel, RoomChannel
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
@@ -254,3 +254,13 @@ async def test_host_of_one_person_that_fails_stops_nobody_else(
     await waiting(wiring, "anna", "ben")
     await deliver(notifier)
     assert sorted(own.cards) == ["B1", "B2"]
+
+
+async def test_shared_only_channel_gets_one_card_for_all_reviewers(wiring: Wiring, notifier: Notifier) -> None:
+    room = RoomChannel()
+    notifier.channels = Channels({"memory": room})
+    record = await waiting(wiring, "anna", "ben", escalate=(EscalationStep(after_s=200, reviewers=("cleo",)),))
+    await deliver(notifier)
+    await deliver(notifier)
+    assert room.calls == [("send", "#ops")]
+    assert [(one.person, one.state) for one in await deliveries(wiring, record)] == [("", DeliveryState.SENT)]

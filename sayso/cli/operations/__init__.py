@@ -1,0 +1,1 @@
+"""Commands for operators: channels and reports."""

@@ -1,0 +1,1 @@
+"""Commands for webhooks: endpoints, failed messages and senders."""

@@ -1,0 +1,1 @@
+"""ntfy: cards as notifications with a link. Nothing in a notification decides."""
