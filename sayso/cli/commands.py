@@ -18,7 +18,9 @@ from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
 from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
+from sayso.cli.people.inquiries import ask, claim, release, reply
 from sayso.cli.people.keys import keys
+from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
@@ -39,6 +41,10 @@ app.command("show")(show_one)
 app.command()(approve)
 app.command()(deny)
 app.command(context_settings={"ignore_unknown_options": True})(answer)  # a negative number is not an option
+app.command()(claim)
+app.command()(release)
+app.command()(ask)
+app.command()(reply)
 app.add_typer(run_app, name="run")
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
@@ -51,6 +57,7 @@ app.add_typer(channels, name="channels")
 app.add_typer(reports, name="report")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
+app.command()(who)
 app.command("password")(change_password)
 app.command("runs")(list_runs)
 app.command()(events)

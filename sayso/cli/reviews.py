@@ -54,7 +54,7 @@ def show_one(
 ) -> None:
     """Show a suspension and its items."""
     with connect() as client:
-        found = _find(client, id_)
+        found = find_one(client, id_)
     if json:
         print_json(found)
     else:
@@ -106,8 +106,8 @@ def answer(
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
     console = make_console()
     with connect() as client:
-        found = _find(client, id_)
-        item = _pick(found, item_id)
+        found = find_one(client, id_)
+        item = pick_item(found, item_id)
         shown = found.model_copy(update={"items": (item,)})
         if not yes and action != "deny":
             check_readable(console, shown, f"{client.url}/items/{found.id}/{item.item_id}")
@@ -144,7 +144,8 @@ def _list_waiting(client: Client) -> Iterator[Suspension]:
         yield from page.suspensions
 
 
-def _find(client: Client, id_: str) -> Suspension:
+def find_one(client: Client, id_: str) -> Suspension:
+    """Return the suspension with this id, or the pending one whose id has this part; raises `NotFound`."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
     matches = [found for found in _list_waiting(client) if id_ and id_ in found.id]
@@ -154,7 +155,8 @@ def _find(client: Client, id_: str) -> Suspension:
     return client.find(matches[0].id)  # reading it alone marks it as seen
 
 
-def _pick(found: Suspension, item_id: str | None) -> ItemView:
+def pick_item(found: Suspension, item_id: str | None) -> ItemView:
+    """Return the item, or the only open one; raises `AlreadyDecided` or `InvalidInput`."""
     waiting = [item for item in found.items if item.outcome is None]
     if item_id is not None:
         waiting = [item for item in found.items if item.item_id == item_id]

@@ -15,6 +15,7 @@ from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
     DecidedItem,
     ExternalEventsView,
+    InquiryPage,
     ItemView,
     RedeemedItem,
     ResponseModelT,
@@ -107,6 +108,33 @@ class Operations:
         body: JsonObject = {"action": action, "digest": item.digest, **given}
         path = f"{requests.item_path(suspension_id, item.item_id)}/decision"
         return self._send(Request("POST", path, DecidedItem, body=body, key=key or new_key()))
+
+    @operation
+    def inquiries(self, suspension_id: str, wait_s: int = 0) -> Flow[InquiryPage]:
+        """Return reviewers' questions that wait for an answer of the run's owner; `wait_s`, up to 60, for the first."""
+        return self._send(requests.list_inquiries(suspension_id, wait_s))
+
+    @operation
+    def answer_inquiry(self, suspension_id: str, item_id: str, inquiry_id: str, text: str) -> Flow[Suspension]:
+        """Answer a reviewer's question as the owner of the run."""
+        path = f"{requests.item_path(suspension_id, item_id)}/inquiries/{segment(inquiry_id)}/answer"
+        return self._send(Request("POST", path, Suspension, body={"text": text}, key=new_key()))
+
+    @operation
+    def ask_requester(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[Suspension]:
+        """Put a reviewer's question to the requester."""
+        path = f"{requests.item_path(suspension_id, item_id)}/inquiries"
+        return self._send(Request("POST", path, Suspension, body={"text": text}, key=key or new_key()))
+
+    @operation
+    def claim(self, suspension_id: str, item_id: str) -> Flow[Suspension]:
+        """Tell the other reviewers for 15 minutes that you handle an item."""
+        return self._send(Request("POST", f"{requests.item_path(suspension_id, item_id)}/claim", Suspension))
+
+    @operation
+    def release_claim(self, suspension_id: str, item_id: str) -> Flow[Suspension]:
+        """Release your claim of an item."""
+        return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/claim", Suspension))
 
     @operation
     def redeem(

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
@@ -82,6 +84,26 @@ class PreferencesView(ResponseModel):
     language: str = "en"
 
 
+class AskedView(ResponseModel):
+    """A person who is asked in a step, over a channel."""
+
+    step: int
+    at: datetime
+    reviewer: str
+    person: str
+    channel: str
+    sent_at: datetime | None = None
+    reason: str = ""
+
+
+class WhoView(ResponseModel):
+    """Everybody who is asked, and the effect of the deadline."""
+
+    asked: tuple[AskedView, ...]
+    deadline_at: datetime
+    end: str
+
+
 LIST_GROUPS = Request("GET", "/api/v1/groups", GroupPage)
 LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", AbsencePage)
 
@@ -149,6 +171,12 @@ def find_preferences(person: str | None) -> Request[PreferencesView]:
 def save_preferences(person: str | None, preferences: PreferencesView) -> Request[PreferencesView]:
     """Replace your own preferences, or those of a reviewer."""
     return Request("PUT", f"{path_of(person)}/preferences", PreferencesView, body=preferences.model_dump(mode="json"))
+
+
+def show_who(rule: str, at: datetime, call: JsonValue = None) -> Request[WhoView]:
+    """Say who would be asked when under a rule."""
+    body: JsonObject = {"rule": rule, "at": at.isoformat(), "call": call}
+    return Request("POST", "/api/v1/who", WhoView, body=body)
 
 
 def path_of(name: str | None) -> str:

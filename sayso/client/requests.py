@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json
-from sayso.client.responses import EventPage, RedeemedItem, ResponseModelT, Run, Suspension
+from sayso.client.responses import EventPage, InquiryPage, RedeemedItem, ResponseModelT, Run, Suspension
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
 
@@ -48,6 +48,12 @@ def find_suspension(suspension_id: str, wait_s: int = 0) -> Request[Suspension]:
     """Read a suspension. With `wait_s` the desk responds once it is decided."""
     path = f"/api/v1/suspensions/{segment(suspension_id)}"
     return Request("GET", path, Suspension, query=_wait(wait_s), poll_s=wait_s)
+
+
+def list_inquiries(suspension_id: str, wait_s: int = 0) -> Request[InquiryPage]:
+    """List the questions that wait for the requester. With `wait_s` the desk responds once there is one."""
+    path = f"/api/v1/suspensions/{segment(suspension_id)}/inquiries"
+    return Request("GET", path, InquiryPage, query=_wait(wait_s), poll_s=wait_s)
 
 
 def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:

@@ -108,6 +108,34 @@ class DeliveryView(ResponseModel):
     seen_at: datetime | None = None
 
 
+class ClaimView(ResponseModel):
+    """A reviewer's notice that they handle an item."""
+
+    by: ActorView
+    until: datetime
+
+
+class InquiryView(ResponseModel):
+    """A reviewer's question to the requester, and the answer."""
+
+    id: str
+    item_id: str = ""
+    by: ActorView
+    text: str
+    answer: str | None = None
+
+    @property
+    def open(self) -> bool:
+        return self.answer is None
+
+
+class InquiryPage(ResponseModel):
+    """The questions that wait for the requester."""
+
+    status: str
+    inquiries: tuple[InquiryView, ...]
+
+
 class ItemView(ResponseModel):
     """One item of a suspension."""
 
@@ -128,6 +156,8 @@ class ItemView(ResponseModel):
     number: str | None = None
     state: str = ""
     deliveries: tuple[DeliveryView, ...] = ()
+    claim: ClaimView | None = None
+    inquiries: tuple[InquiryView, ...] = ()
 
 
 class RunRefView(ResponseModel):

@@ -36,6 +36,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "unattended_approval": all(one.unattended_approval for one in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
         "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
+        "deadline_waits": all(one.deadline_waits for one in all_terms),
         "match_number": any(one.match_number for one in all_terms),
         "urgent": any(one.urgent for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),

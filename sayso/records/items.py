@@ -10,6 +10,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
+from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -129,6 +130,8 @@ class Item(_ItemFields):
     seen_by: Actor | None = Field(default=None, description="The first reviewer who saw it, if its fallback approves.")
     seen_at_ms: int | None = None
     deliveries: tuple[CardDelivery, ...] = ()
+    claim: Claim | None = None
+    inquiries: tuple[Inquiry, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
 
     @property

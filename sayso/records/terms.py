@@ -72,6 +72,7 @@ class RuleTerms(Immutable):
     escalate: tuple[EscalationStep, ...] = ()
     unattended_approval: bool = False
     match_number: bool = False
+    deadline_waits: bool = False
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
@@ -123,6 +124,7 @@ class Terms(Immutable):
     secrets: tuple[str, ...] = ()
     urgent: bool = False
     match_number: bool = False
+    deadline_waits: bool = False
 
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)

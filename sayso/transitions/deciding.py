@@ -87,7 +87,9 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
-    replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
+    inquiries = tuple(one.model_copy(update={"left_ms": None}) for one in item.inquiries)
+    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
+    replacement = replacement.model_copy(update=kept)
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
     return put_item(record, replacement, (asked,), now_ms)

@@ -24,9 +24,9 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     outcome = item.outcome
     closed = [outcome.verdict, outcome.by.id, outcome.at_ms] if outcome is not None else []
     decisions = [[one.by.id, one.action] for one in item.decisions]
-    return digest_json([item.digest, is_live(record, item), closed, decisions, [*item.terms.reviewers]])[
-        :_VERSION_CHARS
-    ]
+    inquiries = [[[one.id, one.open] for one in item.inquiries]] if item.inquiries else []
+    shown = [item.digest, is_live(record, item), closed, decisions, [*item.terms.reviewers], *inquiries]
+    return digest_json(shown)[:_VERSION_CHARS]
 
 
 def next_delivery_ms(record: SuspensionRecord) -> int | None:

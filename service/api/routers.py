@@ -9,6 +9,7 @@ from service.api import (
     external_events,
     freezes,
     health,
+    inquiries,
     runs,
     sessions,
     suspensions,
@@ -16,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.operations import channels, diagnostics, reports
-from service.api.people import accounts, administration, contacts, duty, groups
+from service.api.people import accounts, administration, contacts, duty, groups, who
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -30,6 +31,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     external_events.router,
     execution.router,
     suspensions.router,
+    inquiries.router,
     freezes.router,
     diagnostics.router,
     channels.router,
@@ -48,6 +50,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     duty.account,
     duty.reviewers,
     duty.absences,
+    who.router,
 ):
     api.include_router(_router)
 

@@ -85,7 +85,7 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         tool=write_signs(item.tool.name),
         agent=write_signs(record.run.agent),
         facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),
-        claims=tuple(write(label, text) for label, text in _list_claims(record) if text),
+        claims=tuple(write(label, text) for label, text in _list_claims(record, item) if text),
         warnings=tuple(_list_warnings(item, args)),
         args=args,
         masked=redacted.masked,
@@ -135,6 +135,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
+        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries),
         Line(
             "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
         ),
@@ -146,10 +147,11 @@ def _list_answers(item: Item) -> tuple[Answer, ...]:
     return tuple(one for one in item.allowed if one is Answer.DENY or not item.terms.match_number)
 
 
-def _list_claims(record: SuspensionRecord) -> list[Line]:
+def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
     return [
         Line("Task", record.run.title),
         Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
+        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries),
     ]
 
 

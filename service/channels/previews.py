@@ -73,6 +73,12 @@ def read_sample(raw: bytes, source: str) -> SampleCall:
 
 def build_sample_card(policy: Policy, rule_id: str, call: SampleCall, at_ms: int, public_url: str) -> Card:
     """Return the card of a call as if the rule applied to it; raises `NotFound` or `InvalidInput`."""
+    record, definition = build_sample(policy, rule_id, call, at_ms)
+    return build_card(record, record.items[0], definition, public_url)
+
+
+def build_sample(policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> tuple[SuspensionRecord, ToolDefinition]:
+    """Return a suspension as if the rule applied to the call; raises `NotFound` or `InvalidInput`."""
     rule = _find_rule(policy, rule_id)
     always = rule.model_copy(update={"condition": RuleCondition(), "enabled": True})
     event = PolicyEvent(run_id="run_sample", agent=call.agent, tool_name=call.tool, tool_args=call.args)
@@ -85,8 +91,7 @@ def build_sample_card(policy: Policy, rule_id: str, call: SampleCall, at_ms: int
     blank = SuspensionRecord(
         id="sus_sample", tenant="sample", status=Status.PENDING, created_at_ms=at_ms, updated_at_ms=at_ms, run=run
     )
-    record = suspend(blank, (build_item(definition, sample, decision),), at_ms).record
-    return build_card(record, record.items[0], definition, public_url)
+    return suspend(blank, (build_item(definition, sample, decision),), at_ms).record, definition
 
 
 def render_previews(channels: Iterable[Channel], card: Card) -> tuple[Preview, ...]:

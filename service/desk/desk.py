@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sayso.policy.engine import Policy
 from service.desk.changes import Changes, KnownFreezes, no_freezes
 from service.desk.client_execution import ClientExecution
+from service.desk.inquiring import Inquiring
 from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
 from service.desk.scheduling import Scheduling
@@ -47,6 +48,9 @@ class Desk:
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         notifying = Notifying(changes)
         self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards
+        inquiring = Inquiring(reviewing)
+        self.claim, self.release_claim = inquiring.claim, inquiring.release_claim
+        self.ask_requester, self.answer_inquiry = inquiring.ask_requester, inquiring.answer_inquiry
         worker = WorkerExecution(changes, runs)
         self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
         self.checkpoint, self.note_results = worker.checkpoint, worker.note_results

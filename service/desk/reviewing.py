@@ -82,7 +82,7 @@ class Reviewing:
                 at_ms=now_ms,
                 idempotency_key=key,
             )
-            frozen_ms = self._frozen_ms(record, item_id, freezes, now_ms)
+            frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
             return decide(record, decision, now_ms, frozen_ms)
@@ -151,7 +151,7 @@ class Reviewing:
         freezes = await self.changes.freezes()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            return extend(record, item_id, until_ms, by, now_ms, self._frozen_ms(record, item_id, freezes, now_ms))
+            return extend(record, item_id, until_ms, by, now_ms, self.frozen_ms(record, item_id, freezes, now_ms))
 
         return await self.changes.suspensions.change(suspension_id, transition, seen)
 
@@ -163,7 +163,7 @@ class Reviewing:
 
         return await self.changes.suspensions.change(suspension_id, transition)
 
-    def _frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
+    def frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
         """Return how long freezes held the item; raises `ClockInDoubt` if its deadline may have passed."""
         known = self.changes.doubt_time(freezes, now_ms)
         if not known:

@@ -11,6 +11,7 @@ from sayso import errors
 from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from sayso.problems import Problem
 from sayso.records.decisions import Actor, ActorKind
+from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
@@ -201,12 +202,12 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
-        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web")),
+        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item),
     }
 
 
-def _describe(record: SuspensionRecord, item: Item, visitor: Actor) -> dict[str, object]:
+def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
     return {
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
@@ -222,6 +223,8 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor) -> dict[str,
         "deadlock": sentences.describe_deadlock(record, item),
         "deliveries": [(one.state, describe_delivery(one)) for one in item.deliveries],
         "silence": describe_silence(item.deliveries, live=is_live(record, item)),
+        "claim": find_claim(item.claim, now_ms) if item.open else None,
+        "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
         "outcome": describe_outcome(item),
     }
 

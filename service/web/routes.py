@@ -9,7 +9,7 @@ from service.web import history as decided
 from service.web.channels import slack
 from service.web.form_posts import check_origin
 from service.web.operations import channels
-from service.web.people import accounts, contacts, duty, groups
+from service.web.people import accounts, contacts, duty, groups, inquiries
 from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
@@ -18,6 +18,7 @@ _MODULES = (
     sign_ins,
     inbox,
     items,
+    inquiries,
     decided,
     runs,
     searches,

@@ -15,6 +15,7 @@ from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, sightings
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
+from sayso.transitions.reviewers import claiming, inquiring
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
@@ -62,6 +63,10 @@ class Transitions:
     record_deliveries: Callable[..., Change] = deliveries.record_deliveries
     hold: Callable[..., Change] = freezing.hold
     shift_deadlines: Callable[..., Change] = freezing.shift_deadlines
+    claim: Callable[..., Change] = claiming.claim
+    release_claim: Callable[..., Change] = claiming.release_claim
+    ask_requester: Callable[..., Change] = inquiring.ask_requester
+    answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
@@ -160,6 +165,7 @@ class Scenario:
             "revive": lambda: apply.revive(record, person("owner"), now_ms),
             "hold": lambda: apply.hold(record, now_ms),
             "shift_deadlines": lambda: apply.shift_deadlines(record, (_ended_freeze(now_ms),), now_ms),
+            "answer_inquiry": lambda: apply.answer_inquiry(record, "i1", "inq_1", "So.", person("bot"), now_ms),
             "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
@@ -212,6 +218,11 @@ class Scenario:
         item = deciding.find_item(record, step.item_id)
         if step.action == "see":
             return "see", self.transitions.see(record, step.item_id, by, now_ms)
+        if step.action in ("claim", "release_claim"):
+            return step.action, getattr(self.transitions, step.action)(record, step.item_id, by, now_ms)
+        if step.action == "ask_requester":
+            asked = self.transitions.ask_requester(record, step.item_id, "inq_1", "Why?", by, now_ms)
+            return "ask_requester", asked
         if step.action == "extend":
             until_ms = item.terms.deadline_at_ms + GRID_MS
             return "extend", self.transitions.extend(record, step.item_id, until_ms, by, now_ms)

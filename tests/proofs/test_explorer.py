@@ -112,6 +112,25 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
     ),
     (
         Scenario(
+            "claimed and released by two reviewers",
+            (ask(timeout_s=6, start_by_s=6),),
+            ((ReviewerStep(1, action="claim"), ReviewerStep(1, action="release_claim")), (APPROVE,)),
+            crashes=2,
+        ),
+        {*DRIVEN, "claim", "release_claim"},
+    ),
+    (
+        Scenario(
+            "the deadline waits for an answer",
+            (ask(timeout_s=6, start_by_s=6, extend_by_s=6, deadline_waits=True),),
+            ((ReviewerStep(1, action="ask_requester"),), (APPROVE,)),
+            owner_steps=("answer_inquiry",),
+            crashes=2,
+        ),
+        {*DRIVEN, "ask_requester", "answer_inquiry"},
+    ),
+    (
+        Scenario(
             "cards move to a delegate at any time",
             (
                 ask(

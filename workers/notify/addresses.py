@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from sayso.clock import now_ms
-from sayso.errors import NotFound
-from sayso.records.terms import GROUP_PREFIX
 from service.channels.base import Recipient
-from service.duty.absences import absent_delegate, find_absence
+from service.channels.who import list_present
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 
@@ -26,24 +24,8 @@ class ContactBook:
 
         An absent person's delegate stands in, unless the chain of delegates includes the requester.
         """
-        absences, at_ms = await self.wiring.duty.list_absences(), now_ms()
-        present: dict[str, None] = {}
-        for name in await self._list_names(person):
-            if find_absence(absences, name, at_ms) is None:
-                present[name] = None
-            elif delegate := absent_delegate(absences, name, at_ms, requester):
-                present[delegate] = None
+        present = await list_present(self.wiring, person, now_ms(), requester)
         found: list[Recipient] = []
         for name in present:
             found += [Recipient(name, address) for address in await self.wiring.contacts.addresses_of(name, channel)]
         return tuple(found)
-
-    async def _list_names(self, person: str) -> list[str]:
-        if not person:
-            return [one.name for one in await self.wiring.reviewers.list_all() if one.active]
-        if not person.startswith(GROUP_PREFIX):
-            return [person]
-        try:
-            return [*(await self.wiring.groups.read(person.removeprefix(GROUP_PREFIX))).members]
-        except NotFound:
-            return []

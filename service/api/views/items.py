@@ -92,6 +92,7 @@ class TermsView(View):
     channels: tuple[str, ...]
     match_number: bool = Field(description="Whether an approval needs the number that the requester sees.")
     secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
+    deadline_waits: bool = Field(description="Whether the deadline waits while the requester is asked.")
     urgent: bool = Field(description="Whether its notifications break through quiet hours.")
 
 
@@ -110,6 +111,25 @@ class DeliveryView(View):
     )
     sent_at: Timestamp | None = Field(validation_alias="sent_at_ms")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+
+
+class ClaimView(View):
+    """A reviewer's notice that they handle the item. Others may still decide."""
+
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    until: Timestamp = Field(validation_alias="until_ms", description="When the claim expires.")
+
+
+class InquiryView(View):
+    """A reviewer's question to the requester, and the answer."""
+
+    id: str
+    by: Actor
+    text: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    answer: str | None = Field(description="A claim of the requester; null until it answers.")
+    answered_at: Timestamp | None = Field(validation_alias="answered_at_ms")
 
 
 class ItemView(View):
@@ -145,6 +165,8 @@ class ItemView(View):
     )
     seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
     seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+    claim: ClaimView | None = Field(description="The latest claim, which may have expired; null without one.")
+    inquiries: tuple[InquiryView, ...] = Field(description="Questions of reviewers to the requester.")
     deliveries: tuple[DeliveryView, ...] = Field(
         description="Who was notified over which channel; empty if the rule names no channels."
     )

@@ -110,8 +110,8 @@ def _timed_out(facts: Facts) -> Sentence:
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
 
 
-def _until(tone: str, text: str, facts: Facts) -> Sentence:
-    return tone, text, f"until {facts.clock('deadline_at_ms')}"
+def _until(tone: str, text: str, facts: Facts, key: str = "deadline_at_ms") -> Sentence:
+    return tone, text, f"until {facts.clock(key)}"
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:
@@ -174,6 +174,18 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         "plain",
         f"The card of {facts.item} goes to {facts.text('delegate')}, because {facts.text('person')} is absent",
         "",
+    ),
+    EventType.ITEM_CLAIMED: lambda facts: _until("plain", f"{facts.actor} claimed {facts.item}", facts, "until_ms"),
+    EventType.CLAIM_RELEASED: lambda facts: ("quiet", f"{facts.actor} released {facts.item}", ""),
+    EventType.REQUESTER_ASKED: lambda facts: (
+        "wait",
+        f"{facts.actor} asked the requester about {facts.item}",
+        facts.text("text"),
+    ),
+    EventType.REQUESTER_ANSWERED: lambda facts: (
+        "plain",
+        f"{facts.actor} answered about {facts.item}",
+        f"{UNCHECKED}: {facts.text('text')}",
     ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
     EventType.CARD_SENT: lambda facts: _card("quiet", "was", facts),

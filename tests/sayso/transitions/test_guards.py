@@ -8,6 +8,7 @@ import pytest
 from sayso.errors import AlreadyDecided, IllegalTransition, SaysoError, StaleAttempt
 from sayso.records.decisions import Actor, ActorKind, Outcome, Verdict
 from sayso.records.freezes import Freeze
+from sayso.records.inquiries import Inquiry
 from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
@@ -35,6 +36,8 @@ from sayso.transitions.execution import (
 from sayso.transitions.freezing import hold, shift_deadlines
 from sayso.transitions.in_doubt import put_in_doubt
 from sayso.transitions.permits import approved_args
+from sayso.transitions.reviewers.claiming import claim, release_claim
+from sayso.transitions.reviewers.inquiring import answer_inquiry, ask_requester
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
@@ -48,6 +51,10 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "see": lambda record: see(record, "i1", person("ada"), T0),
     "record_deliveries": lambda record: record_deliveries(record, (), T0),
     "move_cards": lambda record: move_cards(record, {}, T0),
+    "claim": lambda record: claim(record, "i1", person("ada"), T0),
+    "release_claim": lambda record: release_claim(record, "i1", person("ada"), T0),
+    "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
+    "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
     "escalate": lambda record: escalate(record, T0),
@@ -79,6 +86,12 @@ ILLEGAL = [
     for status in Status
     if status not in LEGAL[verb].sources and (verb, status) not in REPEATED
 ]
+
+
+def inquired(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with an open inquiry about its first item."""
+    inquiry = Inquiry(id="inq_1", by=person("ada"), text="Why?", at_ms=T0)
+    return record.model_copy(update={"items": (record.items[0].model_copy(update={"inquiries": (inquiry,)}),)})
 
 
 def revocations(status: Status) -> SuspensionRecord:

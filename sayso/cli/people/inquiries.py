@@ -1,0 +1,51 @@
+"""Commands that claim items, and that ask and answer about them."""
+
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import connect
+from sayso.cli.reviews import ItemOption, find_one, pick_item
+from sayso.cli.screens import make_console, show_line
+from sayso.errors import NotFound
+
+_Id = Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")]
+
+
+def claim(id_: _Id, item: ItemOption = None) -> None:
+    """Tell the other reviewers for 15 minutes that you handle an item."""
+    with connect() as client:
+        found = find_one(client, id_)
+        picked = pick_item(found, item)
+        client.claim(found.id, picked.item_id)
+    make_console().print(show_line(f"You claimed {picked.tool.name}. Others may still decide it."))
+
+
+def release(id_: _Id, item: ItemOption = None) -> None:
+    """Release your claim of an item."""
+    with connect() as client:
+        found = find_one(client, id_)
+        picked = pick_item(found, item)
+        client.release_claim(found.id, picked.item_id)
+    make_console().print(show_line(f"{picked.tool.name} is released."))
+
+
+def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:
+    """Put a question about an item to its requester."""
+    with connect() as client:
+        found = find_one(client, id_)
+        picked = pick_item(found, item)
+        client.ask_requester(found.id, picked.item_id, text)
+    make_console().print(show_line(f"{found.run.owner} is asked. The answer appears on the item."))
+
+
+def reply(id_: _Id, text: Annotated[str, typer.Argument(help="The answer.")]) -> None:
+    """Answer the oldest open question about a suspension, as the owner of its run."""
+    with connect() as client:
+        found = find_one(client, id_)
+        waiting = client.inquiries(found.id).inquiries
+        if not waiting:
+            raise NotFound(f"No question about {found.id} waits for an answer.")
+        client.answer_inquiry(found.id, waiting[0].item_id, waiting[0].id, text)
+    make_console().print(show_line(f"{waiting[0].by.id} asked: {waiting[0].text}"))
+    make_console().print(show_line("Your answer stands on the item."))

@@ -1,0 +1,1 @@
+"""Transitions of reviewers beside their decisions."""

@@ -1,0 +1,21 @@
+"""Commands that claim items, ask and answer."""
+
+from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
+
+Desk = tuple[str, str, str, str]
+
+
+def test_claim_and_release(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk)
+    assert "You claimed refund." in sayso("claim", waiting).stdout
+    assert "anna claimed this item" in sayso("claim", waiting, key=desk[3]).stderr
+    assert "refund is released." in sayso("release", waiting).stdout
+
+
+def test_ask_and_reply(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk)
+    assert "waits for an answer" in sayso("reply", waiting, "A-1", key=desk[1]).stderr
+    assert "is asked" in sayso("ask", waiting, "Which order?").stdout
+    replied = sayso("reply", waiting, "A-1", key=desk[1])
+    assert "anna asked: Which order?" in replied.stdout, replied.stderr
+    assert "Your answer stands on the item." in replied.stdout
