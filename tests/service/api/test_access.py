@@ -66,6 +66,9 @@ ROWS: dict[str, Row] = {
     "deleteEndpoint": Row((401, 401, 404, 404, 403, 404)),
     "listFailures": Row((401, 401, 200, 200, 403, 200)),
     "redeliver": Row((401, 401, 404, 404, 403, 404), {"ids": ["evt_none"]}),
+    "listChannels": admins(),
+    "testChannel": admins(404, {}),
+    "reportHeadless": people(),
     "listSenders": admins(),
     "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
     "rotateSender": admins(404),
@@ -183,7 +186,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     (key, *_) = await world.wiring.api_keys.list_all()
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
     names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
-    names |= {"endpoint_id": "whe_none", "sender_id": "whs_none"}
+    names |= {"endpoint_id": "whe_none", "sender_id": "whs_none", "channel": "none"}
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32}

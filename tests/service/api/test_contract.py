@@ -88,6 +88,9 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "absence_id": absence.id,
             "channel": "ops",
             "session_id": "ses_" + "0" * 32,
+            "endpoint_id": "whe_none",
+            "sender_id": "whs_none",
+            "inquiry_id": "inq_none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
 
