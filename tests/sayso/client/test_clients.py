@@ -131,6 +131,11 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     suspension = agent("suspend", BODY, "k")
     assert agent("suspend", BODY, "k").id == suspension.id
     assert agent("wait", suspension.id, 0).pending
+    admin("claim", suspension.id, "i1")
+    admin("release_claim", suspension.id, "i1")
+    admin("ask_requester", suspension.id, "i1", "Which order?")
+    (inquiry,) = agent("inquiries", suspension.id).inquiries
+    agent("answer_inquiry", suspension.id, "i1", inquiry.id, "A-1")
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]
