@@ -31,7 +31,9 @@ def _tests(names: str) -> tuple[str, ...]:
 TABLE = _tests("transitions/test_guards records/test_suspensions")
 CLIENT = _tests("transitions/test_client_execution")
 EXECUTION = _tests("transitions/test_execution")
-DECIDING = _tests("test_deciding test_coverage transitions/test_sightings test_doubted_time")
+DECIDING = _tests(
+    "test_deciding test_coverage test_delegates test_numbers transitions/test_sightings test_doubted_time"
+)
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 STORE = _tests("test_commit_writes test_saving test_commits")
 BATCHES = _tests("test_batches test_precomputing")
@@ -49,7 +51,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
-        "transitions/deadlines.py": DECIDING + FREEZES + TABLE,
+        "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT,

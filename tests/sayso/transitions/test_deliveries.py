@@ -200,3 +200,12 @@ def test_move_cards_leaves_closed_items() -> None:
     record = pending(ask(0, channels=("slack",), reviewers=("ada",)), ask(1))
     closed = decide(record, word(record), T0).record
     assert move_cards(closed, {"ada": ("ben",)}, T0).record is closed
+
+
+def test_reviewer_asked_again_by_a_step_keeps_their_delivery() -> None:
+    record = sent(notified(escalate=({"after_s": 60, "reviewers": ("ada", "ben")},)))
+    called = escalate(record, T0 + 60_000).record
+    assert [(one.person, one.state) for one in called.items[0].deliveries] == [
+        ("ada", DeliveryState.SENT),
+        ("ben", DeliveryState.QUEUED),
+    ]

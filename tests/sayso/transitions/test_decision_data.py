@@ -1,0 +1,38 @@
+"""The audit trail keeps a decision's message and value, without secrets."""
+
+from sayso.records.decisions import DecisionAction
+from sayso.records.items import ItemKind
+from sayso.text.redaction import MASK
+from sayso.transitions.closing import describe_decision
+from sayso.transitions.decision_checks import is_quorum_met
+from tests.sayso.samples import ask, pending, word
+
+
+def test_describe_decision_has_a_message_only_if_there_is_one() -> None:
+    record = pending()
+    assert "message" not in describe_decision(record.items[0], word(record))
+    assert describe_decision(record.items[0], word(record, message="fine"))["message"] == "fine"
+
+
+def test_describe_decision_masks_a_secret_message_and_value() -> None:
+    record = pending(ask(secrets=("order",)))
+    data = describe_decision(record.items[0], word(record, message="about A-0"))
+    assert data["args"] == {"order": MASK, "amount": 250.5}
+    asked = pending(ask(kind=ItemKind.INPUT, secrets=("amount",)))
+    assert describe_decision(asked.items[0], word(asked, "value", value=7))["value"] == MASK
+
+
+def test_describe_decision_has_a_value_only_if_one_was_given() -> None:
+    record = pending(ask(kind=ItemKind.INPUT))
+    item = record.items[0]
+    assert describe_decision(item, word(record, "value", value=7))["value"] == 7
+    assert "value" not in describe_decision(item, word(record, "deny"))
+
+
+def test_quorum_counts_only_decisions_of_the_same_kind() -> None:
+    record = pending(ask(quorum={"approve": 2, "deny": 2}))
+    denial, approval = word(record, "deny", "ben"), word(record, "approve", "ada")
+    item = record.items[0].model_copy(update={"decisions": (denial, approval)})
+    assert approval.action is DecisionAction.APPROVE
+    assert not is_quorum_met(item, approval)
+    assert not is_quorum_met(item, denial)
