@@ -32,7 +32,8 @@ TABLE = _tests("transitions/test_guards records/test_suspensions")
 CLIENT = _tests("transitions/test_client_execution")
 EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
-    "test_deciding test_coverage test_delegates test_numbers transitions/test_sightings test_doubted_time"
+    "test_deciding test_decision_data test_coverage transitions/test_delegates transitions/test_numbers"
+    " transitions/test_sightings test_doubted_time"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 STORE = _tests("test_commit_writes test_saving test_commits")
@@ -76,7 +77,13 @@ _REFUSED = "the commit refuses a wrong assumption, and the record is then read"
 _SAVES_TIME = "it avoids a commit that would be refused"
 
 _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
-    "transitions/decision_checks.py": {("guard", "item.terms.quorum.approve == 1"): "counting gives the same result"},
+    "transitions/decision_checks.py": {
+        ("guard", "item.terms.quorum.approve == 1"): "counting gives the same result",
+        (
+            "guard",
+            "type(by) is Actor and (groups, for_person) == (by.groups, by.for_person)",
+        ): "an equal copy is no other actor",
+    },
     "transitions/execution.py": {
         ("part", "held is not None"): "a resuming record has a lease",
         ("part", "record.lease is not None"): "a resumed record had a lease",
