@@ -78,7 +78,7 @@ class Book:
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     preferences: dict[str, Preferences] = field(default_factory=dict)
 
-    async def find_preferences(self, person: str) -> Preferences:
+    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
         return self.preferences.get(person, Preferences())
 
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:

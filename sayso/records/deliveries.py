@@ -29,6 +29,7 @@ class CardDelivery(Immutable):
     tries: int = Field(default=0, description="Failed attempts since the last success.")
     reason: str | None = Field(default=None, max_length=500, description="Why the last attempt failed.")
     next_try_at_ms: int | None = None
+    off_duty: bool = Field(default=False, description="Whether it waits for the working hours of the person.")
     sent_at_ms: int | None = None
     seen_at_ms: int | None = None
     references: dict[str, str] = Field(default_factory=dict, description="The provider's id of the card, by address.")

@@ -126,6 +126,10 @@ class Terms(Immutable):
     match_number: bool = False
     deadline_waits: bool = False
 
+    def reviewers_of(self, step: int) -> tuple[str, ...]:
+        """Return the reviewers of an escalation step; of the rule for step 0."""
+        return self.escalate[step - 1].reviewers if step else self.reviewers
+
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
 

@@ -46,8 +46,8 @@ def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) 
 def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport], now_ms: int) -> Change:
     """Save the results of attempts at deliveries.
 
-    If no card of an escalation step could be sent, the next step is asked at once. A delivery that was removed or
-    replaced meanwhile is ignored.
+    If no card of an escalation step could be sent, or nobody in it is within working hours, the next step is asked at
+    once. A delivery that was removed or replaced meanwhile is ignored.
     """
     check_step(record, "record_deliveries")
     items = {item.item_id: item for item in record.items}
@@ -98,10 +98,10 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
 
 
 def needs_next_step(item: Item) -> bool:
-    """Return whether every delivery of the item's current step failed, and another step follows."""
+    """Return whether another step follows, and every delivery of the current one failed or waits for working hours."""
     current = [one for one in item.deliveries if one.step == item.escalated]
-    failed = bool(current) and all(one.state is DeliveryState.FAILED for one in current)
-    return item.open and failed and item.escalated < len(item.terms.escalate)
+    unreached = bool(current) and all(one.off_duty or one.state is DeliveryState.FAILED for one in current)
+    return item.open and unreached and item.escalated < len(item.terms.escalate)
 
 
 def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:

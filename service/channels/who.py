@@ -1,22 +1,33 @@
 """Who is asked when: the people behind the reviewers of a rule, with their delegates, holds and channels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sayso.errors import NotFound
 from sayso.policy.engine import Policy
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import GROUP_PREFIX, FallbackAction
+from sayso.records.terms import FallbackAction, group_of
 from sayso.sentences.deadlines import describe_fallback
+from service.channels.base import Channel, SharedOnly
 from service.channels.previews import SampleCall, build_sample
+from service.channels.table import Channels
 from service.duty.absences import absent_delegate, find_absence
 from service.duty.holds import find_hold
+from service.duty.hours import find_working_hours
+from service.store.directory.duty import Preferences
+from service.store.directory.groups import Group
 from service.wiring import Wiring
+
+_OWN = "The channel's own destination."
 
 
 class Asked(NamedTuple):
-    """One person who is asked in a step, on a channel; `reason` says why not, or why later than the step."""
+    """One person who is asked in a step, on a channel; `reason` says why not, or why later than the step.
+
+    A row without a person and with a time is the channel's own destination.
+    """
 
     step: int
     at_ms: int
@@ -25,6 +36,7 @@ class Asked(NamedTuple):
     channel: str
     sent_at_ms: int | None
     reason: str
+    off_duty: bool = False
 
 
 class Plan(NamedTuple):
@@ -47,65 +59,118 @@ async def list_present(wiring: Wiring, person: str, at_ms: int, requester: str =
     return tuple(present)
 
 
-async def plan(wiring: Wiring, policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> Plan:
+async def find_preferences(wiring: Wiring, person: str, reviewers: Sequence[str]) -> Preferences:
+    """Return how a person is notified whom these reviewers include.
+
+    The working hours are the person's own, or those of a group through which the person is asked. Who is named in
+    person, and has none, is asked at any time.
+    """
+    preferences = await wiring.duty.find_preferences(person)
+    if person in reviewers:
+        return preferences
+    groups = [group for name in reviewers if (group := await _find_group(wiring, name)) is not None]
+    groups.sort(key=lambda group: person not in group.members)  # a delegate is a member of none
+    working = find_working_hours(preferences, groups[0] if groups else None)
+    return preferences.model_copy(update={"working_hours": working})
+
+
+async def plan(wiring: Wiring, channels: Channels, policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> Plan:
     """Return who is asked about a call that begins to wait under a rule; raises `NotFound` or `InvalidInput`."""
     record, _ = build_sample(policy, rule_id, call, at_ms)
     item = record.items[0]
-    asked: list[Asked] = []
-    for step, step_ms, reviewers in _list_steps(record, item):
-        for reviewer in reviewers:
-            asked += await _ask(wiring, record, item, Asked(step, step_ms, reviewer, "", "", None, ""))
+    asked = await _Planner(wiring, channels, record, item).list_asked()
     end = describe_fallback(record, item)
     return Plan(tuple(asked), item.terms.deadline_at_ms, f"{end[:1].upper()}{end[1:]}.")
 
 
-def _list_steps(record: SuspensionRecord, item: Item) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield each step: its number, its time and its reviewers. An escalation as the fallback is at the deadline."""
-    terms = item.terms
-    yield 0, record.created_at_ms, terms.reviewers or ("",)
-    for number, step in enumerate(terms.escalate, start=1):
-        step_ms = record.created_at_ms + step.after_s * 1000
-        if terms.fallback.action is FallbackAction.ESCALATE:
-            step_ms = min(step_ms, terms.deadline_at_ms)
-        if step_ms <= terms.deadline_at_ms:
-            yield number, step_ms, step.reviewers
+@dataclass(frozen=True)
+class _Planner:
+    """Lists who is asked about an item. A step that reaches nobody lets the next one be asked at once."""
+
+    wiring: Wiring
+    channels: Channels
+    record: SuspensionRecord
+    item: Item
+
+    async def list_asked(self) -> list[Asked]:
+        """Return the rows of all steps up to the deadline; nobody gets a second card on a channel."""
+        asked: dict[tuple[str, str], Asked] = {}
+        early_ms: int | None = None
+        for step, natural_ms in self._list_times():
+            step_ms = natural_ms if early_ms is None else early_ms
+            if step_ms > self.item.terms.deadline_at_ms:
+                break
+            for reviewer in self.item.terms.reviewers_of(step) or ("",):
+                for row in await self._ask(Asked(step, step_ms, reviewer, "", "", None, "")):
+                    asked.setdefault((row.person or row.reviewer, row.channel), row)
+            rows = [one for one in asked.values() if one.step == step]
+            reached = any(one.sent_at_ms is not None and not one.off_duty for one in rows)
+            early_ms = step_ms if rows and self.item.terms.channels and not reached else None
+        return [*asked.values()]
+
+    def _list_times(self) -> Iterator[tuple[int, int]]:
+        """Yield each step with its time. An escalation as the fallback is at the deadline."""
+        terms = self.item.terms
+        yield 0, self.record.created_at_ms
+        for number, step in enumerate(terms.escalate, start=1):
+            step_ms = self.record.created_at_ms + step.after_s * 1000
+            escalates = terms.fallback.action is FallbackAction.ESCALATE
+            yield number, min(step_ms, terms.deadline_at_ms) if escalates else step_ms
+
+    async def _ask(self, base: Asked) -> list[Asked]:
+        owner, terms = self.record.run.owner, self.item.terms
+        present = await list_present(self.wiring, base.reviewer, base.at_ms, owner)
+        people = [one for one in present if one != owner or not terms.no_self_approval]
+        if not terms.channels and people:
+            return [base._replace(person=person, reason="The rule names no channels.") for person in people]
+        found: list[Asked] = []
+        for name in terms.channels or ("",):
+            one, channel = base._replace(channel=name), self.channels.find(name)
+            if name and channel is None:
+                found.append(one._replace(reason=f"There is no channel named {name}."))
+            elif channel is not None and _is_shared(channel, base.reviewer):
+                found.append(one._replace(reviewer="", sent_at_ms=base.at_ms, reason=_OWN))
+            elif not people:
+                found.append(one._replace(reason="Nobody is present who may decide."))
+            else:
+                found += [await self._ask_person(one._replace(person=person)) for person in people]
+        return found
+
+    async def _ask_person(self, one: Asked) -> Asked:
+        if not await self.wiring.contacts.addresses_of(one.person, one.channel):
+            return one._replace(reason=f"{one.person} has no address on {one.channel}.")
+        terms = self.item.terms
+        if terms.urgent:
+            return one._replace(sent_at_ms=one.at_ms)
+        preferences = await find_preferences(self.wiring, one.person, terms.reviewers_of(one.step))
+        cap = preferences.cap_per_hour
+        most = f"At most {cap} interruption{'' if cap == 1 else 's'} an hour." if cap is not None else ""
+        hold = find_hold(preferences, self.record.created_at_ms, terms.deadline_at_ms, one.at_ms)
+        if hold is None:
+            return one._replace(sent_at_ms=one.at_ms, reason=most)
+        if hold.until_ms >= terms.deadline_at_ms:
+            return one._replace(reason=f"Held past the deadline: {hold.reason}.")
+        reason = f"Held: {hold.reason}. {most}".rstrip()
+        return one._replace(sent_at_ms=hold.until_ms, reason=reason, off_duty=hold.off_duty)
 
 
-async def _ask(wiring: Wiring, record: SuspensionRecord, item: Item, base: Asked) -> list[Asked]:
-    owner = record.run.owner
-    present = await list_present(wiring, base.reviewer, base.at_ms, owner)
-    people = [one for one in present if one != owner or not item.terms.no_self_approval]
-    if not people:
-        return [base._replace(reason="Nobody is present who may decide.")]
-    found: list[Asked] = []
-    for person in people:
-        for channel in item.terms.channels:
-            found.append(await _ask_on(wiring, item, base._replace(person=person, channel=channel), record))
-        if not item.terms.channels:
-            found.append(base._replace(person=person, reason="The rule names no channels."))
-    return found
+def _is_shared(channel: Channel, reviewer: str) -> bool:
+    """Return whether one card at the channel's own destination asks the reviewer."""
+    return isinstance(channel, SharedOnly) or (not reviewer and bool(channel.shared_address))
 
 
-async def _ask_on(wiring: Wiring, item: Item, one: Asked, record: SuspensionRecord) -> Asked:
-    if not await wiring.contacts.addresses_of(one.person, one.channel):
-        return one._replace(reason=f"{one.person} has no address on {one.channel}.")
-    if item.terms.urgent:
-        return one._replace(sent_at_ms=one.at_ms)
-    preferences = await wiring.duty.find_preferences(one.person)
-    hold = find_hold(preferences, record.created_at_ms, item.terms.deadline_at_ms, one.at_ms)
-    if hold is None:
-        return one._replace(sent_at_ms=one.at_ms)
-    if hold.until_ms >= item.terms.deadline_at_ms:
-        return one._replace(reason=f"Held past the deadline: {hold.reason}; the next step is asked at once.")
-    return one._replace(sent_at_ms=hold.until_ms, reason=f"Held: {hold.reason}.")
+async def _find_group(wiring: Wiring, reviewer: str) -> Group | None:
+    name = group_of(reviewer)
+    try:
+        return await wiring.groups.read(name) if name is not None else None
+    except NotFound:
+        return None
 
 
 async def _list_names(wiring: Wiring, person: str) -> list[str]:
     if not person:
         return [one.name for one in await wiring.reviewers.list_all() if one.active]
-    if not person.startswith(GROUP_PREFIX):
+    if group_of(person) is None:
         return [person]
-    try:
-        return [*(await wiring.groups.read(person.removeprefix(GROUP_PREFIX))).members]
-    except NotFound:
-        return []
+    group = await _find_group(wiring, person)
+    return [*group.members] if group is not None else []

@@ -16,11 +16,31 @@ FURTHEST_DAYS = 400
 """How far ahead working hours are searched: every yearly holiday occurs within it."""
 
 _ONE_DAY = timedelta(days=1)
+_DAY_MS = 86_400_000
+_MOST_SPANS = 30
 
 
 def is_quiet(preferences: Preferences, now_ms: int) -> bool:
-    """Return whether the person's quiet hours cover this moment."""
-    return next_awake_ms(preferences, now_ms) > now_ms
+    """Return whether quiet hours cover this moment, or it is outside the working hours."""
+    return next_open_ms(preferences, now_ms) > now_ms
+
+
+def next_open_ms(preferences: Preferences, now_ms: int) -> int:
+    """Return the first moment from `now_ms` on within the working hours that no quiet hours cover.
+
+    Where none is found soon, return a later moment at which to search again.
+    """
+    working, open_ms = preferences.working_hours, next_awake_ms(preferences, now_ms)
+    if working is None:
+        return open_ms
+    for _ in range(_MOST_SPANS):
+        working_ms = next_working_ms(working, open_ms)
+        if working_ms is None:
+            return now_ms + FURTHEST_DAYS * _DAY_MS
+        if working_ms == open_ms:
+            break
+        open_ms = next_awake_ms(preferences, working_ms)
+    return open_ms
 
 
 def next_awake_ms(preferences: Preferences, now_ms: int) -> int:

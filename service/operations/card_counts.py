@@ -24,7 +24,7 @@ class CardCounts:
     queued: int = 0
     sent: int = 0
     failed: int = 0
-    oldest_queued_at_ms: int | None = None
+    oldest_queued_at_ms: int | None = None  # for a card that is held, the end of the hold
     reason: str = ""
 
     def add(self, record: SuspensionRecord, one: CardDelivery) -> None:
@@ -36,13 +36,13 @@ class CardCounts:
             self.sent += 1
         else:
             self.queued += 1
-            at_ms = record.updated_at_ms if one.step else record.created_at_ms
+            at_ms = max(record.updated_at_ms if one.step else record.created_at_ms, one.next_try_at_ms or 0)
             self.oldest_queued_at_ms = min(at_ms, self.oldest_queued_at_ms or at_ms)
 
     def describe(self, now_ms: int) -> str:
         """Return the counts as a sentence."""
         text = f"{self.queued} queued, {self.sent} sent, {self.failed} failed"
-        if self.oldest_queued_at_ms is not None:
+        if self.oldest_queued_at_ms is not None and self.oldest_queued_at_ms <= now_ms:
             text += f"; the oldest is queued for {describe_span(now_ms - self.oldest_queued_at_ms)}"
         return f"{text}. The last failure: {self.reason}" if self.reason else f"{text}."
 

@@ -9,7 +9,7 @@ from service.web import history as decided
 from service.web.channels import slack
 from service.web.form_posts import check_origin
 from service.web.operations import channels
-from service.web.people import accounts, contacts, duty, groups, inquiries
+from service.web.people import accounts, contacts, duty, groups, inquiries, who
 from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
@@ -27,6 +27,7 @@ _MODULES = (
     contacts,
     duty,
     groups,
+    who,
     *_CHANNELS,
     live,
 )

@@ -1,10 +1,11 @@
 """The addresses of reviewers and groups on channels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.clock import now_ms
 from service.channels.base import Recipient
-from service.channels.who import list_present
+from service.channels.who import find_preferences, list_present
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 
@@ -15,9 +16,9 @@ class ContactBook:
 
     wiring: Wiring
 
-    async def find_preferences(self, person: str) -> Preferences:
-        """Return how the person is notified."""
-        return await self.wiring.duty.find_preferences(person)
+    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
+        """Return how a person is notified whom these reviewers include."""
+        return await find_preferences(self.wiring, person, reviewers)
 
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         """Return the addresses of a person or of a group's members; of everybody linked for an empty name.

@@ -25,7 +25,7 @@ from workers.notify.interruptions import Digests, Interruptions
 ATTEMPT_S = 15.0
 _PER_DESTINATION = 16
 _BUSY_MS = 500
-_CLEARED = {"tries": 0, "reason": None, "next_try_at_ms": None}
+_CLEARED = {"tries": 0, "reason": None, "next_try_at_ms": None, "off_duty": False}
 
 Result = TypeVar("Result")
 
@@ -33,8 +33,8 @@ Result = TypeVar("Result")
 class AddressBook(Protocol):
     """The addresses of people on channels, and how they want to be notified."""
 
-    async def find_preferences(self, person: str) -> Preferences:
-        """Return how the person is notified."""
+    async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
+        """Return how a person is notified whom these reviewers include."""
 
     async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
         """Return the addresses of a person or of a group's members; of everybody linked for an empty name.
@@ -162,10 +162,14 @@ class Attempt:
             await self._run(to, partial(self.channel.remind, to, reference, self.card, event_id))
 
     async def _is_quiet(self) -> bool:
-        """Return whether the person's quiet hours skip a reminder."""
+        """Return whether the person's hours skip a reminder."""
         if not self.delivery.person or self.item.terms.urgent:
             return False
-        return is_quiet(await self.addresses.find_preferences(self.delivery.person), self.now_ms)
+        return is_quiet(await self._find_preferences(self.delivery.person), self.now_ms)
+
+    async def _find_preferences(self, person: str) -> Preferences:
+        reviewers = self.item.terms.reviewers_of(self.delivery.step)
+        return await self.addresses.find_preferences(person, reviewers) if person else Preferences()
 
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
@@ -184,7 +188,7 @@ class Attempt:
     async def _send_to(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send the card to every address of one person; one success is enough."""
         base = self.delivery.model_copy(update={"person": places[0].person})
-        preferences = await self.addresses.find_preferences(base.person) if base.person else Preferences()
+        preferences = await self._find_preferences(base.person)
         held = await self._find_hold(base, preferences)
         if held is not None:
             return held
@@ -223,7 +227,7 @@ class Attempt:
         reason = f"Held until {iso_utc(hold.until_ms)}: {hold.reason} of {base.person}."
         if hold.until_ms >= self.item.terms.deadline_at_ms:
             return fail(base, f"{reason} That is after the deadline.", hold.until_ms)
-        return base.model_copy(update={"reason": reason, "next_try_at_ms": hold.until_ms})
+        return base.model_copy(update={"reason": reason, "next_try_at_ms": hold.until_ms, "off_duty": hold.off_duty})
 
     async def _join_digest(self, channel: SendsDigests, to: Recipient, event_id: str) -> None:
         async def flush(cards: tuple[Card, ...], digest_id: str) -> None:
@@ -247,5 +251,5 @@ class Attempt:
 
 def fail(delivery: CardDelivery, reason: str, next_try_at_ms: int | None) -> CardDelivery:
     """Return the delivery after a failed attempt; without a next try the failure is final."""
-    update = {"state": DeliveryState.FAILED, "tries": delivery.tries + 1, "reason": reason}
+    update = {"state": DeliveryState.FAILED, "tries": delivery.tries + 1, "reason": reason, "off_duty": False}
     return delivery.model_copy(update={**update, "next_try_at_ms": next_try_at_ms})

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.api.routing.dependencies import Parts, Person
+from service.api.routing.dependencies import OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
 from service.channels.previews import SampleCall
@@ -27,7 +27,7 @@ class AskedView(View):
     step: int = Field(description="0 for the rule's reviewers, then the steps of escalate.")
     at: Timestamp = Field(validation_alias="at_ms")
     reviewer: str = Field(description="The name or group in the rule; empty for everybody.")
-    person: str = Field(description="A reviewer or their delegate; empty if nobody is present.")
+    person: str = Field(description="A reviewer or their delegate; empty for the channel's own destination.")
     channel: str
     sent_at: Timestamp | None = Field(validation_alias="sent_at_ms", description="Null if no card is sent.")
     reason: str
@@ -42,9 +42,9 @@ class WhoView(BaseModel):
 
 
 @router.post("", operation_id="showWho", responses=WRITES)
-async def show_who(body: WhoRequest, caller: Person, parts: Parts) -> WhoView:
+async def show_who(body: WhoRequest, caller: Person, parts: Parts, channels: OpenChannels) -> WhoView:
     """Say who would be asked when about a call under a rule, and what happens at its deadline. Nothing is sent."""
     call = body.call or SampleCall(tool="refund")
-    found = await plan(parts, parts.rules.policy(), body.rule, call, int(body.at.timestamp() * 1000))
-    asked = [AskedView.model_validate(one._asdict()) for one in found.asked]
+    found = await plan(parts, channels, parts.rules.policy(), body.rule, call, int(body.at.timestamp() * 1000))
+    asked = [AskedView.model_validate(one) for one in found.asked]
     return WhoView(asked=asked, deadline_at=found.deadline_at_ms, end=found.end)

@@ -1,6 +1,5 @@
 """Preferences and absences on the account page."""
 
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +11,7 @@ from sayso.errors import InvalidInput, SaysoError
 from service.store.directory.duty import Preferences
 from service.web.form_posts import Post, check_session, read_form
 from service.web.people.accounts import show_again
-from service.web.people.hours import read_hours, read_working_hours
+from service.web.people.hours import read_hours, read_moment, read_working_hours
 from service.web.sessions import SignedIn, wiring_of
 
 router = APIRouter()
@@ -39,7 +38,8 @@ async def add_absence(request: Request, visitor: SignedIn) -> Response:
     try:
         check_session(post, visitor)
         zone = ZoneInfo((await duty.find_preferences(visitor.name)).time_zone)
-        from_ms, to_ms = (_read_moment(post.get(name, ""), zone) for name in ("from", "to"))
+        fault = "Enter the start and the end of the absence."
+        from_ms, to_ms = (read_moment(post.get(name, ""), zone, fault) for name in ("from", "to"))
         delegate = post.get("delegate", "").strip() or None
         await duty.add_absence(visitor.name, from_ms, to_ms, delegate, visitor.name)
     except SaysoError as error:
@@ -82,11 +82,3 @@ def describe_misfit(error: ValidationError) -> InvalidInput:
     fault = error.errors(include_url=False, include_input=False)[0]
     field = str(fault["loc"][0]).replace("_", " ").capitalize() if fault["loc"] else "The form"
     return InvalidInput(f"{field}: {fault['msg'].removeprefix('Value error, ')}. Correct it and send the form again.")
-
-
-def _read_moment(text: str, zone: ZoneInfo) -> int:
-    try:
-        local = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidInput("Enter the start and the end of the absence.") from error
-    return round(local.replace(tzinfo=zone).timestamp() * 1000)

@@ -1,12 +1,23 @@
-"""Fields for quiet hours and working hours, in the forms of people and groups."""
+"""Fields for times, quiet hours and working hours, in forms."""
 
 from collections.abc import Mapping
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
 from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
 from service.web.form_posts import Post
+
+
+def read_moment(text: str, zone: ZoneInfo, fault: str) -> int:
+    """Return a local time of a form in ms; raises `InvalidInput` with the `fault`."""
+    try:
+        local = datetime.fromisoformat(text)
+        return round(local.replace(tzinfo=zone).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(fault) from error
 
 
 def read_hours(post: Post, name: str) -> Hours | None:

@@ -119,6 +119,19 @@ def test_failed_deliveries_ask_the_next_step_at_once() -> None:
     assert next_delivery_ms(change.record) == T0 + 1
 
 
+def test_step_outside_working_hours_asks_the_next_one_at_once() -> None:
+    record = notified(reviewers=("ada", "ben"), escalate=STEPS[1:])
+    waits = become(record, "ada", off_duty=True, next_try_at_ms=T0 + 9_000)
+    half = record_deliveries(record, (waits,), T0 + 1)
+    assert types_of(half) == [], "ben may still be reached"
+    change = record_deliveries(half.record, (become(half.record, "ben", state=DeliveryState.FAILED),), T0 + 2)
+    assert types_of(change) == ["card_failed", "escalated"]
+    held = change.record.items[0].deliveries[0]
+    assert (held.state, needs_attempt(change.record, change.record.items[0], held)) == (DeliveryState.QUEUED, True)
+    last = record_deliveries(notified(), (become(notified(), "ada", off_duty=True),), T0 + 1)
+    assert types_of(last) == [], "without another step the card waits"
+
+
 def test_one_delivered_card_of_a_step_prevents_escalation() -> None:
     record = sent(notified(reviewers=("ada", "ben"), escalate=STEPS[1:]))
     change = record_deliveries(record, (become(record, "ben", state=DeliveryState.FAILED),), T0 + 1)

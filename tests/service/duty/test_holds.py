@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.duty.holds import Hold, find_hold, joins_digest, next_digest_ms
 from service.duty.hours import is_quiet, next_awake_ms
-from service.store.directory.duty import WEEKDAYS, Hours, Preferences
+from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -98,3 +98,35 @@ def test_find_hold_for_a_digest_that_falls_into_quiet_hours() -> None:
     evening = at("2026-11-22T21:30")
     assert find_hold(preferences, evening, NOON, evening) == Hold(MORNING, "hourly digest")
     assert find_hold(preferences, NIGHT, NOON, NIGHT) == Hold(MORNING, "quiet hours")
+
+
+OFFICE = WorkingHours()  # 09:00 to 17:00, from Monday to Friday
+NINE = at("2026-11-23T09:00")
+
+
+@pytest.mark.parametrize(
+    ("preferences", "hold"),
+    [
+        (Preferences(working_hours=OFFICE), Hold(NINE, "outside the working hours", off_duty=True)),
+        (
+            Preferences(working_hours=OFFICE, quiet_hours=Hours(start="08:00", end="10:30")),
+            Hold(at("2026-11-23T10:30"), "outside the working hours", off_duty=True),
+        ),
+        (
+            Preferences(
+                working_hours=WorkingHours(hours=Hours(start="22:00", end="06:00")),
+                quiet_hours=Hours(start="22:00", end="01:00"),
+            ),
+            Hold(at("2026-11-23T01:00"), "quiet hours"),
+        ),
+        (
+            Preferences(
+                working_hours=OFFICE.model_copy(update={"hours": Hours(start="08:00", end="17:00")}), digest="daily"
+            ),
+            Hold(NINE, "daily digest", off_duty=True),
+        ),
+        (Preferences(working_hours=WorkingHours(hours=Hours(start="22:00", end="06:00"))), None),
+    ],
+)
+def test_find_hold_outside_working_hours(preferences: Preferences, hold: Hold | None) -> None:
+    assert find_hold(preferences, NIGHT, NIGHT + 30 * HOUR_MS, NIGHT) == hold

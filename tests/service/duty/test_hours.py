@@ -8,7 +8,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from service.duty.hours import find_working_hours, is_quiet, is_working, next_awake_ms, next_working_ms
+from service.duty.hours import find_working_hours, is_quiet, is_working, next_awake_ms, next_open_ms, next_working_ms
 from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
 from service.store.directory.groups import Group
 
@@ -120,3 +120,10 @@ def test_find_working_hours_of_person_before_group() -> None:
 def test_preferences_refuse_what_cannot_work(fields: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         Preferences.model_validate(fields)
+
+
+def test_next_open_ms_beside_quiet_hours_that_leave_no_time() -> None:
+    never = Preferences(quiet_hours=Hours(start="08:00", end="18:00"), working_hours=WorkingHours())
+    assert next_open_ms(never, at("2026-11-22T23:00")) > at("2026-12-10T00:00")
+    closed = WorkingHours(hours=Hours(start="09:00", end="09:01", weekdays=("mon",)), time_zone="UTC")
+    assert next_open_ms(Preferences(working_hours=closed), at("2026-11-24T00:00")) == at("2026-11-30T09:00")

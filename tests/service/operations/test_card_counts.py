@@ -30,6 +30,16 @@ async def test_count_cards_of_open_items(wiring: Wiring) -> None:
     assert not found["ops"].is_slow(record.created_at_ms + SLOW_MS)
 
 
+async def test_card_that_is_held_is_not_slow(wiring: Wiring) -> None:
+    record = await make_pending(wiring, ask(terms=TERMS.model_copy(update={"reviewers": ("anna",)})))
+    until_ms = record.created_at_ms + 10 * SLOW_MS
+    held = CardDelivery(channel="ops", person="anna", next_try_at_ms=until_ms)
+    await wiring.desk.record_deliveries(record.id, [DeliveryReport("i1", held.key, (held,))])
+    counts = (await count_cards(wiring))["ops"]
+    assert counts.describe(until_ms - 1) == "1 queued, 0 sent, 0 failed."
+    assert (counts.is_slow(until_ms), counts.is_slow(until_ms + SLOW_MS + 1)) == (False, True)
+
+
 async def test_diagnose_channels_that_fail_or_are_not_configured(wiring: Wiring) -> None:
     record = await make_pending(wiring, ask(terms=TERMS))
 

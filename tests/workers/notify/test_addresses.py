@@ -4,6 +4,7 @@ import pytest
 
 from sayso.clock import now_ms
 from service.channels.base import Recipient
+from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.builders import make_person
 from workers.notify.addresses import ContactBook
@@ -52,3 +53,20 @@ async def test_delegate_stands_in_for_an_absent_person(book: ContactBook, wiring
 async def test_absent_person_without_delegate_is_not_found(book: ContactBook, wiring: Wiring) -> None:
     await wiring.duty.add_absence("anna", now_ms() - 1, now_ms() + 60_000, None, "anna")
     assert await book.find("ops", "anna") == ()
+
+
+async def test_working_hours_are_those_of_the_group_that_is_asked(book: ContactBook, wiring: Wiring) -> None:
+    office, nights = WorkingHours(), WorkingHours(hours=Hours(start="22:00", end="06:00"))
+    for name in ("carla", "dora"):
+        await make_person(wiring, name)
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), office)
+    await wiring.groups.create("nights", ("carla",), (), "root", nights)
+    await wiring.duty.save_preferences("ben", Preferences(working_hours=nights), "ben")
+
+    async def hours(person: str, *reviewers: str) -> WorkingHours | None:
+        return (await book.find_preferences(person, reviewers)).working_hours
+
+    asked = ("group:payments", "group:nights", "group:none")
+    assert [await hours(name, *asked) for name in ("anna", "ben", "carla", "dora")] == [office, nights, nights, office]
+    assert await hours("anna", "anna", *asked) is None, "who is named in person has no fixed hours"
+    assert await hours("anna") is None

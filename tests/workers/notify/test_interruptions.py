@@ -12,7 +12,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
-from service.store.directory.duty import Hours, Preferences
+from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.builders import ask, make_pending
 from tests.channels import Book, DigestChannel, MemoryChannel
@@ -99,6 +99,36 @@ async def test_hold_past_the_deadline_asks_the_next_step(
     assert (first.state, second.state) == (DeliveryState.FAILED, DeliveryState.SENT)
     assert (first.reason or "").endswith("That is after the deadline.")
     assert channel.calls == [("send", "B1")]
+
+
+async def test_step_outside_working_hours_lets_the_next_one_be_asked_at_once(
+    wiring: Wiring, notifier: Notifier, channel: DigestChannel, book: Book
+) -> None:
+    later = WorkingHours(hours=Hours(start=clock(2), end=clock(4)))
+    book.preferences["anna"] = Preferences(working_hours=later)
+    record = await waiting(wiring, "anna", escalate=(EscalationStep(after_s=HOUR_S, reviewers=("ben",)),))
+    await deliver(notifier)
+    await deliver(notifier)
+    first, second = await deliveries(wiring, record)
+    assert (first.state, first.off_duty, second.state) == (DeliveryState.QUEUED, True, DeliveryState.SENT)
+    assert (first.reason or "").endswith("outside the working hours of anna.")
+    book.preferences.clear()  # as if they had begun
+    due = first.model_copy(update={"next_try_at_ms": 1})
+    await wiring.desk.record_deliveries(record.id, [DeliveryReport("i1", first.key, (due,))])
+    await deliver(notifier)
+    first = next(one for one in await deliveries(wiring, record) if one.person == "anna")
+    assert (first.state, first.off_duty) == (DeliveryState.SENT, False)
+
+
+async def test_last_step_outside_working_hours_waits_for_them(
+    wiring: Wiring, notifier: Notifier, channel: DigestChannel, book: Book
+) -> None:
+    book.preferences["anna"] = Preferences(working_hours=WorkingHours(hours=Hours(start=clock(2), end=clock(4))))
+    record = await waiting(wiring, "anna")
+    await waiting(wiring, "anna", urgent=True)
+    await deliver(notifier)
+    one = await only(wiring, record)
+    assert (one.state, one.off_duty, channel.calls) == (DeliveryState.QUEUED, True, [("send", "A1")])
 
 
 async def test_cap_holds_further_cards_for_the_rest_of_the_hour(

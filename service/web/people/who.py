@@ -1,0 +1,71 @@
+"""The page that says who is asked when under a rule, and what happens at the deadline."""
+
+from itertools import groupby
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from sayso.clock import now_ms
+from sayso.errors import SaysoError
+from sayso.policy.rules import ASKING
+from sayso.sentences.names import name_reviewers
+from sayso.sentences.times import describe_local
+from service.channels.previews import SampleCall
+from service.channels.who import Asked, Plan, plan
+from service.web.errors import show_page_again
+from service.web.form_posts import describe_refusal
+from service.web.pages import show
+from service.web.people.hours import read_moment
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+_PAGE = "pages/who.html"
+
+router = APIRouter()
+
+
+@router.get("/who")
+async def read(
+    request: Request,
+    visitor: SignedIn,
+    rule: Annotated[str, Query(max_length=200)] = "",
+    at: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Show who would be asked under a rule at a time; by default now, under the first rule that asks."""
+    context = await _gather(request, visitor, rule, at)
+    try:
+        found = await _plan(request, context) if context["rule_id"] else None
+    except SaysoError as error:
+        show_page_again(request, _PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
+        raise
+    return await show(request, visitor, _PAGE, **{**context, **_describe(found)})
+
+
+async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
+    rules = [one.rule_id for one in wiring.rules.policy().rules if one.action in ASKING]
+    return {
+        "title": "Who is asked",
+        "sentence": "",
+        "rules": rules,
+        "rule_id": rule_id or (rules[0] if rules else ""),
+        "at": at or describe_local(now_ms(), zone).replace(" ", "T"),
+        "zone": zone,
+        **_describe(None),
+    }
+
+
+async def _plan(request: Request, context: dict[str, Any]) -> Plan:
+    wiring, zone = wiring_of(request), context["zone"]
+    at_ms = read_moment(context["at"], zone, "Enter a time such as 2026-12-24T18:00.")
+    policy, call = wiring.rules.policy(), SampleCall(tool="refund")
+    return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
+
+
+def _describe(found: Plan | None) -> dict[str, object]:
+    asked: tuple[Asked, ...] = found.asked if found is not None else ()
+    steps = [(step, [*rows]) for step, rows in groupby(asked, lambda one: one.step)]
+    names = {one.reviewer: name_reviewers([one.reviewer]) if one.reviewer else "everybody" for one in asked}
+    return {"plan": found, "steps": steps, "names": names}
