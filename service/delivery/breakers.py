@@ -1,15 +1,27 @@
 """Circuit breakers: a destination that keeps failing is probed by one attempt at a time."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FAILURES_TO_OPEN = 5
 PROBE_EVERY_MS = 4_000
+
+
+class OpenCircuit(NamedTuple):
+    """A destination that is only probed: since when, and why its last attempt failed."""
+
+    destination: str
+    since_ms: int
+    reason: str
 
 
 @dataclass
 class _Circuit:
     failures: int = 0
     closed_until_probe_ms: int = 0
+    opened_at_ms: int = 0
+    channel: str = ""
+    reason: str = ""
 
 
 @dataclass
@@ -29,7 +41,7 @@ class Breakers:
         circuit.closed_until_probe_ms = now_ms + PROBE_EVERY_MS
         return 0
 
-    def note(self, destination: str, *, accepted: bool, now_ms: int) -> None:
+    def note(self, destination: str, *, accepted: bool, now_ms: int, channel: str = "", reason: str = "") -> None:
         """Count an attempt. A success closes the circuit; enough failures in a row open it."""
         if accepted:
             self._circuits.pop(destination, None)
@@ -37,6 +49,9 @@ class Breakers:
         circuit = self._circuits.setdefault(destination, _Circuit())
         circuit.failures += 1
         circuit.closed_until_probe_ms = now_ms + PROBE_EVERY_MS
+        circuit.channel, circuit.reason = channel, reason
+        if circuit.failures == FAILURES_TO_OPEN:
+            circuit.opened_at_ms = now_ms
 
     def is_failing(self, destination: str) -> bool:
         """Return whether the last attempt failed."""
@@ -46,3 +61,11 @@ class Breakers:
         """Return whether the destination kept failing."""
         circuit = self._circuits.get(destination)
         return circuit is not None and circuit.failures >= FAILURES_TO_OPEN
+
+    def list_open(self) -> dict[str, list[OpenCircuit]]:
+        """Return the open circuits of each channel, by destination."""
+        found: dict[str, list[OpenCircuit]] = {}
+        for destination, one in sorted(self._circuits.items()):
+            if one.failures >= FAILURES_TO_OPEN:
+                found.setdefault(one.channel, []).append(OpenCircuit(destination, one.opened_at_ms, one.reason))
+        return found

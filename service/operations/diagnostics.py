@@ -7,8 +7,13 @@ from types import MappingProxyType
 
 from sayso.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
+from sayso.sentences.deliveries import end_sentence
+from sayso.sentences.times import describe_clock
+from service.delivery.addresses import host_and_port
 from service.jobs import count_workers
 from service.operations.card_counts import CardCounts, count_cards
+from service.operations.circuits import read_circuits
+from service.operations.endpoints import DISABLED_BY
 from service.operations.rule_checks import find_warnings
 from service.store.connection.durability import check_durability
 from service.wiring import Wiring
@@ -41,6 +46,9 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_holders(wiring)
         async for finding in _check_cards(wiring, channels):
             yield finding
+        async for finding in _check_circuits(wiring, channels):
+            yield finding
+        yield await _check_endpoints(wiring)
     except SaysoError as error:
         yield Finding(
             "store", False, f"The store does not answer: {error.message}", "Start the store, or correct its URL."
@@ -155,6 +163,39 @@ async def _check_cards(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIter
     counts, at_ms = await count_cards(wiring), await wiring.schedule.now_ms()
     for name in sorted({*channels, *counts}):
         yield _check_card_counts(name, channels.get(name), counts.get(name, CardCounts()), at_ms)
+
+
+async def _check_circuits(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIterator[Finding]:
+    """Yield a finding for each destination that a process only probes."""
+    for name in sorted(channels):
+        for one in await read_circuits(wiring.channel_notes, name):
+            reason = end_sentence(one.reason or "No reason is known")
+            text = (
+                f"{name}: {one.destination} keeps failing, so it is only probed since {describe_clock(one.since_ms)}."
+            )
+            todo = f"Correct the channel, or wait for the provider. `sayso channels test {name}` sends a test card."
+            yield Finding("channels", False, f"{text} {reason}", todo)
+
+
+async def _check_endpoints(wiring: Wiring) -> Finding:
+    endpoints = await wiring.endpoints.list_all()
+    gone = [one for one in endpoints if one.state == "disabled" and not one.reason.startswith(DISABLED_BY)]
+    known = {one.id for one in endpoints}
+    failed = [
+        one for one in await wiring.deliveries.list_failures(await wiring.schedule.now_ms()) if one.endpoint_id in known
+    ]
+    given_up = [one for one in failed if one.ended is not None]
+    active = sum(one.state == "active" for one in endpoints)
+    text = f"{active} of {len(endpoints)} endpoints are active; {len(failed) - len(given_up)} failed messages are tried"
+    text += f" again, {len(given_up)} were given up."
+    text += "".join(f" {host_and_port(one.url)}: {one.reason}" for one in gone[:_NAMED])
+    if failed and not gone:
+        text += f" The last failure: {end_sentence(failed[0].reason)}"
+    if gone:
+        return Finding("webhooks", False, text, "Correct the receiver and verify the endpoint again, or delete it.")
+    if given_up:
+        return Finding("webhooks", False, text, "Correct the receiver, and send the messages again on /webhooks.")
+    return Finding("webhooks", True, text)
 
 
 def _check_card_counts(name: str, kind: str | None, found: CardCounts, at_ms: int) -> Finding:

@@ -21,6 +21,9 @@ from service.wiring import Wiring
 
 MOST_ENDPOINTS = 500
 MOST_OF_AN_AGENT = 20
+DISABLED_BY = "Disabled by "
+"""How the reason begins of an endpoint that a person disabled."""
+
 PER_OWNER = Allowance("webhook-verifications", 30, 60)
 
 Scheme = Literal["hmac", "ed25519"]
@@ -97,7 +100,7 @@ async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) ->
 async def disable_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
     """Send the endpoint no more events until it is verified again."""
     endpoint = await read_endpoint(parts, caller, endpoint_id)
-    return await _change(parts, endpoint, {"state": "disabled", "reason": f"Disabled by {caller.name}."})
+    return await _change(parts, endpoint, {"state": "disabled", "reason": f"{DISABLED_BY}{caller.name}."})
 
 
 async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, overlap_s: int) -> NewEndpoint:

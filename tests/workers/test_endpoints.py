@@ -13,8 +13,10 @@ from benchmarks.webhooks.receivers import Behaviour, Program, serving
 from sayso.clock import now_ms
 from sayso.records.decisions import ActorKind
 from service.auth.credentials import TENANT, Principal
+from service.delivery.addresses import host_and_port
 from service.delivery.http import Posts
 from service.delivery.retries import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, event_retry_after_ms
+from service.operations.diagnostics import Finding, diagnose
 from service.operations.endpoints import EndpointDraft, list_failures, register_endpoint, send_again, verify_endpoint
 from service.settings import Settings
 from service.store.deliveries import Waiting
@@ -64,6 +66,10 @@ async def deliver(wiring: Wiring, courier: Courier | None = None) -> Courier:
     await courier.deliver_due()
     await courier.finish()
     return courier
+
+
+async def find_webhooks(wiring: Wiring) -> list[Finding]:
+    return [one async for one in diagnose(wiring) if one.part == "webhooks"]
 
 
 async def read_only_message(wiring: Wiring, redis: Redis) -> Waiting:
@@ -118,13 +124,23 @@ async def test_410_disables_the_endpoint_until_it_is_verified_again(
         assert len(gone.events) == 1
         failed = await list_failures(wiring, ROOT)
         assert [one.ended for one in failed] == ["given up", "given up"]
+        (finding,) = await find_webhooks(wiring)
+        assert (finding.ok, finding.message) == (
+            False,
+            "0 of 1 endpoints are active; 0 failed messages are tried again, 2 were given up. "
+            f"{host_and_port(gone.url)}: {endpoint.reason}",
+        )
         await make_pending(wiring)
         await deliver(wiring)
         assert len(await list_failures(wiring, ROOT)) == 2
         gone.behaviour = "well"
         await verify_endpoint(wiring, ROOT, endpoint_id)
+        (finding,) = await find_webhooks(wiring)
+        assert (finding.ok, finding.todo.partition(",")[0]) == (False, "Correct the receiver")
+        assert finding.message.endswith("The last failure: The endpoint is disabled. " + endpoint.reason)
         assert await send_again(wiring, ROOT, [one.id for one in failed]) == 2
         await deliver(wiring)
+        assert [one.ok for one in await find_webhooks(wiring)] == [True]
         assert len(gone.events) == 3
         assert await list_failures(wiring, ROOT) == []
 

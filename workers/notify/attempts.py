@@ -86,18 +86,14 @@ class Gate:
                 await self.attempts.count(Allowance("channel", channel.per_minute, 60), destination)
             except TooManyRequests as error:
                 raise Deferred(int(str(error.facts.get("retry_after_s", 1))) * 1000) from error
-            return await self._call(destination, now_ms, call)
+            return await self._call(channel.name, destination, now_ms, call)
 
-    async def _call(self, destination: str, now_ms: int, call: Callable[[], Awaitable[Result]]) -> Result:
+    async def _call(self, channel: str, destination: str, now_ms: int, call: Callable[[], Awaitable[Result]]) -> Result:
         try:
-            async with asyncio.timeout(ATTEMPT_S):
-                result = await call()
-        except TimeoutError:
-            self.breakers.note(destination, accepted=False, now_ms=now_ms)
-            raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
+            result = await _try(destination, call)
         except DeliveryFailed as failure:
             if not failure.permanent:
-                self.breakers.note(destination, accepted=False, now_ms=now_ms)
+                self.breakers.note(destination, accepted=False, now_ms=now_ms, channel=channel, reason=failure.reason)
             raise
         self.breakers.note(destination, accepted=True, now_ms=now_ms)
         return result
@@ -247,6 +243,15 @@ class Attempt:
             return None
         name = f"{self.card.suspension_id} {self.card.item_id} {delivery.channel} {delivery.person}"
         return self.now_ms + max(retry_after_ms(name, delivery.tries + 1), int(failure.retry_after_s * 1000))
+
+
+async def _try(destination: str, call: Callable[[], Awaitable[Result]]) -> Result:
+    """Make the call; raises `DeliveryFailed`, also if it takes too long."""
+    try:
+        async with asyncio.timeout(ATTEMPT_S):
+            return await call()
+    except TimeoutError:
+        raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
 
 
 def fail(delivery: CardDelivery, reason: str, next_try_at_ms: int | None) -> CardDelivery:

@@ -19,11 +19,13 @@ from service.channels.base import DeliveryFailed
 from service.channels.cards import build_card
 from service.channels.table import Channels
 from service.logs import Trouble
+from service.operations.circuits import save_circuits
 from service.wiring import Wiring
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
 from workers.repeating import repeat
 
 TICK_S = 0.1
+PUBLISH_EVERY_S = 5.0
 _AT_ONCE = 128
 _AGAIN_MS = 500
 _GRACE_S = 20
@@ -41,6 +43,7 @@ class Notifier:
     trouble: Trouble = field(default_factory=lambda: Trouble("card_not_delivered"))
     failing: dict[str, Trouble] = field(default_factory=lambda: defaultdict(lambda: Trouble("card_failed")))
     holder: str = field(default_factory=lambda: new_id("notifier"))
+    published: set[str] = field(default_factory=set)
 
     async def deliver_due(self) -> int:
         """Start the attempts of each due suspension that is not under way here; return their number."""
@@ -49,6 +52,13 @@ class Notifier:
         for suspension_id in begun:
             self.under_way[suspension_id] = asyncio.create_task(self._attend(suspension_id))
         return len(begun)
+
+    async def publish_circuits(self) -> None:
+        """Save which destinations are only probed, for the diagnostics; the notes lapse with this process."""
+        found = self.gate.breakers.list_open()
+        for channel in {*found, *self.published}:
+            await save_circuits(self.wiring.channel_notes, channel, found.get(channel, []))
+        self.published = {*found}
 
     async def finish(self) -> None:
         """Wait for the attempts under way, up to `_GRACE_S`."""
@@ -121,5 +131,9 @@ class Notifier:
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:
     """Deliver cards until stopped; then finish the attempts under way."""
     notifier = Notifier(wiring, channels.attach(wiring), addresses, Gate(wiring.attempts, wiring.tenant))
+    publishing = asyncio.create_task(
+        repeat(notifier.publish_circuits, PUBLISH_EVERY_S, stopping, "circuits_not_published")
+    )
     await repeat(notifier.deliver_due, TICK_S, stopping, "notifying_failed")
+    await publishing
     await notifier.finish()

@@ -14,6 +14,7 @@ from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
+from service.operations.diagnostics import Finding, diagnose
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
@@ -167,6 +168,29 @@ async def test_open_circuit_fails_new_deliveries_without_an_attempt(
     assert len(channel.calls) == FAILURES_TO_OPEN
     (one,) = await deliveries(wiring, records[-1])
     assert (one.state, one.reason) == (DeliveryState.FAILED, "memory.example keeps failing.")
+
+
+async def find_circuits(wiring: Wiring) -> list[Finding]:
+    found = [one async for one in diagnose(wiring, {"memory": "memory"}) if one.part == "channels"]
+    return [one for one in found if "probed" in one.message]
+
+
+async def test_diagnostics_name_a_destination_that_is_only_probed(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    await notifier.publish_circuits()
+    assert await find_circuits(wiring) == []
+    channel.failure = DeliveryFailed("refused")
+    for _ in range(FAILURES_TO_OPEN):
+        await notifier._deliver((await waiting(wiring, "anna")).id)
+    await notifier.publish_circuits()
+    (found,) = await find_circuits(wiring)
+    assert found.message.startswith("memory: memory.example keeps failing, so it is only probed since 20")
+    assert found.message.endswith("UTC. refused.")
+    assert not found.ok
+    notifier.gate.breakers.note("memory.example", accepted=True, now_ms=1)
+    await notifier.publish_circuits()
+    assert await find_circuits(wiring) == []
 
 
 async def test_card_loses_its_buttons_after_the_provider_is_back(
