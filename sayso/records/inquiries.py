@@ -20,6 +20,11 @@ class Claim(Immutable):
     at_ms: int
     until_ms: int
 
+    @property
+    def shown_until_ms(self) -> int:
+        """The end as cards show it: to the minute, so that renewals update them at most once a minute."""
+        return self.until_ms // 60_000 * 60_000
+
 
 class Inquiry(Immutable):
     """A reviewer's question to the requester, and the answer, which is a claim of the requester.

@@ -25,7 +25,9 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     closed = [outcome.verdict, outcome.by.id, outcome.at_ms] if outcome is not None else []
     decisions = [[one.by.id, one.action] for one in item.decisions]
     inquiries = [[[one.id, one.open] for one in item.inquiries]] if item.inquiries else []
-    shown = [item.digest, is_live(record, item), closed, decisions, [*item.terms.reviewers], *inquiries]
+    live = is_live(record, item)
+    claims = [["claim", item.claim.by.id, item.claim.shown_until_ms]] if live and item.claim is not None else []
+    shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims]
     return digest_json(shown)[:_VERSION_CHARS]
 
 

@@ -135,11 +135,19 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
+        Line("Claimed", _describe_claim(record, item)),
         *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries),
         Line(
             "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
         ),
     ]
+
+
+def _describe_claim(record: SuspensionRecord, item: Item) -> str:
+    """Return who handles a live item, and until when: a card does not change when the claim expires."""
+    if item.claim is None or not is_live(record, item):
+        return ""
+    return f"{item.claim.by.id} handles this until {iso_utc(item.claim.shown_until_ms)}"
 
 
 def _list_answers(item: Item) -> tuple[Answer, ...]:

@@ -8,6 +8,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import MASK
 from sayso.transitions.deciding import cancel, decide
+from sayso.transitions.reviewers.claiming import claim, release_claim
 from service.channels.base import CardAction, allowed_actions
 from service.channels.cards import Card, build_card
 from tests.sayso.samples import T0, ask, draft, pending, person, word
@@ -92,6 +93,19 @@ def test_card_of_a_quorum_lists_its_decisions() -> None:
     assert card_of(once).decisions == ("ada approved",)
     assert dict(card_of(once).facts)["Quorum"] == "1 of 2 approvals, 0 of 1 denials"
     assert draft().id == once.id
+
+
+def test_card_of_a_claimed_item_says_who_handles_it() -> None:
+    record = pending()
+    claimed = claim(record, "i1", person("ada"), T0).record
+    assert dict(card_of(claimed).facts)["Claimed"] == "ada handles this until 2023-11-14T22:28:00.000Z"
+    released = release_claim(claimed, "i1", person("ada"), T0 + 1).record
+    assert card_of(released).version == card_of(record).version != card_of(claimed).version
+    renewed = [claim(claimed, "i1", person("ada"), T0 + after_ms).record for after_ms in (1, 60_000)]
+    versions = [card_of(one).version for one in renewed]
+    assert versions[0] == card_of(claimed).version != versions[1], "one update a minute"
+    closed = decide(claimed, word(claimed), T0 + 5).record
+    assert "Claimed" not in dict(card_of(closed).facts)
 
 
 def test_card_of_a_numbered_item_offers_no_approval_and_no_number() -> None:

@@ -17,7 +17,7 @@ from service.delivery.breakers import FAILURES_TO_OPEN
 from service.operations.diagnostics import Finding, diagnose
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
-from tests.builders import approve, ask, make_pending
+from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel, RoomChannel
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
@@ -111,6 +111,16 @@ async def test_closed_item_updates_the_card(wiring: Wiring, notifier: Notifier, 
     assert not any(card.live for card in channel.cards.values())
     assert channel.cards["B1"].closing.startswith("anna approved this over api")
     assert await deliver(notifier) == 0
+
+
+async def test_claim_and_release_update_the_card(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
+    record = await waiting(wiring, "anna", timeout_s=3_600)
+    await deliver(notifier)
+    for act, shown in ((wiring.desk.claim, True), (wiring.desk.release_claim, False)):
+        await act(record.id, "i1", person("anna"))
+        await deliver(notifier)
+        assert ("Claimed" in dict(channel.cards["A1"].facts)) is shown
+    assert channel.calls == [("send", "A1"), ("update", "A1"), ("update", "A1")]
 
 
 async def test_person_without_address_is_a_final_failure(wiring: Wiring, notifier: Notifier) -> None:
