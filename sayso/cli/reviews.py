@@ -14,6 +14,7 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.runs import REFRESH_S
 from sayso.cli.screens import check_readable, make_console, show_inbox, show_json, show_line, show_suspension
+from sayso.cli.secrets import mask_suspension
 from sayso.client import Client
 from sayso.client.responses import ItemView, Suspension, SuspensionPage
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
@@ -34,7 +35,7 @@ def inbox(
     console = make_console()
     with connect() as client:
         if json:
-            print_json(list(_list_waiting(client)))
+            print_json([mask_suspension(found) for found in _list_waiting(client)])
             return
         if once or not console.is_terminal:
             pages = list(_list_pages(client))
@@ -50,15 +51,20 @@ def inbox(
 
 def show_one(
     id_: Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")],
+    secrets: Annotated[bool, typer.Option("--secrets", help="Show secret values, too.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Show a suspension and its items."""
+    """Show a suspension and its items, with secret values masked."""
     with connect() as client:
         found = find_one(client, id_)
+    shown = found if secrets else mask_suspension(found)
     if json:
-        print_json(found)
-    else:
-        make_console().print(show_suspension(found))
+        print_json(shown)
+        return
+    console = make_console()
+    console.print(show_suspension(shown))
+    if shown is not found:
+        console.print(show_line("Secret values are masked. --secrets shows them.", "yellow"))
 
 
 def approve(
@@ -111,7 +117,7 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         shown = found.model_copy(update={"items": (item,)})
         if not yes and action != "deny":
             check_readable(console, shown, f"{client.url}/items/{found.id}/{item.item_id}")
-        console.print(show_suspension(shown))
+        console.print(show_suspension(mask_suspension(shown) if action == "deny" else shown))
         if not yes:
             _confirm(action, given)
         fields: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}

@@ -113,7 +113,8 @@ def check_readable(console: Console, found: Suspension, link: str) -> None:
     if lines > MOST_LINES:
         raise TooLarge(
             f"This item takes {lines} lines, but a terminal may keep only {MOST_LINES}. Nothing was decided. "
-            f"Decide on its page, {link}, or read it with `sayso show {found.id} | less` and decide with --yes."
+            f"Decide on its page, {link}, or read it with `sayso show {found.id} --secrets | less` and decide with "
+            "--yes."
         )
 
 

@@ -23,7 +23,6 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
-from service.logs import log
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
@@ -36,7 +35,7 @@ from service.web.content.details import (
     list_extensions,
 )
 from service.web.content.external_events import describe_both, read_external_events
-from service.web.content.secrets import SHOW, look_at
+from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
@@ -134,6 +133,8 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
+    view = look_at(found.record, item, definition, shown=False)
+    await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
@@ -175,7 +176,7 @@ async def _gather(
     freezes = await wiring.freezes.known()
     view = look_at(record, item, definition, shown=SHOW in post)
     if view.shown:
-        log.info("secrets_shown", reviewer=visitor.name, suspension=record.id, item=item_id)
+        await note_shown(wiring.channel_notes, visitor.name, record, item)
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))

@@ -13,8 +13,10 @@
     if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
   }, true);
 
-  // A reviewer reads an item once per tab, even if the page is shown again, such as after an error.
-  const readKey = () => `read ${document.querySelector(".who")?.textContent} ${location.pathname}`;
+  // A reviewer reads an item once per tab, even if the page is shown again, such as after an error. With its secret
+  // values it is another text.
+  const readKey = () =>
+    `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${answers.dataset.values}`;
 
   function guard() {
     for (const form of answers.querySelectorAll(RUNS)) form.querySelector(".wide").disabled = unread.size > 0;

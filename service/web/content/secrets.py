@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sayso.errors import InvalidInput
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import Redacted
 from service.forms.answers import Forms, make_forms
+from service.logs import log
 from service.operations.masking import collect_secrets, find_secrets, mask_item, mask_record
+from service.store.channels.notes import ChannelNotes
 from service.web.content.details import Result
 from service.web.content.timeline import Line
 
@@ -16,6 +19,8 @@ SHOW = "show"
 """The control of a form whose page shows the secrets; with the value `only` the form decides nothing."""
 
 _NOTHING = Redacted({}, frozenset())
+_SHOWN_MS = 3_600_000
+_PLACE = "web"
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,11 @@ class ItemView:
     secrets: Redacted
 
     def make_forms(self, definition: ToolDefinition | None) -> Forms:
-        """Return the decision forms; arguments can be edited only while they are shown."""
+        """Return the decision forms; nothing can be run while a value is masked."""
         forms = make_forms(self.item, definition)
         if not self.has_secrets or self.shown:
             return forms
-        return replace(forms, allowed=tuple(one for one in forms.allowed if one != Answer.EDIT), args=())
+        return replace(forms, allowed=tuple(one for one in forms.allowed if one is Answer.DENY), args=(), value=())
 
     def mask_result(self, result: Result | None) -> Result | None:
         """Return the call's result with secrets masked."""
@@ -45,6 +50,19 @@ class ItemView:
     def mask_lines(self, lines: Sequence[Line]) -> list[Line]:
         """Return the lines of the timeline with secrets masked."""
         return mask_lines(lines, self.secrets)
+
+
+async def note_shown(notes: ChannelNotes, reviewer: str, record: SuspensionRecord, item: Item) -> None:
+    """Log that a reviewer had the secrets of an item shown, and remember it for an hour."""
+    log.info("secrets_shown", reviewer=reviewer, suspension=record.id, item=item.item_id)
+    await notes.save(_PLACE, f"shown {reviewer} {item.digest}", "shown", _SHOWN_MS)
+
+
+async def check_shown(notes: ChannelNotes, reviewer: str, view: ItemView, answer: str) -> None:
+    """Raise `InvalidInput` for a decision that runs a call whose secrets the reviewer did not have shown."""
+    runs = view.has_secrets and view.item.open and answer != Answer.DENY
+    if runs and await notes.read(_PLACE, f"shown {reviewer} {view.item.digest}") is None:
+        raise InvalidInput("Show the secret values before you approve. Nothing was changed.")
 
 
 def look_at(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, *, shown: bool) -> ItemView:

@@ -28,6 +28,7 @@ POLICY = """
 version: 1
 default: request_approval
 rules:
+  - {id: logins, tool: login, action: request_approval, terms: {secrets: [order]}}
   - {id: codes, tool: ask, action: request_user_input, ask: {target_arg: code}}
   - {id: picks, tool: pick, action: request_user_input, ask: {target_arg: code, choices: ["123456", "2"]}}
 """
@@ -71,6 +72,19 @@ def ask(desk: tuple[str, str, str, str], *tools: str) -> str:
     calls = [{"tool": tool, "args": {"order": "A-1"}, "definition": {}} for tool in tools or ("refund",)]
     with Client(desk[0], desk[1]) as agent:
         return agent.suspend({"mode": "poll", "calls": calls}).id  # type: ignore[dict-item]
+
+
+def test_secrets_are_masked_unless_they_run(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk, "login", "login")
+    for words in (("show", waiting), ("show", waiting, "--json"), ("inbox", "--once"), ("inbox", "--json")):
+        shown = sayso(*words).stdout
+        assert "[secret]" in shown
+        assert "A-1" not in shown
+    assert "--secrets shows them" in sayso("show", waiting).stdout
+    assert "A-1" in sayso("show", waiting, "--secrets").stdout
+    assert "A-1" in sayso("show", waiting, "--secrets", "--json").stdout
+    assert "A-1" not in sayso("deny", waiting, "--item", "i1", "--yes").stdout
+    assert "A-1" in sayso("approve", waiting, "--item", "i2", "--yes").stdout
 
 
 def test_approve_with_other_arguments(desk: tuple[str, str, str, str], sayso: Run) -> None:

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import structlog
-from playwright.sync_api import Page, expect
+from httpx import ASGITransport, AsyncClient
+from playwright.sync_api import Locator, Page, expect
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.policy.asking import build_item
@@ -13,10 +15,13 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import MASK
 from service.settings import Settings
+from service.web.sessions import cookie_name
 from service.wiring import Wiring
+from tests.browser import PHONE
 from tests.service.web.reading import read_to_the_end
-from tests.service.web.sites import Site, Visit, visit
+from tests.service.web.sites import Site, Visit, let_in, visit
 from tests.service.web.stories import REFUND_ARGS, asked, decide, finish, make_ask, place_of
+from tests.service.web.test_gallery import check_page
 
 CANARY = "s3cret-canary-7c1f"
 ARGS: JsonObject = {**REFUND_ARGS, "order_id": CANARY, "note": f"use {CANARY}"}
@@ -79,13 +84,40 @@ async def test_reviewer_shows_secrets_and_the_log_records_it(settings: Settings)
         assert CANARY not in await anna.read(place_of(record))
 
 
-async def test_approve_works_without_showing_secrets(settings: Settings) -> None:
+async def test_approve_is_refused_until_secrets_were_shown(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await ask(anna.wiring)
-        await anna.send(place_of(record), answer="approve", digest=record.items[0].digest)
+        digest = record.items[0].digest
+        masked = await anna.read(place_of(record))
+        assert "Show the secret values first" in masked
+        assert ">Approve<" not in masked
+        page = await anna.send(place_of(record), 422, answer="approve", digest=digest)
+        assert "Show the secret values before you approve. Nothing was changed." in page
+        assert CANARY not in page
+        forged = await anna.send(place_of(record), 422, answer="approve", digest=digest, show="also")
+        assert CANARY in forged, "now they are shown"
+        assert ">Approve<" in forged
+        await anna.send(place_of(record), answer="approve", digest=digest, show="also")
         after = (await anna.wiring.desk.suspensions.read(record.id)).record
         assert after.items[0].outcome is not None
         assert after.items[0].tool.args == ARGS
+
+
+async def test_denial_needs_no_secrets_shown(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await ask(anna.wiring)
+        await anna.send(place_of(record), answer="deny", digest=record.items[0].digest)
+        assert "anna denied this" in await anna.read(place_of(record))
+
+
+async def test_values_shown_to_one_reviewer_are_not_shown_to_another(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await ask(anna.wiring)
+        await anna.send(place_of(record), 200, show="only")
+        cookies = {cookie_name(settings): await let_in(settings, "ben")}
+        async with AsyncClient(transport=ASGITransport(anna.app), base_url=settings.public_url, cookies=cookies) as own:
+            ben = Visit(own, anna.wiring, anna.app)
+            await ben.send(place_of(record), 422, answer="approve", digest=record.items[0].digest)
 
 
 def test_item_terms_name_the_secrets_of_the_schema() -> None:
@@ -113,3 +145,32 @@ def test_arguments_can_be_edited_after_they_are_shown(site: Site, open_as: Calla
     page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
     expect(page.get_by_text(CANARY)).to_have_count(0)
+
+
+def approve(page: Page) -> Locator:
+    return page.get_by_role("button", name="Approve", exact=True)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_one_press_shows_secrets_and_brings_approve(site: Site, open_as: Callable[..., Page], scripts: bool) -> None:
+    page = open_as(place_of(site.act(ask)), viewport=PHONE, java_script_enabled=scripts)
+    expect(approve(page)).to_have_count(0)
+    expect(page.get_by_text(CANARY)).to_have_count(0)
+    if scripts:
+        check_page(page, "masked item")
+    page.get_by_role("button", name="Show the secret values first").click()
+    expect(page.get_by_text(CANARY).first).to_be_visible()
+    if scripts:
+        read_to_the_end(page)
+    approve(page).click()
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+def test_long_secret_is_read_to_the_end_after_it_is_shown(site: Site, open_as: Callable[..., Page]) -> None:
+    long: JsonObject = {**REFUND_ARGS, "order_id": "\n".join(f"line {place}" for place in range(400))}
+    page = open_as(place_of(site.act(lambda wiring: asked(wiring, make_ask(args=long, terms=TERMS)))))
+    page.wait_for_function("Object.keys(sessionStorage).some((key) => key.startsWith('read '))")
+    page.get_by_role("button", name="Show the secret values first").click()
+    expect(approve(page)).to_be_disabled()
+    read_to_the_end(page)
+    expect(approve(page)).to_be_enabled()
