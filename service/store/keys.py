@@ -101,7 +101,7 @@ class TenantKeys:
         return f"{self.prefix}install-state:{state_hash}"
 
     def channel_token(self, name: str) -> str:
-        """The token of a channel's installed app."""
+        """The encrypted token of a channel's installed app."""
         return f"{self.prefix}channel-token:{name}"
 
     def lease(self, name: str) -> str:

@@ -25,7 +25,8 @@ class SlackConfig(ChannelConfig):
     )
     app_token: Secret | None = Field(default=None, description="The app-level token, `xapp-…`, for Socket Mode.")
     client_id: str = Field(default="", description="The app's client id, to install it by OAuth.")
-    client_secret: Secret | None = None
+    client_secret: Secret | None = Field(default=None, description="The app's secret; it also encrypts the token.")
+    old_client_secret: Secret | None = Field(default=None, description="The one before, until the token is read.")
     base_url: str = Field(default=_API, pattern=r"^https?://[^\s?#]+/$", description="Slack's API.")
     hooks_url: str = Field(default=_HOOKS, pattern=r"^https?://[^\s?#]+/$", description="Where replies are sent.")
     authorize_url: str = Field(default=_AUTHORIZE, pattern=r"^https?://[^\s?#]+$", description="Slack's consent page.")
@@ -44,6 +45,8 @@ class SlackConfig(ChannelConfig):
     def _check(self) -> Self:
         if bool(self.client_id) != (self.client_secret is not None):
             raise ValueError("client_id and client_secret belong together; add the missing one")
+        if self.old_client_secret is not None and self.client_secret is None:
+            raise ValueError("old_client_secret needs client_secret, which replaces it; add it")
         if (self.bot_token is not None) == self.installs:
             raise ValueError("a Slack channel has either bot_token, or client_id and client_secret to install the app")
         if self.decide and not self.signing_secrets and self.app_token is None:

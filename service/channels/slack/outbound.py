@@ -8,11 +8,12 @@ from uuid import NAMESPACE_URL, uuid5
 from service.channels.background import Background
 from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.slack.api import SlackApi
+from service.channels.slack.api import SlackApi, SlackFailure
 from service.channels.slack.card import DECIDES, render_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
 from service.channels.slack.screens import blocks as kit
+from service.channels.slack.tokens import open_token, seal_token
 from service.store.channels.installs import Installs
 from service.wiring import Wiring
 
@@ -140,7 +141,16 @@ class SlackChannel:
     async def _find_token(self) -> str | None:
         if self.config.bot_token is not None:
             return self.config.bot_token.get_secret_value()
-        return await self._installs.find_token(self.name) if self._installs is not None else None
+        sealed = await self._installs.find_token(self.name) if self._installs is not None else None
+        if self._installs is None or sealed is None:
+            return None
+        opened = open_token(self.config, sealed)
+        if opened is None:
+            reason = "The saved token of the Slack app cannot be decrypted; install the app again."
+            raise SlackFailure("not_authed", reason, permanent=True)
+        if opened.stale:
+            await self._installs.replace_token(self.name, sealed, seal_token(self.config, opened.token))
+        return opened.token
 
 
 def _message_id(event_id: str) -> str:

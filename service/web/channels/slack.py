@@ -11,6 +11,7 @@ from service.auth.reviewers import hash_token, require_role
 from service.channels.base import DeliveryFailed
 from service.channels.slack.installing import consent_url, exchange_code
 from service.channels.slack.outbound import SlackChannel
+from service.channels.slack.tokens import seal_token
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 router = APIRouter()
@@ -40,7 +41,7 @@ async def finish(request: Request, visitor: SignedIn, name: str, state: Word = "
         token = await exchange_code(channel, code, _redirect_url(request, name))
     except DeliveryFailed as failure:
         raise Unavailable(f"The app is not installed: {failure.reason} Begin again.") from failure
-    await installs.save_token(channel.name, token)
+    await installs.save_token(channel.name, seal_token(channel.config, token))
     return RedirectResponse("/account", 303)
 
 

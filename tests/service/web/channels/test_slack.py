@@ -8,8 +8,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 from httpx import ASGITransport, AsyncClient, Response
+from pydantic import SecretStr
 
 from service.channels.base import DeliveryFailed, Recipient
+from service.channels.slack.outbound import SlackChannel
 from service.settings import Settings
 from service.web.sessions import cookie_name
 from tests.builders import make_person
@@ -73,6 +75,37 @@ async def test_admin_installs_the_app_and_cards_are_sent(slack_world: SlackWorld
     assert (answer.status_code, answer.headers["location"]) == (303, "/account")
     await slack_world.channel.send(Recipient("anna", ANNA), CARD, "e1")
     assert len(slack_world.slack.messages) == 1
+
+
+async def install(slack_world: SlackWorld) -> str:
+    """Install the app; return what the store has of its token."""
+    asked = await begin(slack_world.world)
+    await get(slack_world.world, "root", DONE, state=asked["state"], code="good-code")
+    sealed = await slack_world.world.wiring.installs.find_token(NAME)
+    assert sealed is not None
+    return sealed
+
+
+async def test_store_holds_no_token_in_clear(slack_world: SlackWorld, clean_store_url: str) -> None:
+    await install(slack_world)
+    assert TOKEN not in repr(await read_store(clean_store_url))
+
+
+async def test_token_is_encrypted_anew_after_a_rotation(slack_world: SlackWorld) -> None:
+    installs, before = slack_world.world.wiring.installs, await install(slack_world)
+    secrets = {"client_secret": SecretStr("a-new-secret"), "old_client_secret": SecretStr(CLIENT_SECRET)}
+    rotated = SlackChannel(slack_world.channel.config.model_copy(update=secrets))
+    rotated.attach(slack_world.world.wiring)
+    await rotated.send(Recipient("anna", ANNA), CARD, "e1")
+    await rotated.aclose()
+    after = await installs.find_token(NAME)
+    assert after not in (None, before)
+    with pytest.raises(DeliveryFailed, match="cannot be decrypted") as failed:
+        await slack_world.channel.send(Recipient("anna", ANNA), CARD, "e2")
+    assert failed.value.permanent
+    assert len(slack_world.slack.messages) == 1
+    await installs.replace_token(NAME, before, "late")
+    assert await installs.find_token(NAME) == after, "a token that was saved meanwhile stays"
 
 
 async def test_state_is_valid_once_and_in_its_own_session(slack_world: SlackWorld) -> None:
