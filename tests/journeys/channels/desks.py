@@ -1,5 +1,6 @@
-"""Installations for journeys over channels: every rule asks over one channel, and the demo's agent makes the calls."""
+"""Installations for journeys over channels: rules ask over them, and the demo's agent makes the calls."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ PASSWORD = "a password of a journey"
 
 @dataclass(frozen=True)
 class ChannelDesk:
-    """A running installation with one channel, and clients for its agent, its reviewers and `admin`."""
+    """A running installation with a channel, and clients for its agent, its reviewers and `admin`."""
 
     stack: Stack
     channel: str
@@ -43,7 +44,7 @@ class ChannelDesk:
 
     def ask(self, turn: Turn) -> Suspension:
         """Start a run of these calls, and return it once it waits for people."""
-        run_id = self.agent.start_run(AGENT, turn.request, title="A journey").id
+        run_id = self.agent.start_run(AGENT, turn.request, title="A journey", context={"channel": self.channel}).id
 
         def read() -> Suspension:
             return self.find(self.agent.find_run(run_id).suspension_id)
@@ -72,14 +73,18 @@ class ChannelDesk:
 
 
 @contextmanager
-def channel_desk(
-    folder: Path, channel: str, fields: JsonObject, people: Sequence[str] = ("anna",), **environ: str
+def open_desk(
+    folder: Path,
+    channels: Mapping[str, JsonObject],
+    rules: JsonObject,
+    people: Sequence[str] = ("anna",),
+    **environ: str,
 ) -> Iterator[ChannelDesk]:
-    """Run a whole Sayso whose channels file has one channel with these fields, and with these reviewers."""
-    channels, policy = folder / "channels.yaml", folder / "policy.yaml"
-    channels.write_text(yaml.safe_dump({"channels": {channel: fields}}))
-    policy.write_text(yaml.safe_dump(rules_over(channel)))
-    settings = {"SAYSO_CHANNELS": str(channels), "SAYSO_POLICY": str(policy), **environ}
+    """Run a whole Sayso with these channels, rules and reviewers; the desk's channel is the first one."""
+    files = {"SAYSO_CHANNELS": folder / "channels.yaml", "SAYSO_POLICY": folder / "policy.yaml"}
+    files["SAYSO_CHANNELS"].write_text(yaml.safe_dump({"channels": {**channels}}))
+    files["SAYSO_POLICY"].write_text(json.dumps(rules))
+    settings = {**{name: str(file) for name, file in files.items()}, **environ}
     with ExitStack() as open_until_the_end:
         enter = open_until_the_end.enter_context
         stack = enter(quick_stack(folder / "home", **settings))
@@ -91,12 +96,12 @@ def channel_desk(
             admin.exchange(Request("POST", "/api/v1/reviewers", ReviewerView, body=body, key=new_key()))
             clients[name] = enter(Client(stack.url, "-"))
             clients[name].sign_in(name, PASSWORD)
-        yield ChannelDesk(stack, channel, enter(Client(stack.url, stack.agent_key)), clients)
+        yield ChannelDesk(stack, next(iter(channels)), enter(Client(stack.url, stack.agent_key)), clients)
 
 
-def rules_over(channel: str) -> JsonObject:
-    """Return the demo's rules, asked over a channel; concert tickets need two approvals instead of haste."""
+def rules_over(*channels: str) -> JsonObject:
+    """Return the demo's rules, asked over these channels; concert tickets need two approvals instead of haste."""
     rules: dict[str, Any] = yaml.safe_load((CHECKOUT / "demo" / "policy.yaml").read_text())
     concerts = next(rule for rule in rules["rules"] if rule["id"] == "concerts")
     concerts["terms"] = {"quorum": {"approve": 2}}
-    return {**rules, "terms": {"channels": [channel]}}
+    return {**rules, "terms": {"channels": [*channels]}}
