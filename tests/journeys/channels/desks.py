@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from playwright.sync_api import Page, expect
 
 from demo.effects import Effects
 from demo.journeys import AGENT, REVIEWER
@@ -21,6 +22,7 @@ from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.client.responses import ItemView, Suspension
 from service.settings import CHECKOUT
+from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
 
 BANK, MAILS, _, HOTELS, TICKETS = load_turns()
@@ -105,3 +107,17 @@ def rules_over(*channels: str) -> JsonObject:
     concerts = next(rule for rule in rules["rules"] if rule["id"] == "concerts")
     concerts["terms"] = {"quorum": {"approve": 2}}
     return {**rules, "terms": {"channels": [*channels]}}
+
+
+@contextmanager
+def signed_in(url: str, name: str = "anna", **options: Any) -> Iterator[Page]:
+    """Follow a link in a real browser and sign in; yields the page that it leads to."""
+    expect.set_options(timeout=PATIENCE_S * 1000)
+    with running_browser() as browser:
+        page = browser.new_page(**options)
+        page.goto(url)
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_label("Password")).to_have_count(0)
+        yield page

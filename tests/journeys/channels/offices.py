@@ -14,13 +14,11 @@ from demo.turns import Turn
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.client.responses import Suspension
 from service.settings import CHECKOUT
-from tests.browser import running_browser
 from tests.fakes.push import PushService, serving_push
 from tests.fakes.smtp import MailServer, serving_mail
 from tests.fakes.teams import ANNA, Teams, serving_teams
 from tests.fakes.telegram import TOKEN, Telegram, serving_telegram
-from tests.journeys.channels.desks import PASSWORD, ChannelDesk, open_desk
-from tests.journeys.stacks import PATIENCE_S
+from tests.journeys.channels.desks import ChannelDesk, open_desk
 from tests.receivers import Receiver, receiving
 from tests.service.channels.teams.test_outbound import fields_of
 
@@ -73,20 +71,6 @@ def rules_by_channel(channels: Iterable[str]) -> JsonObject:
         own = {"priority": 500, "claimed": {"equals": {"channel": channel}}, "terms": {"channels": [channel]}}
         rules["rules"] += [{**rule, **own, "id": f"{rule['id']}-{channel}"} for rule in asking]
     return rules
-
-
-@contextmanager
-def signed_in(url: str, **options: Any) -> Iterator[Page]:
-    """Follow a link in a real browser and sign in as anna; yields the page that it leads to."""
-    expect.set_options(timeout=PATIENCE_S * 1000)
-    with running_browser() as browser:
-        page = browser.new_page(**options)
-        page.goto(url)
-        page.get_by_label("Name").fill("anna")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_label("Password")).to_have_count(0)
-        yield page
 
 
 def check_dashboard(page: Page, desk: ChannelDesk, asked: Suspension, receipt: str) -> None:

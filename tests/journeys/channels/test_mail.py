@@ -7,8 +7,8 @@ import pytest
 
 from launch.waits import wait_until
 from tests.fakes.smtp import MailServer, html_of, links_of, text_of
-from tests.journeys.channels.desks import BANK, ChannelDesk
-from tests.journeys.channels.offices import Office, check_dashboard, signed_in, wanted, write_calls
+from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
+from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
 
 ADDRESS = "anna@example.com"

@@ -5,8 +5,8 @@ import json
 from launch.waits import wait_until
 from tests.browser import PHONE
 from tests.fakes.push import Browser
-from tests.journeys.channels.desks import BANK
-from tests.journeys.channels.offices import Office, check_dashboard, signed_in, wanted, write_calls
+from tests.journeys.channels.desks import BANK, signed_in
+from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
 from tests.service.web.phone.browsers import register, turn_on
 

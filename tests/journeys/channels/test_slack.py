@@ -14,10 +14,9 @@ from demo.turns import Turn
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
 from sayso.client.responses import Suspension
-from tests.browser import running_browser
 from tests.fakes.slack import FakeSlack, form_of, running_slack, sign
 from tests.fakes.slack_api import ANNA, Message
-from tests.journeys.channels.desks import BANK, HOTELS, MAILS, PASSWORD, TICKETS, ChannelDesk, open_desk, rules_over
+from tests.journeys.channels.desks import BANK, HOTELS, MAILS, TICKETS, ChannelDesk, open_desk, rules_over, signed_in
 from tests.journeys.stacks import PATIENCE_S
 from tests.service.channels.slack.worlds import NAME, fields_of, socket_fields
 
@@ -200,12 +199,6 @@ def test_modal_is_refused_after_a_decision_on_the_dashboard(workspace: Workspace
 
 def approve_in_browser(url: str) -> None:
     """Sign in as ben at the card's link, and approve there."""
-    with running_browser() as browser:
-        expect.set_options(timeout=PATIENCE_S * 1000)
-        page = browser.new_page()
-        page.goto(url)
-        page.get_by_label("Name").fill("ben")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
+    with signed_in(url, "ben") as page:
         page.get_by_role("button", name="Approve", exact=True).click()
         expect(page.locator("#standing")).to_contain_text("approved")
