@@ -58,11 +58,11 @@ class ChannelDesk:
         """Return a suspension as reviewers see it now."""
         return self.people[REVIEWER].find(suspension_id)
 
-    def await_delivery(self, asked: Suspension, state: str = "sent") -> tuple[ItemView, ...]:
-        """Return the items once every card of each is in this state."""
+    def await_delivery(self, asked: Suspension) -> tuple[ItemView, ...]:
+        """Return the items once every card of each is sent."""
 
         def delivered() -> bool:
-            return all({one.state for one in item.deliveries} == {state} for item in self.find(asked.id).items)
+            return all({one.state for one in item.deliveries} == {"sent"} for item in self.find(asked.id).items)
 
         assert wait_until(delivered, PATIENCE_S), self.find(asked.id).items
         return self.find(asked.id).items
