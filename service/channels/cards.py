@@ -17,6 +17,7 @@ from sayso.text.invisible import count_hidden, write_signs
 from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
+from service.operations.masking import collect_secrets
 
 _HEADLINE_CHARS = 120
 
@@ -69,11 +70,11 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
     schema = definition.parameters if definition is not None else None
     outcome = item.outcome
     shown = outcome.args if outcome is not None and outcome.args is not None else item.tool.args
-    redacted = redact(shown, schema, item.terms.secrets)
-    args = redacted.args
+    secrets = collect_secrets([record], {item.tool.definition or "": definition})
+    args = secrets.scrub_object(redact(shown, schema, item.terms.secrets).args)
 
     def write(label: str, text: str) -> Line:
-        return Line(label, write_signs(redacted.scrub(text)))
+        return Line(label, write_signs(secrets.scrub(text)))
 
     live = is_live(record, item)
     return Card(
@@ -88,14 +89,14 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         claims=tuple(write(label, text) for label, text in _list_claims(record, item) if text),
         warnings=tuple(_list_warnings(item, args)),
         args=args,
-        masked=redacted.masked,
+        masked=args != shown,
         answers=_list_answers(item),
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
         decisions=tuple(write_signs(describe_decision(one)) for one in item.decisions),
         live=live,
-        closing="" if live else redacted.scrub(describe_closing(record, item)),
+        closing="" if live else secrets.scrub(describe_closing(record, item)),
         link=item_link(public_url, record.id, item.item_id),
         urgent=item.terms.urgent,
     )
@@ -107,10 +108,11 @@ def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
 
 
 def describe_closing(record: SuspensionRecord, item: Item) -> str:
-    """Return how the item ended: who decided, over which channel, and when."""
+    """Return how the item ended: who decided, over which channel, and when. Secrets in the reason are masked."""
     outcome = item.outcome
     if outcome is not None:
-        reason = f" Reason: {write_signs(outcome.message)}" if outcome.message else ""
+        message = collect_secrets([record]).scrub(outcome.message or "")
+        reason = f" Reason: {write_signs(message)}" if message else ""
         return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}.{reason}"
     if record.status is Status.CANCELLED:
         return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
