@@ -1,6 +1,6 @@
 """Delivery of the cards of due suspensions, each until its provider accepts it.
 
-The commit of a suspension lists it if one of its deliveries needs an attempt. A process claims it, compares each
+The commit of a suspension lists it if one of its deliveries needs an attempt. A process leases it, compares each
 delivery with the item, and saves the results in one commit. After a crash the same attempts are made again.
 """
 
@@ -27,6 +27,8 @@ TICK_S = 0.1
 _AT_ONCE = 128
 _AGAIN_MS = 500
 _GRACE_S = 20
+_LEASE_MS = 60_000
+"""How long one process holds a suspension's cards; after a crash another may send them again."""
 
 
 @dataclass
@@ -56,12 +58,13 @@ class Notifier:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 
     async def _attend(self, suspension_id: str) -> None:
+        lease = f"cards:{suspension_id}"
         try:
-            if await self.wiring.cards.claim(suspension_id, self.holder):
+            if await self.wiring.leases.hold(lease, self.holder, _LEASE_MS):
                 try:
                     await self._deliver(suspension_id)
                 finally:
-                    await self.wiring.cards.release(suspension_id)
+                    await self.wiring.leases.release(lease, self.holder)
         except NotFound:
             await self.wiring.cards.forget(suspension_id)
         except Exception as error:  # noqa: BLE001  the next tick tries again

@@ -186,14 +186,14 @@ async def test_card_loses_its_buttons_after_the_provider_is_back(
     assert not channel.cards["A1"].live
 
 
-async def test_claimed_suspension_is_left_to_its_process(
+async def test_leased_suspension_is_left_to_its_process(
     wiring: Wiring, notifier: Notifier, channel: MemoryChannel
 ) -> None:
     record = await waiting(wiring, "anna")
-    assert await wiring.cards.claim(record.id, "other")
+    assert await wiring.leases.hold(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == []
-    await wiring.cards.release(record.id)
+    await wiring.leases.release(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
 
