@@ -16,7 +16,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
 from service.channels.base import DeliveryFailed
-from service.channels.cards import build_card
+from service.channels.cards import Card, build_card
 from service.channels.table import Channels
 from service.logs import Trouble
 from service.wiring import Wiring
@@ -82,7 +82,11 @@ class Notifier:
             for one in item.deliveries
             if needs_attempt(record, item, one) and (one.next_try_at_ms or 0) <= now_ms
         ]
-        found = await asyncio.gather(*(self._attempt(record, item, one, now_ms) for item, one in due))
+        items = {item.item_id: item for item, _ in due}
+        cards = {name: await self._build_card(record, item) for name, item in items.items()}
+        found = await asyncio.gather(
+            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due)
+        )
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
@@ -102,16 +106,18 @@ class Notifier:
                 elif one.proven:
                     trouble.over()
 
+    async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
+        definition = await self.wiring.runs.definition(item.tool.definition)
+        return build_card(record, item, definition, self.wiring.settings.public_url)
+
     async def _attempt(
-        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
     ) -> DeliveryReport | int:
         """Return the report of a delivery's attempts, or the wait in ms if none could be made."""
         channel = self.channels.find(delivery.channel)
         if channel is None:
             failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
             return DeliveryReport(item.item_id, delivery.key, (failed,))
-        definition = await self.wiring.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.wiring.settings.public_url)
         since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
         attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
         try:
