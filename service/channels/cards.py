@@ -35,6 +35,7 @@ class Card:
 
     `facts` were computed by Sayso; `claims` come from the agent and are not checked. `args` are the arguments that will
     run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
+    `ended` is `closing` without the reason that a person wrote.
     """
 
     suspension_id: str
@@ -56,6 +57,7 @@ class Card:
     decisions: tuple[str, ...]
     live: bool
     closing: str
+    ended: str
     link: str
     urgent: bool
 
@@ -97,6 +99,7 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         decisions=tuple(write_signs(describe_decision(one)) for one in item.decisions),
         live=live,
         closing="" if live else secrets.scrub(describe_closing(record, item)),
+        ended="" if live else describe_end(record, item),
         link=item_link(public_url, record.id, item.item_id),
         urgent=item.terms.urgent,
     )
@@ -108,12 +111,16 @@ def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
 
 
 def describe_closing(record: SuspensionRecord, item: Item) -> str:
-    """Return how the item ended: who decided, over which channel, and when. Secrets in the reason are masked."""
+    """Return how the item ended, with the reason of its reviewer. Secrets in the reason are masked."""
+    message = collect_secrets([record]).scrub(item.outcome.message or "") if item.outcome is not None else ""
+    return describe_end(record, item) + (f" Reason: {write_signs(message)}" if message else "")
+
+
+def describe_end(record: SuspensionRecord, item: Item) -> str:
+    """Return how the item ended: who decided, over which channel, and when."""
     outcome = item.outcome
     if outcome is not None:
-        message = collect_secrets([record]).scrub(outcome.message or "")
-        reason = f" Reason: {write_signs(message)}" if message else ""
-        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}.{reason}"
+        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
     if record.status is Status.CANCELLED:
         return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
     return "This item is closed."
