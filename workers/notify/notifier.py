@@ -65,8 +65,6 @@ class Notifier:
                     await self._deliver(suspension_id)
                 finally:
                     await self.wiring.leases.release(lease, self.holder)
-        except NotFound:
-            await self.wiring.cards.forget(suspension_id)
         except Exception as error:  # noqa: BLE001  the next tick tries again
             self.trouble.note(error, suspension=suspension_id)
             await asyncio.sleep(TICK_S)
@@ -74,7 +72,11 @@ class Notifier:
             del self.under_way[suspension_id]
 
     async def _deliver(self, suspension_id: str) -> None:
-        record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        try:
+            record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        except NotFound:
+            await self.wiring.cards.forget(suspension_id)
+            return
         now_ms = await self.wiring.schedule.now_ms()
         due = [
             (item, one)
@@ -85,13 +87,17 @@ class Notifier:
         items = {item.item_id: item for item, _ in due}
         cards = {name: await self._build_card(record, item) for name, item in items.items()}
         found = await asyncio.gather(
-            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due)
+            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due),
+            return_exceptions=True,
         )
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
             await self.wiring.desk.record_deliveries(suspension_id, reports)
             self._log(suspension_id, reports)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one  # after the others' results are saved: their cards must not be sent again
         if waits_ms or not due:
             await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
 
