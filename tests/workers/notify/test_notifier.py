@@ -57,7 +57,7 @@ async def waiting(wiring: Wiring, *reviewers: str, **terms: Any) -> SuspensionRe
 
 
 async def deliver(notifier: Notifier) -> int:
-    """Attempt once whatever is due; return the number of suspensions."""
+    """Make one attempt at each due delivery; return the number of suspensions."""
     begun = await notifier.deliver_due()
     await notifier.finish()
     return begun
