@@ -17,6 +17,7 @@ from sayso.text.invisible import count_hidden, write_signs
 from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
+from service.channels.texts import cut
 from service.operations.masking import collect_secrets
 
 _HEADLINE_CHARS = 120
@@ -128,8 +129,7 @@ def describe_end(record: SuspensionRecord, item: Item) -> str:
 
 def _write_headline(item: Item, args: JsonObject) -> str:
     leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
-    headline = write_signs(f"{item.tool.name}({leaves})")
-    return headline if len(headline) <= _HEADLINE_CHARS else f"{headline[: _HEADLINE_CHARS - 1]}…"
+    return cut(write_signs(f"{item.tool.name}({leaves})"), _HEADLINE_CHARS)
 
 
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
