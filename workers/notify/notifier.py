@@ -7,10 +7,11 @@ delivery with the item, and saves the results in one commit. After a crash the s
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sayso.clock import new_id
-from sayso.errors import NotFound
+from sayso.errors import NotFound, Unavailable
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
@@ -19,6 +20,7 @@ from service.channels.base import DeliveryFailed
 from service.channels.cards import build_card
 from service.channels.table import Channels
 from service.logs import Trouble
+from service.store.channels.cards import CLAIM_MS
 from service.wiring import Wiring
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
 from workers.repeating import repeat
@@ -58,9 +60,11 @@ class Notifier:
     async def _attend(self, suspension_id: str) -> None:
         try:
             if await self.wiring.cards.claim(suspension_id, self.holder):
+                renewing = asyncio.create_task(self._keep_claim(suspension_id))
                 try:
                     await self._deliver(suspension_id)
                 finally:
+                    renewing.cancel()
                     await self.wiring.cards.release(suspension_id)
         except NotFound:
             await self.wiring.cards.forget(suspension_id)
@@ -69,6 +73,24 @@ class Notifier:
             await asyncio.sleep(TICK_S)
         finally:
             del self.under_way[suspension_id]
+
+    async def _keep_claim(self, suspension_id: str) -> None:
+        """Renew the claim until cancelled. It is short, so that cards follow their items soon after a crash."""
+        while True:
+            await asyncio.sleep(CLAIM_MS / 3_000)
+            with suppress(Unavailable):
+                await self.wiring.cards.renew(suspension_id)
+
+    async def _save(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
+        """Save the results of attempts, through an outage of the store: they name cards that nothing else knows."""
+        while True:
+            try:
+                await self.wiring.desk.record_deliveries(suspension_id, reports)
+            except Unavailable as error:
+                self.trouble.note(error, suspension=suspension_id)
+                await asyncio.sleep(TICK_S)
+            else:
+                return
 
     async def _deliver(self, suspension_id: str) -> None:
         record = (await self.wiring.desk.suspensions.read(suspension_id)).record
@@ -83,7 +105,7 @@ class Notifier:
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
-            await self.wiring.desk.record_deliveries(suspension_id, reports)
+            await self._save(suspension_id, reports)
             self._log(suspension_id, reports)
         if waits_ms or not due:
             await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))

@@ -5,8 +5,8 @@ from typing import Any
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 
-CLAIM_MS = 60_000
-"""How long one process holds a suspension's cards; after a crash another may send them again."""
+CLAIM_MS = 3_000
+"""How long one process holds a suspension's cards without renewal; after a crash another may send them again."""
 
 
 class CardQueue:
@@ -25,6 +25,11 @@ class CardQueue:
         """Claim a suspension's cards; False while another process has them."""
         async with translated():
             return bool(await self._redis.set(self._keys.card_claim(suspension_id), holder, nx=True, px=CLAIM_MS))
+
+    async def renew(self, suspension_id: str) -> None:
+        """Hold the claim for longer, while attempts are under way."""
+        async with translated():
+            await self._redis.pexpire(self._keys.card_claim(suspension_id), CLAIM_MS)
 
     async def release(self, suspension_id: str) -> None:
         """End the claim."""

@@ -11,13 +11,16 @@ from redis.asyncio import Redis
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, RuleTerms
-from service.channels.base import DeliveryFailed
+from service.channels.base import DeliveryFailed, Recipient
+from service.channels.cards import Card
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
+from service.store.channels.cards import CLAIM_MS
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.channels import Book, MemoryChannel, RoomChannel
+from tests.waits import until
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
@@ -195,6 +198,68 @@ async def test_claimed_suspension_is_left_to_its_process(
     assert channel.calls == []
     await wiring.cards.release(record.id)
     await deliver(notifier)
+    assert channel.calls == [("send", "A1")]
+
+
+async def test_cards_of_a_crashed_process_are_free_again_soon(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    record = await waiting(wiring, "anna")
+    assert await wiring.cards.claim(record.id, "crashed")
+
+    async def sent() -> bool:
+        await deliver(notifier)
+        return bool(channel.calls)
+
+    await until(sent)
+    assert channel.calls == [("send", "A1")]
+
+
+async def test_claim_is_renewed_while_an_attempt_is_under_way(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel, redis: Redis
+) -> None:
+    channel.hangs = True
+    record = await waiting(wiring, "anna")
+    claim = KEYS.card_claim(record.id)
+    await notifier.deliver_due()
+
+    async def claimed() -> bool:
+        return bool(await redis.exists(claim))
+
+    await until(claimed)
+    await redis.pexpire(claim, CLAIM_MS - 500)
+
+    async def renewed() -> bool:
+        return int(await redis.pttl(claim)) > CLAIM_MS - 500
+
+    await until(renewed)
+    notifier.under_way[record.id].cancel()
+
+
+async def test_card_sent_in_an_outage_of_the_store_is_known_afterwards(wiring: Wiring, redis: Redis) -> None:
+    class Refusing(MemoryChannel):
+        """Has the store refuse writes while it sends."""
+
+        async def send(self, to: Recipient, card: Card, event_id: str) -> str:
+            await redis.config_set("min-replicas-to-write", 1)
+            return await super().send(to, card, event_id)
+
+    channel = Refusing()
+    notifier = Notifier(wiring, Channels({"memory": channel}), PEOPLE, Gate(wiring.attempts))
+    record = await waiting(wiring, "anna")
+    try:
+        with structlog.testing.capture_logs() as logs:
+            await notifier.deliver_due()
+
+            async def refused() -> bool:
+                return any(one["event"] == "card_not_delivered" for one in logs)
+
+            await until(refused)
+    finally:
+        await redis.config_set("min-replicas-to-write", 0)
+    await notifier.finish()
+    (one,) = await deliveries(wiring, record)
+    assert (one.state, one.references) == (DeliveryState.SENT, {"A1": "m1"})
     assert channel.calls == [("send", "A1")]
 
 
