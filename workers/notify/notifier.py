@@ -1,6 +1,6 @@
 """Delivery of the cards of due suspensions, each until its provider accepts it.
 
-The commit of a suspension lists it if one of its deliveries needs an attempt. A process claims it, compares each
+The commit of a suspension lists it if one of its deliveries needs an attempt. A process leases it, compares each
 delivery with the item, and saves the results in one commit. After a crash the same attempts are made again.
 """
 
@@ -17,10 +17,9 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
 from service.channels.base import DeliveryFailed
-from service.channels.cards import build_card
+from service.channels.cards import Card, build_card
 from service.channels.table import Channels
 from service.logs import Trouble
-from service.store.channels.cards import CLAIM_MS
 from service.wiring import Wiring
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
 from workers.repeating import repeat
@@ -29,6 +28,8 @@ TICK_S = 0.1
 _AT_ONCE = 128
 _AGAIN_MS = 500
 _GRACE_S = 20
+LEASE_MS = 3_000
+"""How long one process holds a suspension's cards without renewal; after a crash another may send them again."""
 
 
 @dataclass
@@ -58,28 +59,27 @@ class Notifier:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 
     async def _attend(self, suspension_id: str) -> None:
+        lease = f"cards:{suspension_id}"
         try:
-            if await self.wiring.cards.claim(suspension_id, self.holder):
-                renewing = asyncio.create_task(self._keep_claim(suspension_id))
+            if await self.wiring.leases.hold(lease, self.holder, LEASE_MS):
+                renewing = asyncio.create_task(self._keep_lease(lease))
                 try:
                     await self._deliver(suspension_id)
                 finally:
                     renewing.cancel()
-                    await self.wiring.cards.release(suspension_id)
-        except NotFound:
-            await self.wiring.cards.forget(suspension_id)
+                    await self.wiring.leases.release(lease, self.holder)
         except Exception as error:  # noqa: BLE001  the next tick tries again
             self.trouble.note(error, suspension=suspension_id)
             await asyncio.sleep(TICK_S)
         finally:
             del self.under_way[suspension_id]
 
-    async def _keep_claim(self, suspension_id: str) -> None:
-        """Renew the claim until cancelled. It is short, so that cards follow their items soon after a crash."""
+    async def _keep_lease(self, lease: str) -> None:
+        """Renew the lease until cancelled. It is short, so that cards follow their items soon after a crash."""
         while True:
-            await asyncio.sleep(CLAIM_MS / 3_000)
+            await asyncio.sleep(LEASE_MS / 3_000)
             with suppress(Unavailable):
-                await self.wiring.cards.renew(suspension_id)
+                await self.wiring.leases.hold(lease, self.holder, LEASE_MS)
 
     async def _save(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
         """Save the results of attempts, through an outage of the store: they name cards that nothing else knows."""
@@ -93,7 +93,11 @@ class Notifier:
                 return
 
     async def _deliver(self, suspension_id: str) -> None:
-        record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        try:
+            record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        except NotFound:
+            await self.wiring.cards.forget(suspension_id)
+            return
         now_ms = await self.wiring.schedule.now_ms()
         due = [
             (item, one)
@@ -101,12 +105,20 @@ class Notifier:
             for one in item.deliveries
             if needs_attempt(record, item, one) and (one.next_try_at_ms or 0) <= now_ms
         ]
-        found = await asyncio.gather(*(self._attempt(record, item, one, now_ms) for item, one in due))
+        items = {item.item_id: item for item, _ in due}
+        cards = {name: await self._build_card(record, item) for name, item in items.items()}
+        found = await asyncio.gather(
+            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due),
+            return_exceptions=True,
+        )
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
             await self._save(suspension_id, reports)
             self._log(suspension_id, reports)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one  # after the others' results are saved: their cards must not be sent again
         if waits_ms or not due:
             await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
 
@@ -121,16 +133,18 @@ class Notifier:
                 elif one.proven:
                     trouble.over()
 
+    async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
+        definition = await self.wiring.runs.definition(item.tool.definition)
+        return build_card(record, item, definition, self.wiring.settings.public_url)
+
     async def _attempt(
-        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
     ) -> DeliveryReport | int:
         """Return the report of a delivery's attempts, or the wait in ms if none could be made."""
         channel = self.channels.find(delivery.channel)
         if channel is None:
             failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
             return DeliveryReport(item.item_id, delivery.key, (failed,))
-        definition = await self.wiring.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.wiring.settings.public_url)
         since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
         attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
         try:

@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from sayso.text.invisible import UNCHECKED
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.texts import cut
 from service.settings import CHECKOUT
 
 LARGEST_HTML_BYTES = 100_000
@@ -44,8 +45,7 @@ def render_code(person: str, code: str, page: str) -> MailBody:
 
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, for a header."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+    return cut(" ".join(text.split()), limit)
 
 
 def _fill(card: Card, args_text: str) -> MailBody:

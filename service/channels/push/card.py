@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
+from service.channels.texts import cut
 
 LARGEST_PAYLOAD_BYTES = 3_000
 """Push services take 4096 bytes with the encryption."""
@@ -23,7 +24,7 @@ def render_card(card: Card, *, alert: bool = True) -> Rendered:
     if card.live:
         title, body = "Decide before it runs" if not card.urgent else "Urgent: decide before it runs", card.headline
     else:
-        title, body = "Closed", f"{_shorten(card.closing)}\n{card.headline}"
+        title, body = "Closed", f"{cut(card.closing, LONGEST_TEXT_CHARS)}\n{card.headline}"
     payload: dict[str, JsonValue] = {
         "title": title,
         "body": body,
@@ -38,7 +39,3 @@ def render_card(card: Card, *, alert: bool = True) -> Rendered:
 def tag_of(card: Card) -> str:
     """Return the item's name in notifications and as the push service's topic: 32 characters of base64url."""
     return sha256(f"{card.suspension_id} {card.item_id}".encode()).hexdigest()[:32]
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT_CHARS else f"{text[: LONGEST_TEXT_CHARS - 1]}…"

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from sayso.text.invisible import UNCHECKED
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.texts import count_units
 
 MESSAGE_UNITS = 4096
 """The longest text without its tags, in UTF-16 units."""
@@ -103,11 +104,6 @@ def matches(control: Control, digest: str) -> bool:
 def escape(text: str) -> str:
     """Return a text that is no markup."""
     return text.translate(_ESCAPES)
-
-
-def count_units(text: str) -> int:
-    """Return the length as Telegram counts it: in UTF-16 units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut(text: str, most: int) -> str:

@@ -8,24 +8,31 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 
+from sayso.errors import NotFound
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
-from service.channels.cards import Card
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
-from service.store.channels.cards import CLAIM_MS
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.channels import Book, MemoryChannel, RoomChannel
-from tests.waits import until
 from workers.notify.attempts import Gate
 from workers.notify.notifier import Notifier
 
 KEYS = TenantKeys("default")
 PEOPLE = Book({"anna": ("A1",), "ben": ("B1", "B2"), "demo": ("D1",)}, {"group:ops": ("anna", "ben")})
+
+
+class LostBook(Book):
+    """Cannot find ben."""
+
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
+        if person == "ben":
+            raise NotFound("There is no reviewer named 'ben'.")
+        return await super().find(channel, person, requester)
 
 
 @pytest.fixture
@@ -50,7 +57,7 @@ async def waiting(wiring: Wiring, *reviewers: str, **terms: Any) -> SuspensionRe
 
 
 async def deliver(notifier: Notifier) -> int:
-    """Attempt once whatever is due; return the number of suspensions."""
+    """Make one attempt at each due delivery; return the number of suspensions."""
     begun = await notifier.deliver_due()
     await notifier.finish()
     return begun
@@ -189,77 +196,45 @@ async def test_card_loses_its_buttons_after_the_provider_is_back(
     assert not channel.cards["A1"].live
 
 
-async def test_claimed_suspension_is_left_to_its_process(
+async def test_channel_that_breaks_fails_its_delivery_alone(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    broken = MemoryChannel(name="broken", destination="broken.example", failure=KeyError("message_id"))
+    notifier.channels = Channels({"memory": channel, "broken": broken})
+    terms = RuleTerms(channels=("memory", "broken"), reviewers=("anna",))
+    record = await make_pending(wiring, ask(terms=terms))
+    with structlog.testing.capture_logs() as logs:
+        await deliver(notifier)
+        await deliver(notifier)
+    assert channel.calls == broken.calls == [("send", "A1")]
+    sent, failed = await deliveries(wiring, record)
+    assert (sent.state, failed.state) == (DeliveryState.SENT, DeliveryState.FAILED)
+    assert failed.reason == "broken.example failed in an unexpected way (KeyError)."
+    assert failed.next_try_at_ms is not None
+    assert "channel_broke" in {one["event"] for one in logs}
+
+
+async def test_card_that_was_sent_is_not_sent_again_because_another_attempt_broke(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    notifier.addresses = LostBook(PEOPLE.people)
+    record = await waiting(wiring, "anna", "ben")
+    await deliver(notifier)
+    await deliver(notifier)
+    assert channel.calls == [("send", "A1")]
+    assert [one.state for one in await deliveries(wiring, record)] == [DeliveryState.QUEUED, DeliveryState.SENT]
+    assert await wiring.cards.due(await wiring.schedule.now_ms()) == [record.id]
+
+
+async def test_leased_suspension_is_left_to_its_process(
     wiring: Wiring, notifier: Notifier, channel: MemoryChannel
 ) -> None:
     record = await waiting(wiring, "anna")
-    assert await wiring.cards.claim(record.id, "other")
+    assert await wiring.leases.hold(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == []
-    await wiring.cards.release(record.id)
+    await wiring.leases.release(f"cards:{record.id}", "other")
     await deliver(notifier)
-    assert channel.calls == [("send", "A1")]
-
-
-async def test_cards_of_a_crashed_process_are_free_again_soon(
-    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
-) -> None:
-    record = await waiting(wiring, "anna")
-    assert await wiring.cards.claim(record.id, "crashed")
-
-    async def sent() -> bool:
-        await deliver(notifier)
-        return bool(channel.calls)
-
-    await until(sent)
-    assert channel.calls == [("send", "A1")]
-
-
-async def test_claim_is_renewed_while_an_attempt_is_under_way(
-    wiring: Wiring, notifier: Notifier, channel: MemoryChannel, redis: Redis
-) -> None:
-    channel.hangs = True
-    record = await waiting(wiring, "anna")
-    claim = KEYS.card_claim(record.id)
-    await notifier.deliver_due()
-
-    async def claimed() -> bool:
-        return bool(await redis.exists(claim))
-
-    await until(claimed)
-    await redis.pexpire(claim, CLAIM_MS - 500)
-
-    async def renewed() -> bool:
-        return int(await redis.pttl(claim)) > CLAIM_MS - 500
-
-    await until(renewed)
-    notifier.under_way[record.id].cancel()
-
-
-async def test_card_sent_in_an_outage_of_the_store_is_known_afterwards(wiring: Wiring, redis: Redis) -> None:
-    class Refusing(MemoryChannel):
-        """Has the store refuse writes while it sends."""
-
-        async def send(self, to: Recipient, card: Card, event_id: str) -> str:
-            await redis.config_set("min-replicas-to-write", 1)
-            return await super().send(to, card, event_id)
-
-    channel = Refusing()
-    notifier = Notifier(wiring, Channels({"memory": channel}), PEOPLE, Gate(wiring.attempts))
-    record = await waiting(wiring, "anna")
-    try:
-        with structlog.testing.capture_logs() as logs:
-            await notifier.deliver_due()
-
-            async def refused() -> bool:
-                return any(one["event"] == "card_not_delivered" for one in logs)
-
-            await until(refused)
-    finally:
-        await redis.config_set("min-replicas-to-write", 0)
-    await notifier.finish()
-    (one,) = await deliveries(wiring, record)
-    assert (one.state, one.references) == (DeliveryState.SENT, {"A1": "m1"})
     assert channel.calls == [("send", "A1")]
 
 

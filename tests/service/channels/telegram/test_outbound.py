@@ -14,13 +14,13 @@ from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.telegram.card import (
     CALLBACK_BYTES,
     MESSAGE_UNITS,
-    count_units,
     cut,
     matches,
     read_data,
     write_data,
 )
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
+from service.channels.texts import count_units
 from service.logs import configure_logs
 from tests.fakes.telegram import TOKEN, Telegram, check_body, serving_telegram
 from tests.sayso.samples import T0, word
