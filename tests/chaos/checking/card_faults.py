@@ -81,7 +81,7 @@ def failure_without_reason(evidence: Evidence) -> None:
 def card_forgotten(evidence: Evidence) -> None:
     def delay(entry: TrailEntry) -> list[TrailEntry]:
         before = entry.type in (EventType.RUN_STARTED, EventType.RUN_PAUSED)
-        return [entry if before else entry.model_copy(update={"at_ms": entry.at_ms + 60_000})]
+        return [entry if before else entry.model_copy(update={"at_ms": entry.at_ms + 90_000})]
 
     place = next(place for place, trail in enumerate(evidence.trails) if trail.deliveries)
     evidence.rewrite(place, delay)

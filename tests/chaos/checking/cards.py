@@ -9,8 +9,8 @@ from tests.chaos.checking.history import Closing, History, TrailItem
 from tests.chaos.evidence.provider_log import CHANNEL, ProviderLine
 from tests.chaos.workload.plans import NOTIFIED
 
-NOTIFIED_WITHIN_MS = 30_000
-"""An item that closes sooner may not have been sent: a provider that hangs and a killed clock take this long."""
+NOTIFIED_WITHIN_MS = 60_000
+"""An item that closes sooner may not have been sent: clocks killed while a provider hangs take this long under load."""
 
 _DECIDES = ("approve", "deny")
 

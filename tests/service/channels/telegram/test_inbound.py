@@ -16,7 +16,7 @@ from service.channels.telegram.inbound import POSITION, Inbox, listen
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.channels.telegram.updates import Update
 from service.wiring import Wiring
-from tests.builders import REFUND, approve, ask, make_pending, make_person
+from tests.builders import REFUND, approve, ask, make_pending, make_person, person
 from tests.fakes.telegram import TOKEN, Message, Telegram, serving_telegram
 
 ANNA, BEN = 4711, 4712
@@ -176,6 +176,18 @@ async def test_late_press_on_a_changed_item_learns_who_was_first(bot: Bot) -> No
         notice, alert = await bot.press(message, "", data=write_data(card, action))
         assert notice.startswith("ben approved this")
         assert notice.endswith("Nothing was changed.")
+        assert alert
+
+
+async def test_late_press_after_the_run_was_cancelled_says_so(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    data = dict(message.data)
+    await bot.wiring.desk.cancel(record.run.id, person("ben"))
+    for button in ("Approve", "Deny…"):
+        notice, alert = await bot.press(message, button, data=data[button])
+        assert "run was cancelled" in notice
         assert alert
 
 
