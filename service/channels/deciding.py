@@ -8,6 +8,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_quorum
 from sayso.transitions.deciding import find_item
+from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, Channel
 from service.channels.cards import build_card, describe_closing
 from service.wiring import Wiring
@@ -37,7 +38,7 @@ async def decide_on_card(
     """
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
-    if item.open:
+    if is_live(record, item):
         await _check_offered(parts, channel, record, item, request)
     saved = await parts.desk.decide(
         card.suspension_id, card.item_id, request, by, key=f"{channel.name}:{key}", asker=channel.name

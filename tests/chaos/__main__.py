@@ -19,6 +19,7 @@ from tests.chaos.checking.checker import CheckResult, check_evidence
 from tests.chaos.evidence.client_log import read_log
 from tests.chaos.evidence.effects import read_effects
 from tests.chaos.evidence.freezes import read_freezes
+from tests.chaos.evidence.provider_log import read_provider
 from tests.chaos.evidence.trails import read_trails
 from tests.chaos.experiment import ExperimentResult, run_experiment
 
@@ -57,7 +58,9 @@ def _read_number(name: str, default: int) -> int:
 
 def check_home(home: Path) -> CheckResult:
     """Check the evidence that an experiment left in its folder."""
-    return check_evidence(read_log(home), read_trails(home), read_effects(home), read_freezes(home))
+    return check_evidence(
+        read_log(home), read_trails(home), read_effects(home), read_freezes(home), read_provider(home)
+    )
 
 
 def render(result: ExperimentResult, check: CheckResult) -> str:
@@ -69,6 +72,8 @@ def render(result: ExperimentResult, check: CheckResult) -> str:
         "kills": f"{result.killed.total()}: {_list(result.killed)}",
         "freezes": str(result.frozen),
         "requests": _list(check.answers),
+        "cards": _list({name: check.cards[name] for name in ("sent", "updated", "left")}),
+        "presses": _list({name: check.cards[name] for name in ("pressed", "late", "replied", "answered", "refused")}),
         "in doubt": f"{in_doubt} runs ({100 * in_doubt / max(1, total):.2f} %)",
         "their calls": _list(check.causes) or "none",
         "contradictions": str(len(check.contradictions)),

@@ -1,4 +1,4 @@
-"""One chaos experiment: a whole Sayso of real processes, runs, kills and freezes, and the evidence they leave."""
+"""One chaos experiment: a whole Sayso of real processes, runs, kills, freezes and cards; and the evidence."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,10 @@ from tests.chaos.workload.clients import PAUSE_S, Clients
 from tests.chaos.workload.driver import AT_ONCE, Driver
 from tests.chaos.workload.freezer import Freezer
 from tests.chaos.workload.killer import Killer
+from tests.chaos.workload.phones import Phones
 from tests.chaos.workload.plans import AGENT_KEY, AGENTS, REVIEWERS, seeded_random
+from tests.chaos.workload.provider import Provider, serving_provider, write_channels
+from tests.chaos.workload.settling import settle
 
 ADMIN = "admin"
 SETTINGS = {
@@ -75,24 +78,31 @@ class _SessionView(BaseModel):
 
 def run_experiment(home: Path, runs: int, kills: int, seed: int) -> ExperimentResult:
     """Run the experiment in a Sayso of its own in `home`, which then holds the evidence."""
-    with running_stack(home, SETTINGS) as stack:
-        return asyncio.run(_run(stack, runs, kills, seed))
+    with serving_provider(home, seed) as provider:
+        settings = {**SETTINGS, "SAYSO_CHANNELS": str(write_channels(home, provider))}
+        with running_stack(home, settings) as stack:
+            return asyncio.run(_run(stack, provider, runs, kills, seed))
 
 
-async def _run(stack: Stack, runs: int, kills: int, seed: int) -> ExperimentResult:
+async def _run(stack: Stack, provider: Provider, runs: int, kills: int, seed: int) -> ExperimentResult:
     log = ClientLog(stack.home)
     began_ms = monotonic_ms()
-    async with _clients(stack, log, seed, runs) as (clients, freezers):
+    phones = Phones(provider)
+    async with _clients(stack, log, phones, seed, runs) as (clients, freezers):
+        provider.fail_by_seed()
         runs_a_kill = runs / max(1, kills)
         killer = Killer(stack, seed, kills, lambda done: driver.started + _AHEAD * runs_a_kill >= done * runs_a_kill)
-        driver = Driver(clients, seed, runs, lambda number: number <= (killer.done + _AHEAD) * runs_a_kill or not kills)
+        driver = Driver(
+            clients, phones, seed, runs, lambda number: number <= (killer.done + _AHEAD) * runs_a_kill or not kills
+        )
         over = asyncio.Event()
-        freezing = asyncio.gather(*(freezer.run(over) for freezer in freezers))
+        freezing = asyncio.gather(provider.fail_at_times(over), *(freezer.run(over) for freezer in freezers))
         async with asyncio.TaskGroup() as group:
             group.create_task(killer.run())
             group.create_task(driver.drive())
         over.set()
         await freezing
+        await settle(provider, clients)
         took_s = (monotonic_ms() - began_ms) / 1000
         await save_trails(clients, driver.run_ids, stack.home)
     log.close()
@@ -100,8 +110,10 @@ async def _run(stack: Stack, runs: int, kills: int, seed: int) -> ExperimentResu
 
 
 @asynccontextmanager
-async def _clients(stack: Stack, log: ClientLog, seed: int, runs: int) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
-    """Sign in all clients and wait until the agents are registered."""
+async def _clients(
+    stack: Stack, log: ClientLog, phones: Phones, seed: int, runs: int
+) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
+    """Sign in all clients, link the chats, and wait until the agents are registered."""
     limits = httpx.Limits(max_connections=4 * AT_ONCE, max_keepalive_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, limits=limits) as http:
         admin = await _sign_in(http, ADMIN, stack.admin_password)
@@ -113,6 +125,7 @@ async def _clients(stack: Stack, log: ClientLog, seed: int, runs: int) -> AsyncI
             )
             added.raise_for_status()
             tokens[name] = await _sign_in(http, name, password)
+        await phones.link(http, tokens)
         clients = Clients(http, log, tokens, seeded_random(seed, "clients"))
         await _await_agents(clients)
         pause_factor = max(1, runs / RUNS_PER_PAUSE_FACTOR)

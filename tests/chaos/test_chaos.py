@@ -1,14 +1,17 @@
 """A small chaos experiment over real processes: kills break no invariant."""
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.chaos.__main__ import check_home, render
-from tests.chaos.experiment import run_experiment
+from tests.chaos.evidence.provider_log import CHANNEL
+from tests.chaos.experiment import SETTINGS, run_experiment
 from tests.chaos.workload.agents import PATHS
-from tests.chaos.workload.plans import AGENTS, TOOLS, plan_run
+from tests.chaos.workload.plans import AGENTS, NOTIFIED, TOOLS, plan_run
 
 RUNS, KILLS = 300, 40
 
@@ -38,3 +41,10 @@ def test_plans_have_the_stated_shares_of_idempotent_and_slow_calls() -> None:
     assert 0.3 < sum(TOOLS[call.tool].idempotent for call in calls) / len(calls) < 0.4
     assert 0.02 < sum(TOOLS[call.tool].slow for call in calls) / len(calls) < 0.04
     assert len(AGENTS) == len(PATHS.split(","))
+
+
+def test_rules_name_the_channel_for_the_notified_tools() -> None:
+    rules = yaml.safe_load(Path(SETTINGS["SAYSO_POLICY"]).read_text(encoding="utf-8"))["rules"]
+    patterns = [rule["tool"] for rule in rules if rule.get("terms", {}).get("channels") == [CHANNEL]]
+
+    assert {name for name in TOOLS if any(fnmatch(name, pattern) for pattern in patterns)} == NOTIFIED

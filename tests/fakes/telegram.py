@@ -277,9 +277,9 @@ def check_markup(markup: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def serving_telegram(*chats: int) -> Iterator[Telegram]:
-    """Serve the bot API with these private chats."""
-    telegram = Telegram(chats=set(chats))
+def serving_telegram(*chats: int, telegram: Telegram | None = None) -> Iterator[Telegram]:
+    """Serve the bot API with these private chats, or one that is given."""
+    telegram = Telegram(chats=set(chats)) if telegram is None else telegram
     app = Starlette(routes=[Route("/bot{token}/{method}", telegram.serve, methods=["POST"])])
     with serving(app) as url:
         telegram.url = url

@@ -7,10 +7,11 @@ delivery with the item, and saves the results in one commit. After a crash the s
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sayso.clock import new_id
-from sayso.errors import NotFound
+from sayso.errors import NotFound, Unavailable
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
@@ -29,8 +30,8 @@ PUBLISH_EVERY_S = 5.0
 _AT_ONCE = 128
 _AGAIN_MS = 500
 _GRACE_S = 20
-_LEASE_MS = 60_000
-"""How long one process holds a suspension's cards; after a crash another may send them again."""
+LEASE_MS = 3_000
+"""How long one process holds a suspension's cards without renewal; after a crash another may send them again."""
 
 
 @dataclass
@@ -70,16 +71,36 @@ class Notifier:
     async def _attend(self, suspension_id: str) -> None:
         lease = f"cards:{suspension_id}"
         try:
-            if await self.wiring.leases.hold(lease, self.holder, _LEASE_MS):
+            if await self.wiring.leases.hold(lease, self.holder, LEASE_MS):
+                renewing = asyncio.create_task(self._keep_lease(lease))
                 try:
                     await self._deliver(suspension_id)
                 finally:
+                    renewing.cancel()
                     await self.wiring.leases.release(lease, self.holder)
         except Exception as error:  # noqa: BLE001  the next tick tries again
             self.trouble.note(error, suspension=suspension_id)
             await asyncio.sleep(TICK_S)
         finally:
             del self.under_way[suspension_id]
+
+    async def _keep_lease(self, lease: str) -> None:
+        """Renew the lease until cancelled. It is short, so that cards follow their items soon after a crash."""
+        while True:
+            await asyncio.sleep(LEASE_MS / 3_000)
+            with suppress(Unavailable):
+                await self.wiring.leases.hold(lease, self.holder, LEASE_MS)
+
+    async def _save(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
+        """Save the results of attempts, through an outage of the store: they name cards that nothing else knows."""
+        while True:
+            try:
+                await self.wiring.desk.record_deliveries(suspension_id, reports)
+            except Unavailable as error:
+                self.trouble.note(error, suspension=suspension_id)
+                await asyncio.sleep(TICK_S)
+            else:
+                return
 
     async def _deliver(self, suspension_id: str) -> None:
         try:
@@ -103,7 +124,7 @@ class Notifier:
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
-            await self.wiring.desk.record_deliveries(suspension_id, reports)
+            await self._save(suspension_id, reports)
             self._log(suspension_id, reports)
         for one in found:
             if isinstance(one, BaseException):

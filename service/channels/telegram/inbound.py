@@ -36,6 +36,7 @@ POSITION_VALID_MS = 6 * 86_400_000
 REPLY_VALID_MS = 86_400_000
 START = "/start CODE"
 
+_AGAIN_AFTER_S = (0.5, 2.0, 5.0)
 _START = re.compile(r"/(?:start|link)(?:@\w+)?\s+([A-Za-z0-9 -]{4,40})")
 _LOG = structlog.get_logger(__name__)
 
@@ -84,18 +85,29 @@ class Inbox:
             await notes.save(name, POSITION, str(update.update_id + 1), POSITION_VALID_MS)
 
     async def take(self, update: Update) -> None:
-        """Handle one update; raises `Unavailable` only, and then it is received again."""
-        try:
-            if update.callback_query is not None:
-                await self._take_press(update.callback_query)
-            elif update.message is not None and update.message.is_private(update.message.sender):
-                await self._take_message(update.message)
-        except Unavailable:
-            raise
-        except DeliveryFailed as failure:
-            _LOG.warning("telegram_reply_failed", channel=self.channel.name, reason=failure.reason)
-        except Exception:  # noqa: BLE001  one update must not block those behind it
-            _LOG.exception("telegram_update_failed", channel=self.channel.name, update=update.update_id)
+        """Handle one update, again if Telegram refuses the answer for now.
+
+        Handling is repeatable, as updates may come twice. Raises `Unavailable` only, and then it is received again.
+        """
+        for wait_s in (*_AGAIN_AFTER_S, None):
+            try:
+                await self._handle(update)
+            except Unavailable:
+                raise
+            except DeliveryFailed as failure:
+                if wait_s is not None and not failure.permanent:
+                    await asyncio.sleep(max(wait_s, min(failure.retry_after_s, _AGAIN_AFTER_S[-1])))
+                    continue
+                _LOG.warning("telegram_reply_failed", channel=self.channel.name, reason=failure.reason)
+            except Exception:  # noqa: BLE001  one update must not block those behind it
+                _LOG.exception("telegram_update_failed", channel=self.channel.name, update=update.update_id)
+            return
+
+    async def _handle(self, update: Update) -> None:
+        if update.callback_query is not None:
+            await self._take_press(update.callback_query)
+        elif update.message is not None and update.message.is_private(update.message.sender):
+            await self._take_message(update.message)
 
     async def _take_press(self, press: Press) -> None:
         """Act on a button; the press is answered in any case."""
@@ -125,14 +137,15 @@ class Inbox:
     async def _act(
         self, press: Press, message: Message, control: Control, by: Actor, record: SuspensionRecord, item: Item
     ) -> str:
-        if not matches(control, item.digest):
+        current, approves = matches(control, item.digest), control.action is CardAction.APPROVE
+        if not is_live(record, item) and not (current and approves):
+            raise AlreadyDecided(f"{describe_closing(record, item)} Nothing was changed.")
+        if not current:
             raise StaleDigest(chats.STALE_CARD)
-        if control.action is CardAction.APPROVE:
+        if approves:
             request = DecisionRequest(action="approve", digest=item.digest)
             ref = CardRef(record.id, item.item_id)
             return (await decide_on_card(self.parts, self.channel, ref, request, by, press.id)).sentence
-        if not is_live(record, item):
-            raise AlreadyDecided(f"{describe_closing(record, item)} Nothing was changed.")
         await self._request_reply(message, control.action, record, item)
         return "Reply to the question below."
 

@@ -1,4 +1,4 @@
-"""Check evidence that no process can forge alone: client log, trails, effects and freezes.
+"""Check evidence that no process can forge alone: client log, trails, effects, freezes and the provider's log.
 
 Every contradiction comes with the whole history of its run.
 """
@@ -10,12 +10,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from tests.chaos.checking.cards import count_late
 from tests.chaos.checking.causes import count_causes
 from tests.chaos.checking.history import History
 from tests.chaos.checking.invariants import INVARIANTS
 from tests.chaos.evidence.client_log import Exchange
 from tests.chaos.evidence.effects import EffectLine
 from tests.chaos.evidence.freezes import FreezeLine
+from tests.chaos.evidence.provider_log import ProviderLine
 from tests.chaos.evidence.trails import Trail
 from tests.chaos.workload.plans import Plan
 
@@ -48,6 +50,7 @@ class CheckResult:
     in_doubt: Counter[str]
     causes: Counter[str]
     answers: Counter[str]
+    cards: Counter[str]
 
 
 def check_evidence(
@@ -55,11 +58,14 @@ def check_evidence(
     trails: Iterable[Trail],
     effects: Iterable[EffectLine],
     freezes: Iterable[FreezeLine] = (),
+    provider: Iterable[ProviderLine] = (),
 ) -> CheckResult:
     """Compare the evidence of all runs."""
     frozen = tuple(freezes)
     exchanges_of = _group(exchanges, lambda exchange: exchange.run)
     effects_of = _group(effects, lambda line: line.run_id)
+    cards_of = _group(provider, lambda line: line.suspension_id)
+    cards = Counter(str(line.what) for lines in cards_of.values() for line in lines)
     number_of = {run_id: number for number, group in exchanges_of.items() for run_id in _find_started(group)}
     answers = Counter(_classify_answer(exchange) for group in exchanges_of.values() for exchange in group)
     contradictions = list(_find_shared_keys(effects_of))
@@ -72,13 +78,19 @@ def check_evidence(
             contradictions.append(Contradiction(INVENTED, trail.run_id, "nobody started this run", str(trail)))
             continue
         history = History(_plan_of(group), trail, group, effects_of.pop(trail.run_id, []), frozen)
+        history.provider = [line for one in history.index.suspended for line in cards_of.pop(one, [])]
         contradictions += check_run(history)
         runs[trail.status] += 1
+        cards["late"] += count_late(history)
         found = count_causes(history)
         in_doubt[trail.status] += bool(found)
         causes += found
     contradictions += _find_strays(exchanges_of, effects_of)
-    return CheckResult(tuple(contradictions), runs, in_doubt, causes, answers)
+    contradictions += [
+        Contradiction(INVENTED, one, f"{lines[0].person} got a card of an unknown suspension", _dump(lines))
+        for one, lines in cards_of.items()
+    ]
+    return CheckResult(tuple(contradictions), runs, in_doubt, causes, answers, cards)
 
 
 def check_run(history: History) -> Iterator[Contradiction]:

@@ -1,6 +1,6 @@
 """Every planted fault, with the invariant that it breaks."""
 
-from tests.chaos.checking import execution_faults, trail_faults
+from tests.chaos.checking import card_faults, execution_faults, trail_faults
 
 PLANTED = {
     execution_faults.permit_redeemed_while_frozen: "I12 nothing frozen starts",
@@ -39,4 +39,19 @@ PLANTED = {
     trail_faults.one_approver_of_two: "I9 reviewers are eligible",
     trail_faults.repeat_started_second_run: "I13 same request, same answer",
     trail_faults.repeat_was_refused: "I13 same request, same answer",
+    card_faults.card_of_unknown_suspension: "I6 nothing is invented",
+    card_faults.late_press_not_told_who: "I14 late presses name the first",
+    card_faults.late_press_without_answer: "I14 late presses name the first",
+    card_faults.late_press_decides: "I14 late presses name the first",
+    card_faults.card_keeps_its_buttons: "I15 closed items have no buttons",
+    card_faults.card_without_the_decider: "I15 closed items have no buttons",
+    card_faults.known_card_had_to_be_pressed: "I15 closed items have no buttons",
+    card_faults.decision_without_press: "I16 one press per decision",
+    card_faults.decision_by_two_presses: "I16 one press per decision",
+    card_faults.decision_unlike_its_press: "I16 one press per decision",
+    card_faults.confirmed_press_is_lost: "I16 one press per decision",
+    card_faults.item_without_delivery: "I17 no card is lost",
+    card_faults.delivery_without_card: "I17 no card is lost",
+    card_faults.failure_without_reason: "I17 no card is lost",
+    card_faults.card_forgotten: "I17 no card is lost",
 }

@@ -1,4 +1,4 @@
-"""All evidence of one run: its exchanges, its trail, the effects of its tools, and freezes."""
+"""All evidence of one run: its exchanges, its trail, the effects of its tools, its cards, and freezes."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ from sayso.records.events import EventType, TrailEntry
 from tests.chaos.evidence.client_log import Exchange
 from tests.chaos.evidence.effects import EffectLine
 from tests.chaos.evidence.freezes import FreezeLine, overlap_ms
+from tests.chaos.evidence.provider_log import ProviderLine
 from tests.chaos.evidence.trails import Trail
 from tests.chaos.workload.plans import Plan
 
@@ -43,6 +44,7 @@ class RecordedDecision:
     action: str
     by: str
     by_kind: str
+    channel: str
     message: str | None
     verdict: str | None
 
@@ -96,6 +98,33 @@ class History:
     exchanges: list[Exchange] = field(default_factory=list)
     effects: list[EffectLine] = field(default_factory=list)
     freezes: tuple[FreezeLine, ...] = ()
+    provider: list[ProviderLine] = field(default_factory=list)
+
+    @property
+    def cards(self) -> list[ProviderLine]:
+        """The cards that the provider accepted, as they were first."""
+        return [line for line in self.provider if line.what == "sent"]
+
+    @property
+    def left(self) -> list[ProviderLine]:
+        """The cards that kept their buttons until the end."""
+        return [line for line in self.provider if line.what == "left"]
+
+    @property
+    def presses(self) -> list[ProviderLine]:
+        """What people pressed and replied."""
+        return [line for line in self.provider if line.what in ("pressed", "replied")]
+
+    def versions_of(self, card: ProviderLine) -> list[ProviderLine]:
+        """Return a card as it was first, and after each update."""
+        versions = (line for line in self.provider if line.what in ("sent", "updated"))
+        return [line for line in versions if (line.person, line.message_id) == (card.person, card.message_id)]
+
+    def answers_to(self, press: ProviderLine) -> list[str]:
+        """Return the answers to a press or reply; those that the provider refused if it accepted none."""
+        found = [line for line in self.provider if line.key == press.key and line.what in ("answered", "refused")]
+        accepted = [line.text for line in found if line.what == "answered"]
+        return accepted or [line.text for line in found]
 
     @property
     def starts(self) -> list[EffectLine]:
@@ -161,6 +190,7 @@ class History:
         lines = [(exchange.done_ms, f"client {_describe_exchange(exchange)}") for exchange in self.exchanges]
         lines += [(one.at_ms, f"trail  {one.seq} {one.type} {one.data}") for one in self.entries]
         lines += [(one.at_ms, f"effect {one.what} {one.tool} {one.model_dump_json()}") for one in self.effects]
+        lines += [(one.at_ms, f"chat   {one.model_dump_json(exclude_defaults=True)}") for one in self.provider]
         texts = [f"{iso_utc(at_ms)} {text}" for at_ms, text in sorted(lines, key=lambda line: line[0])]
         return "\n".join([f"The run {self.trail.run_id} ({self.trail.status}): {self.plan}", *texts])
 
@@ -212,6 +242,7 @@ def _file_decision(index: TrailIndex, entry: TrailEntry) -> None:
         action=data["action"],
         by=data["by"]["id"],
         by_kind=data["by"]["kind"],
+        channel=data["by"]["channel"],
         message=data["message"],
         verdict=data["verdict"],
     )

@@ -8,11 +8,13 @@ from typing import Any
 from sayso.records.events import Event, EventType, TrailEntry, TrailHead
 from sayso.records.suspensions import RunStatus
 from tests.chaos.checking.checker import CheckResult, check_evidence
-from tests.chaos.checking.history import TrailIndex, index_trail
+from tests.chaos.checking.history import History, TrailIndex, index_trail
 from tests.chaos.evidence.client_log import Exchange, read_log
 from tests.chaos.evidence.effects import EffectLine, read_effects
 from tests.chaos.evidence.freezes import FreezeLine, read_freezes
+from tests.chaos.evidence.provider_log import ProviderLine, read_provider
 from tests.chaos.evidence.trails import Trail, read_trails
+from tests.chaos.workload.plans import plan_run
 from tests.trails import append_events
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -26,9 +28,18 @@ class Evidence:
     trails: list[Trail]
     effects: list[EffectLine]
     freezes: list[FreezeLine]
+    provider: list[ProviderLine]
 
     def check(self) -> CheckResult:
-        return check_evidence(self.exchanges, self.trails, self.effects, self.freezes)
+        return check_evidence(self.exchanges, self.trails, self.effects, self.freezes, self.provider)
+
+    def histories(self) -> Iterator[History]:
+        """Yield the trail and the provider's lines of each run."""
+        plan = plan_run(0, 0)
+        for trail in self.trails:
+            suspended = index_trail(trail.entries).suspended
+            lines = [line for line in self.provider if line.suspension_id in suspended]
+            yield History(plan, trail, provider=lines)
 
     def find(self, wanted: Callable[[Trail, TrailIndex], bool]) -> tuple[int, TrailIndex]:
         """Return the first run that fits: its place and its index."""
@@ -56,7 +67,8 @@ class Evidence:
 def read_evidence() -> Evidence:
     """Return a copy of the recorded evidence."""
     exchanges, trails = list(read_log(RECORDED)), list(read_trails(RECORDED))
-    return Evidence(exchanges, trails, list(read_effects(RECORDED)), list(read_freezes(RECORDED)))
+    effects, freezes = list(read_effects(RECORDED)), list(read_freezes(RECORDED))
+    return Evidence(exchanges, trails, effects, freezes, list(read_provider(RECORDED)))
 
 
 def drop(*kinds: EventType) -> Callable[[TrailEntry], list[TrailEntry]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.events import TrailEntry
+from sayso.records.deliveries import DeliveryState
+from sayso.records.events import EventType, TrailEntry
 from sayso.records.suspensions import RunStatus
 from tests.chaos.evidence.client_log import parse_ms
 from tests.chaos.workload.clients import Clients
@@ -18,15 +19,57 @@ _PAGE = 200
 _AT_ONCE = 8
 
 
+class DeliveryLine(BaseModel):
+    """The final state of one delivery of an item's card."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    suspension_id: str
+    item_id: str
+    channel: str
+    person: str
+    state: DeliveryState
+    reason: str | None
+
+    @property
+    def proven(self) -> bool:
+        """Whether it says that the provider accepted the card."""
+        return self.state in (DeliveryState.SENT, DeliveryState.SEEN)
+
+
 class Trail(BaseModel):
-    """The final status of one run, and its trail events."""
+    """The final status of one run, its trail events, and the deliveries of its items."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_id: str
     status: RunStatus
     entries: tuple[TrailEntry, ...]
+    deliveries: tuple[DeliveryLine, ...] = ()
     fault: str | None = None
+
+
+class _DeliveryView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    channel: str
+    person: str
+    state: DeliveryState
+    reason: str | None
+
+
+class _ItemView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    item_id: str
+    deliveries: tuple[_DeliveryView, ...]
+
+
+class _SuspensionView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    items: tuple[_ItemView, ...]
 
 
 class _RunView(BaseModel):
@@ -84,4 +127,19 @@ async def _read_trail(clients: Clients, run_id: str) -> Trail:
         page = _PageView.model_validate(await clients.read(REVIEWERS[0], path))
         entries += [event.as_entry() for event in page.events]
         if len(page.events) < _PAGE:
-            return Trail(run_id=run_id, status=run.status, entries=tuple(entries), fault=page.fault)
+            break
+    paused = [entry.data["payload"]["suspension_id"] for entry in entries if entry.type == EventType.RUN_PAUSED]
+    deliveries = [one for suspension_id in paused for one in await read_deliveries(clients, suspension_id)]
+    return Trail(
+        run_id=run_id, status=run.status, entries=tuple(entries), deliveries=tuple(deliveries), fault=page.fault
+    )
+
+
+async def read_deliveries(clients: Clients, suspension_id: str) -> list[DeliveryLine]:
+    """Return the deliveries of all items of a suspension."""
+    found = _SuspensionView.model_validate(await clients.read(REVIEWERS[0], f"/api/v1/suspensions/{suspension_id}"))
+    return [
+        DeliveryLine(suspension_id=found.id, item_id=item.item_id, **one.model_dump())
+        for item in found.items
+        for one in item.deliveries
+    ]

@@ -11,6 +11,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
 from sayso.records.suspensions import RunStatus
 from tests.chaos.workload.clients import Clients, Request
+from tests.chaos.workload.phones import Phones
 from tests.chaos.workload.plans import REVIEWERS, Plan, plan_run, seeded_random
 from tests.chaos.workload.reviews import InboxView, SuspensionView, review
 
@@ -33,8 +34,11 @@ class _RunView(BaseModel):
 class Driver:
     """Drives all runs. `started` and `ended` count them; `may_start` holds runs back until kills catch up."""
 
-    def __init__(self, clients: Clients, seed: int, runs: int, may_start: Callable[[int], bool]) -> None:
+    def __init__(
+        self, clients: Clients, phones: Phones, seed: int, runs: int, may_start: Callable[[int], bool]
+    ) -> None:
         self._clients = clients
+        self._phones = phones
         self._seed = seed
         self._plans = [plan_run(seed, number) for number in range(runs)]
         self._may_start = may_start
@@ -127,7 +131,7 @@ class Driver:
                 if plan is None or not fresh.items:
                     continue
                 self._reviewed |= {(seen.id, item.item_id, item.digest) for item in fresh.items}
-                reviewing = asyncio.create_task(review(self._clients, plan, fresh, self._seed))
+                reviewing = asyncio.create_task(review(self._clients, self._phones, plan, fresh, self._seed))
                 self._reviewing.add(reviewing)
                 reviewing.add_done_callback(self._note_reviewed)
             await asyncio.sleep(POLL_S)

@@ -50,7 +50,7 @@ class Freezer:
     async def run(self, over: asyncio.Event) -> None:
         """Freeze one scope after the other. Return once the last one is unfrozen."""
         while not over.is_set():
-            await _pause(over, self._rng.uniform(*_INTERVAL_S) * self._pause_factor)
+            await pause(over, self._rng.uniform(*_INTERVAL_S) * self._pause_factor)
             scope = self._rng.choices(SCOPES, _WEIGHTS)[0]
             duration_s = _LONG_S if self._rng.random() < _LONG else self._rng.uniform(*_FROZEN_S)
             if not over.is_set():
@@ -59,7 +59,7 @@ class Freezer:
     async def _freeze(self, scope: str, duration_s: float, over: asyncio.Event) -> None:
         freeze = await self._post("/api/v1/freezes", {"scope": scope, "reason": "Chaos experiment", "confirm": True})
         acknowledged_at_ms = now_ms()
-        await _pause(over, duration_s)
+        await pause(over, duration_s)
         unfrozen = await self._post(f"/api/v1/freezes/{freeze.id}/unfreeze", {})
         line = FreezeLine(
             scope=freeze.scope,
@@ -84,7 +84,8 @@ class Freezer:
             await asyncio.sleep(_RETRY_S)
 
 
-async def _pause(over: asyncio.Event, duration_s: float) -> None:
+async def pause(over: asyncio.Event, duration_s: float) -> None:
+    """Wait for a time, or until the experiment ends."""
     try:
         await asyncio.wait_for(over.wait(), duration_s)
     except TimeoutError:

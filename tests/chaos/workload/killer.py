@@ -15,7 +15,9 @@ from tests.chaos.workload.plans import seeded_random
 STOPPED_S = 3.0
 """Time for which a worker is stopped: longer than its lease."""
 
-VICTIMS = {"horse": 38, "worker": 16, "service": 13, "clock": 8, "server": 7, "stopped horse": 13, "stopped worker": 5}
+VICTIMS = {"horse": 38, "worker": 16, "service": 13, "clock": 12, "server": 7, "stopped horse": 13, "stopped worker": 5}
+"""The clock also sends cards and receives presses of buttons."""
+
 _SUPERVISED = {"horse": "worker", "stopped horse": "worker", "stopped worker": "worker"}
 _INTERVAL_S = (0.3, 0.8)
 

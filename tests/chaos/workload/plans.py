@@ -52,6 +52,10 @@ They cause nearly all calls in doubt, and no design can avoid them.
 """
 
 
+NOTIFIED = frozenset({"pay", "pay_slowly", "sign", "reserve"})
+"""The tools whose rules in policy.yaml name the channel."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 

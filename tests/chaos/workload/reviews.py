@@ -1,4 +1,4 @@
-"""Reviewers who decide every pending item: together, in conflict, repeatedly, too late and wrongly.
+"""Reviewers who decide every pending item: together, in conflict, repeatedly, too late, wrongly and in their chats.
 
 The seed fixes what they decide. Every decision has a unique message, which identifies its request in the trail.
 """
@@ -13,7 +13,15 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
 from tests.chaos.evidence.client_log import Exchange
 from tests.chaos.workload.clients import Clients, Request
-from tests.chaos.workload.plans import AGENT_KEY, REVIEWERS, Plan, seeded_random
+from tests.chaos.workload.phones import Phones
+from tests.chaos.workload.plans import AGENT_KEY, NOTIFIED, REVIEWERS, Plan, seeded_random
+from tests.chaos.workload.provider import CHATS
+
+PRESS_SHARE = 0.35
+"""Share of the items with cards that are decided on one of them."""
+
+LATE_SHARE = 0.5
+"""Share of the items with cards, of those decided over the API or by nobody, whose card is pressed afterwards."""
 
 LOOK_UP_SHARE = 0.5
 LOOK_UP_S = 4
@@ -85,7 +93,7 @@ class InboxView(_View):
     suspensions: tuple[SuspensionView, ...] = Field(default=())
 
 
-async def review(clients: Clients, plan: Plan, suspension: SuspensionView, seed: int) -> None:
+async def review(clients: Clients, phones: Phones, plan: Plan, suspension: SuspensionView, seed: int) -> None:
     """Decide all open items of a suspension concurrently."""
     clients.note(
         Exchange(
@@ -101,7 +109,9 @@ async def review(clients: Clients, plan: Plan, suspension: SuspensionView, seed:
         )
     )
     reviews = [
-        _ItemReview(clients, plan, suspension, item, seed).run() for item in suspension.items if item.outcome is None
+        _ItemReview(clients, phones, plan, suspension, item, seed).run()
+        for item in suspension.items
+        if item.outcome is None
     ]
     await asyncio.gather(*reviews)
 
@@ -109,8 +119,11 @@ async def review(clients: Clients, plan: Plan, suspension: SuspensionView, seed:
 class _ItemReview:
     """All decisions on one item."""
 
-    def __init__(self, clients: Clients, plan: Plan, suspension: SuspensionView, item: ItemView, seed: int) -> None:
+    def __init__(
+        self, clients: Clients, phones: Phones, plan: Plan, suspension: SuspensionView, item: ItemView, seed: int
+    ) -> None:
         self._clients = clients
+        self._phones = phones
         self._plan = plan
         self._suspension = suspension
         self._item = item
@@ -127,6 +140,28 @@ class _ItemReview:
             return
         if self._rng.random() < 0.15:
             await self._mistake()
+        linked = [name for name in self._people if name in CHATS and self._item.tool.name in NOTIFIED]
+        if linked and self._rng.random() < PRESS_SHARE:
+            await self._decide_in_chat(linked[0])
+            return
+        late = linked[:1] if self._rng.random() < LATE_SHARE else []
+        await asyncio.gather(self._decide_over_api(), *(self._press_late(person) for person in late))
+
+    async def _decide_in_chat(self, person: str) -> None:
+        """Decide on a card; a second person joins over the API if needed, and others decide if nothing comes of it."""
+        reason = self._message() if self._rng.random() < 0.2 else None
+        about = self._suspension.id, self._item.item_id
+        if self._item.terms.quorum.approve > 1:
+            other = next(name for name in self._people if name != person)
+            await self._decide(other, {"action": "approve", "message": self._message()})
+        if not await self._phones.decide(person, about, reason, self._rng) or self._rng.random() < 0.1:
+            await self._decide_over_api()
+
+    async def _press_late(self, person: str) -> None:
+        await self._phones.press_late(person, (self._suspension.id, self._item.item_id), self._rng)
+
+    async def _decide_over_api(self) -> None:
+        """Decide over the API, alone or together; some items with short deadlines are left to their fallback."""
         if self._item.tool.name in ("reserve", "guess") and self._rng.random() < 0.5:
             return
         if self._item.terms.quorum.approve > 1:

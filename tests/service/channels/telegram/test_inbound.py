@@ -16,7 +16,7 @@ from service.channels.telegram.inbound import POSITION, Inbox, listen
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.channels.telegram.updates import Update
 from service.wiring import Wiring
-from tests.builders import REFUND, approve, ask, make_pending, make_person
+from tests.builders import REFUND, approve, ask, make_pending, make_person, person
 from tests.fakes.telegram import TOKEN, Message, Telegram, serving_telegram
 
 ANNA, BEN = 4711, 4712
@@ -165,6 +165,32 @@ async def test_late_press_learns_who_was_first_and_loses_the_buttons(bot: Bot) -
     assert len((await bot.read(record)).items[0].decisions) == 1
 
 
+async def test_late_press_on_a_changed_item_learns_who_was_first(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    before = record.items[0].model_copy(update={"digest": "0" * 64})
+    card = build_card(record, before, REFUND, bot.wiring.settings.public_url)
+    await approve(bot.wiring, record, by="ben")
+    for action in (CardAction.APPROVE, CardAction.DENY):
+        notice, alert = await bot.press(message, "", data=write_data(card, action))
+        assert notice.startswith("ben approved this")
+        assert notice.endswith("Nothing was changed.")
+        assert alert
+
+
+async def test_late_press_after_the_run_was_cancelled_says_so(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    data = dict(message.data)
+    await bot.wiring.desk.cancel(record.run.id, person("ben"))
+    for button in ("Approve", "Deny…"):
+        notice, alert = await bot.press(message, button, data=data[button])
+        assert "run was cancelled" in notice
+        assert alert
+
+
 async def test_quorum_is_met_by_two_chats(bot: Bot) -> None:
     await bot.link("anna", ANNA)
     await bot.link("ben", BEN)
@@ -279,6 +305,24 @@ async def test_answer_that_fails_does_not_repeat_the_update(
     telegram.say(ANNA, "hello")
     await Inbox(channel, wiring).poll()
     assert await wiring.channel_notes.read("tg", POSITION) is not None
+
+
+async def test_refused_answer_is_given_again_and_decides_once(
+    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
+) -> None:
+    await make_person(wiring, "anna")
+    code = (await wiring.contacts.create_code("anna", "tg")).code
+    await wiring.contacts.redeem_code("tg", code, str(ANNA), "@anna_t")
+    bot, record = Bot(telegram, channel, wiring), await make_pending(wiring)
+    press_id = telegram.press(await bot.show(record), "Approve")
+    telegram.refuse(502)
+    before = telegram.requests
+    taking = asyncio.create_task(Inbox(channel, wiring).take(Update.model_validate(telegram.updates[-1])))
+    assert await asyncio.to_thread(telegram.requested, before + 2)
+    telegram.refuse(0)
+    await taking
+    assert telegram.answers[press_id][0].startswith("anna approved this")
+    assert len((await bot.read(record)).items[0].decisions) == 1
 
 
 async def test_second_poller_is_an_error_to_repeat(
