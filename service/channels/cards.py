@@ -19,6 +19,8 @@ from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
 
 _HEADLINE_CHARS = 120
+_LATEST = 3
+"""How many questions to the requester a card shows, so that every card fits into a message."""
 
 
 class Line(NamedTuple):
@@ -124,6 +126,7 @@ def _write_headline(item: Item, args: JsonObject) -> str:
 
 
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
+    earlier = len(item.inquiries) - _LATEST
     return [
         Line("Question", item.prompt.title or ""),
         Line("Details", item.prompt.body or ""),
@@ -135,7 +138,8 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
-        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries),
+        Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
+        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries[-_LATEST:]),
         Line(
             "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
         ),
@@ -151,7 +155,7 @@ def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
     return [
         Line("Task", record.run.title),
         Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
-        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries),
+        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries[-_LATEST:]),
     ]
 
 

@@ -16,7 +16,7 @@ from service.channels.slack.screens.blocks import Block
 
 FACT_CHARS = 500
 CLAIM_CHARS = 300
-CLAIMS = 4
+CLAIMS = 5
 DECISION_CHARS = 300
 DECISIONS = 10
 CLOSING_CHARS = 1000
@@ -25,13 +25,14 @@ INLINE_CHARS = 80
 NOTE_CHARS = 500
 """Kept free for the notes about hidden text and masked values."""
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
 _BUTTONS = (
     (CardAction.APPROVE, "Approve", "primary"),
     (CardAction.VALUE, "Enter value…", "primary"),
     (CardAction.EDIT, "Edit…", ""),
     (CardAction.DENY, "Deny…", "danger"),
+    (CardAction.ASK, "Ask…", ""),
 )
 
 

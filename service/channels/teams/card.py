@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sayso.canonical_json import canonical_json
+from sayso.records.inquiries import LONGEST_TEXT
 from sayso.text.invisible import UNCHECKED, write_signs
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
@@ -23,7 +24,7 @@ DECISIONS = 5
 MOST_CHOICES = 50
 REASON_CHARS = 2000
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 
 _FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
@@ -119,6 +120,10 @@ def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Eleme
         reason = {"type": "Input.Text", "id": "reason", "isMultiline": True, "maxLength": REASON_CHARS}
         asked = {**reason, "label": "Reason, if you give one"}
         yield _ask("Deny…", asked, {**_execute("Deny", CardAction.DENY, card), "style": "destructive"})
+    if CardAction.ASK in actions:
+        question = {"type": "Input.Text", "id": "question", "isMultiline": True, "maxLength": LONGEST_TEXT}
+        asked = {**question, "label": "Question to the requester"}
+        yield _ask("Ask…", asked, _execute("Send question", CardAction.ASK, card))
 
 
 def _write_input(card: Card) -> Element:

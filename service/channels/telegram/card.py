@@ -24,10 +24,15 @@ CLOSING_UNITS = 400
 DECISIONS = 3
 """With all parts at their longest, the message has room for the note that the arguments do not fit."""
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
-_BUTTONS = ((CardAction.APPROVE, "Approve"), (CardAction.VALUE, "Enter value…"), (CardAction.DENY, "Deny…"))
-_CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d"}
+_BUTTONS = (
+    (CardAction.APPROVE, "Approve"),
+    (CardAction.VALUE, "Enter value…"),
+    (CardAction.DENY, "Deny…"),
+    (CardAction.ASK, "Ask…"),
+)
+_CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d", CardAction.ASK: "q"}
 _ACTIONS = {code: action for action, code in _CODES.items()}
 _PREFIX = "sus_"
 _MARK_CHARS = 22

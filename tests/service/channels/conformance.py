@@ -9,8 +9,11 @@ import pytest
 import structlog
 
 from sayso.canonical_json import JsonObject
-from sayso.records.items import ItemTool, Prompt
+from sayso.records.decisions import Actor, ActorKind
+from sayso.records.inquiries import MOST_INQUIRIES, Inquiry
+from sayso.records.items import Doubt, ItemTool, Prompt
 from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import Quorum
 from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import list_values
 from sayso.transitions.deciding import decide
@@ -33,6 +36,8 @@ ARGS: dict[str, JsonObject] = {
     "markup": {"text": "*bold* <b>x</b> <@U1> [a](http://x) `code` ```fence``` & \\ | _i_ ~s~ @here {{x}}"},
     "breaks": {"text": "a\r\nb\tc\u2028d\u0000e"},
 }
+DOUBT = Doubt(begun_at_ms=T0, holder="worker", attempt=1, idempotency_key="key")
+LONG_PROMPT = Prompt(title="What? " * 33, body="Because of this. " * 1000, reason="Over the limit. " * 120)
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,31 @@ class ChannelConformance(ABC):
             card_of(record_of(ARGS[name])),
             replace(card_of(record_of(ARGS[name])), live=False, closing="Over."),
         ):
+            self.check_limits(channel.render(one).body)
+
+    def test_longest_texts_and_questions_keep_the_providers_limits(self, channel: Channel) -> None:
+        record = record_of({"token": "x\u200b" * 80}, prompt=LONG_PROMPT, resembles=("refund_all", "refund_one"))
+        run = record.run.model_copy(update={"title": "t" * 200, "owner": "o" * 64, "claimed": {"note": "c" * 2000}})
+        asked = tuple(
+            Inquiry(
+                id=f"q{place}",
+                by=Actor(id="r" * 64, kind=ActorKind.HUMAN, channel="web"),
+                text="Which order? " * 150,
+                at_ms=T0,
+                answer="The one of May. " * 120 if place < MOST_INQUIRIES - 1 else None,
+            )
+            for place in range(MOST_INQUIRIES)
+        )
+        names = tuple(f"{place}{'r' * 62}" for place in range(10))
+        terms = record.items[0].terms.model_copy(
+            update={"reviewers": names, "quorum": Quorum(approve=9, deny=9), "match_number": True, "urgent": True}
+        )
+        actors = [Actor(id=name, kind=ActorKind.HUMAN, channel="web", for_person="p" * 64) for name in names[:8]]
+        decisions = tuple(word(record).model_copy(update={"id": one.id, "by": one}) for one in actors)
+        changed = {"inquiries": asked, "terms": terms, "decisions": decisions, "doubt": DOUBT}
+        item = record.items[0].model_copy(update=changed)
+        card = card_of(record.model_copy(update={"run": run, "items": (item,)}))
+        for one in (card, replace(card, live=False, closing="Over. " * 400)):
             self.check_limits(channel.render(one).body)
 
     def test_render_is_pure(self, channel: Channel) -> None:
