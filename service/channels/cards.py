@@ -18,6 +18,7 @@ from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
 
+_DEADLINE = "Decide before"
 _HEADLINE_CHARS = 120
 _LATEST = 3
 """How many questions to the requester a card shows, so that every card fits into a message."""
@@ -59,6 +60,11 @@ class Card:
     closing: str
     link: str
     urgent: bool
+
+    @property
+    def deadline(self) -> str:
+        """The deadline as the card's facts state it; empty without one."""
+        return next((one.text for one in self.facts if one.label == _DEADLINE), "")
 
     @property
     def args_text(self) -> str:
@@ -135,7 +141,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Requested by", record.run.owner),
         Line("Rule", item.terms.rule_id or "no rule"),
         Line("Reviewers", describe_reviewers(record, item)),
-        Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
+        Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),

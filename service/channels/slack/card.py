@@ -11,6 +11,7 @@ from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import FRAME_CHARS, build_digest
 from service.channels.slack.screens import blocks as kit
 from service.channels.slack.screens.blocks import Block
 
@@ -53,6 +54,19 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
         complete=complete,
         actions=actions,
     )
+
+
+def render_digest(cards: Sequence[Card]) -> Block:
+    """Return the message about many open items."""
+    digest = build_digest(
+        cards, kit.MESSAGE_CHARS - FRAME_CHARS, lambda one: kit.count_chars(f"{one.text} {one.link}\n")
+    )
+    rows = (
+        {"type": "rich_text_section", "elements": [kit.literal(f"{one.text} "), kit.link(one.link)]}
+        for one in digest.entries
+    )
+    rest = [kit.context(digest.rest)] if digest.rest else []
+    return {"text": digest.title, "blocks": [kit.header(digest.title), *kit.rich_texts(rows), *rest]}
 
 
 def write_reference(card: Card) -> str:

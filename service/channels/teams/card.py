@@ -6,7 +6,7 @@ collapse them. Arguments that do not fit are omitted as a whole, and the card sa
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sayso.canonical_json import canonical_json
@@ -14,9 +14,13 @@ from sayso.records.inquiries import LONGEST_TEXT
 from sayso.text.invisible import UNCHECKED, write_signs
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import Entry, build_digest
 
 MESSAGE_BYTES = 28_000
 """The longest card as JSON, in UTF-16."""
+
+DIGEST_BYTES = 26_000
+"""The largest entries of a digest, which leave room for its title and rest."""
 
 LINE_CHARS = 300
 CLOSING_CHARS = 600
@@ -36,6 +40,12 @@ _SIGNS = str.maketrans({"\n": "↵ ", "\t": "⇥ "})
 
 Element = dict[str, Any]
 
+_FRAME: Element = {
+    "type": "AdaptiveCard",
+    "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+    "version": "1.4",
+}
+
 
 def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
     """Return the Adaptive Card; `decides` are the actions that the channel takes."""
@@ -46,6 +56,14 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     if count_bytes(rendered.body) > MESSAGE_BYTES:
         rendered = _fill(card, "", complete=False, decides=decides)
     return rendered
+
+
+def render_digest(cards: Sequence[Card]) -> Element:
+    """Return the Adaptive Card about many open items."""
+    digest = build_digest(cards, DIGEST_BYTES, lambda one: count_bytes(_write_entry(one)))
+    rows = [row for one in digest.entries for row in _write_entry(one)]
+    title, rest = _text(_run(digest.title, weight="Bolder", size="Medium")), [_text(_run(digest.rest))]
+    return {**_FRAME, "body": [title, *rows, *(rest if digest.rest else [])]}
 
 
 def count_bytes(body: Any) -> int:
@@ -64,9 +82,7 @@ def _fill(card: Card, args: str, *, complete: bool, decides: frozenset[CardActio
         actions -= {CardAction.VALUE}
     elements = [*_write_facts(card), *_write_args(card, args), *_write_claims(card), *_write_progress(card)]
     body: Element = {
-        "type": "AdaptiveCard",
-        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-        "version": "1.4",
+        **_FRAME,
         "body": elements,
         "actions": [*_write_actions(card, actions), {"type": "Action.OpenUrl", "title": "Open", "url": card.link}],
     }
@@ -132,6 +148,12 @@ def _write_input(card: Card) -> Element:
     texts = [(canonical_json(one).decode(), one) for one in card.choices]
     choices = [{"title": write_signs(one if isinstance(one, str) else text), "value": text} for text, one in texts]
     return {"type": "Input.ChoiceSet", "id": "value", "style": "compact", "label": "Value", "choices": choices}
+
+
+def _write_entry(entry: Entry) -> list[Element]:
+    """Return one item of a digest, whose address opens its page."""
+    opens = {"type": "Action.OpenUrl", "url": entry.link}
+    return [_text(_run(entry.text), separator=True), _text(_run(entry.link, selectAction=opens), spacing="None")]
 
 
 def _ask(title: str, field: Element, action: Element) -> Element:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from sayso.text.invisible import UNCHECKED
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import FRAME_CHARS, build_digest
 
 MESSAGE_UNITS = 4096
 """The longest text without its tags, in UTF-16 units."""
@@ -80,6 +81,15 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
         "reply_markup": {"inline_keyboard": _write_buttons(data, button)},
     }
     return Rendered(body, whole.text, complete, frozenset(actions))
+
+
+def write_digest(cards: Sequence[Card]) -> str:
+    """Return the text of a message about many open items, in HTML."""
+    digest = build_digest(cards, MESSAGE_UNITS - FRAME_CHARS, lambda one: count_units(f"{one.text}\n{one.link}\n"))
+    parts = [_plain(digest.title)]
+    for one in digest.entries:
+        parts += [_block("code", one.text), Part(escape(one.link), one.link)]
+    return _join([*parts, *([_plain(digest.rest)] if digest.rest else [])]).html
 
 
 def write_data(card: Card, action: CardAction) -> str:

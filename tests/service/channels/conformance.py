@@ -1,6 +1,7 @@
 """Tests that every channel passes. A test module of a channel subclasses `ChannelConformance`."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -17,8 +18,8 @@ from sayso.records.terms import Quorum
 from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import list_values
 from sayso.transitions.deciding import decide
-from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient
-from service.channels.cards import Card, build_card
+from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient, SendsDigests
+from service.channels.cards import Card, build_card, item_link
 from tests.sayso.samples import T0, ask, pending, word
 
 URL = "https://sayso.example"
@@ -220,3 +221,53 @@ class ChannelConformance(ABC):
                 await channel.send(recipient, card_of(record_of({"token": CANARY})), "e2")
         shown = " ".join(one.text for one in provider.cards(recipient.address))
         assert CANARY not in shown + repr(logs) + failed.value.reason
+
+
+class DigestConformance(ChannelConformance):
+    """The contract of a channel with digests. `links_items` is false where a message opens one page, the inbox."""
+
+    links_items = True
+
+    @pytest.fixture
+    def digests(self, channel: Channel) -> SendsDigests:
+        assert isinstance(channel, SendsDigests)
+        return channel
+
+    async def test_digest_lists_every_item_with_its_link_and_no_button(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient
+    ) -> None:
+        cards = list_cards(2, {"token": CANARY, "order": "A-1 <b>&"})
+        await digests.send_digest(recipient, cards, "d1")
+        (shown,) = provider.cards(recipient.address)
+        assert "2 items wait for a decision" in shown.text
+        assert CANARY not in shown.text
+        assert not shown.decides
+        if self.links_items:
+            assert all(shown.text.count(card.link) >= 1 for card in cards)
+
+    @pytest.mark.parametrize("name", ["long", "emoji", "markup", "right_to_left"])
+    async def test_digest_counts_the_items_that_do_not_fit(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient, name: str
+    ) -> None:
+        cards = list_cards(50, ARGS[name])
+        await digests.send_digest(recipient, cards, "d1")
+        (shown,) = provider.cards(recipient.address)
+        found = re.search(r"And (\d+) more, which do not fit here", shown.text)
+        left = int(found[1]) if found is not None else 0
+        assert left < 50
+        if self.links_items:
+            assert sum(card.link in shown.text for card in cards) == 50 - left
+
+    async def test_refused_digest_is_a_failure_to_repeat(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient
+    ) -> None:
+        provider.refuse(503)
+        with pytest.raises(DeliveryFailed) as failed:
+            await digests.send_digest(recipient, list_cards(2, ARGS["small"]), "d1")
+        assert not failed.value.permanent
+
+
+def list_cards(count: int, args: JsonObject) -> list[Card]:
+    """Return the cards of many items with the same arguments."""
+    card, ids = card_of(record_of(args)), [f"sus_{number:032x}" for number in range(count)]
+    return [replace(card, suspension_id=one, link=item_link(URL, one, "i1")) for one in ids]

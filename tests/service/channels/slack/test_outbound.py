@@ -13,7 +13,7 @@ from service.channels.slack.outbound import Posted, SlackChannel
 from tests.fakes.slack import ANNA, PER_MINUTE, ROOM, FakeSlack, running_slack
 from tests.fakes.slack_blocks import find_message_faults
 from tests.sayso.samples import T0, word
-from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of
 from tests.service.channels.slack.worlds import config_of
 
 TO_ANNA = Recipient("anna", ANNA)
@@ -33,7 +33,7 @@ async def channel(provider: FakeSlack) -> AsyncIterator[SlackChannel]:
     await opened.aclose()
 
 
-class TestSlackToPeople(ChannelConformance):
+class TestSlackToPeople(DigestConformance):
     @pytest.fixture
     def recipient(self) -> Recipient:
         return TO_ANNA

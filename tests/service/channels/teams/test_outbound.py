@@ -22,7 +22,7 @@ from tests.fakes.teams import (
     serving_teams,
 )
 from tests.sayso.samples import T0, ask, pending, word
-from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of
 
 ROOM = "19:abc@thread.tacv2"
 
@@ -55,7 +55,7 @@ def recipient() -> Recipient:
     return Recipient("anna", ANNA)
 
 
-class TestTeamsConformance(ChannelConformance):
+class TestTeamsConformance(DigestConformance):
     def check_limits(self, body: Any) -> None:
         check_card(body)
 
