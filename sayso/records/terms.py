@@ -77,6 +77,7 @@ class RuleTerms(Immutable):
     channels: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     urgent: bool = False
+    notify_requester: bool = False
 
     @field_validator("secrets")
     @classmethod
@@ -125,6 +126,7 @@ class Terms(Immutable):
     urgent: bool = False
     match_number: bool = False
     deadline_waits: bool = False
+    notify_requester: bool = False
 
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)

@@ -29,6 +29,12 @@ def find_hold(preferences: Preferences, since_ms: int, deadline_at_ms: int, now_
     digest_ms = next_digest_ms(preferences, since_ms)
     if digest_ms is not None and awake_ms < digest_ms < deadline_at_ms:
         return Hold(digest_ms, f"{preferences.digest} digest")
+    return find_quiet_hold(preferences, now_ms)
+
+
+def find_quiet_hold(preferences: Preferences, now_ms: int) -> Hold | None:
+    """Return how long quiet hours hold a message, or None to send it now."""
+    awake_ms = next_awake_ms(preferences, now_ms)
     return Hold(awake_ms, "quiet hours") if awake_ms > now_ms else None
 
 
