@@ -25,7 +25,7 @@ from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
-from service.http.openapi import document, name_methods
+from service.http.openapi import document, join_routes, name_methods
 from service.operations.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
@@ -41,6 +41,8 @@ _ABOUT = (
 _MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
 _CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
+_PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
+_ROUTES = join_routes(api, health_router, webhook_router, *_PROVIDERS, pages)
 # Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
 _LOG = structlog.get_logger(__name__)
@@ -57,14 +59,12 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         docs_url=None,  # its page loads external scripts, which the content security policy forbids
         redoc_url=None,
         redirect_slashes=False,
+        routes=[*_ROUTES],
         telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.openapi = document(app)  # type: ignore[method-assign]
     app.state.weak_durability = weak_durability
-    providers = (kind.router for kind in KINDS.values() if kind.router is not None)
-    for router in (api, health_router, webhook_router, *providers, pages):
-        app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
     app.add_middleware(QuickRouter, prefix=api.prefix, routers=(suspensions.decisions, calls.router))

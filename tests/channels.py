@@ -21,7 +21,7 @@ class MemoryChannel:
     per_minute: int = 6000
     destination: str = "memory.example"
     shared_address: str = ""
-    failure: DeliveryFailed | None = None
+    failure: Exception | None = None
     hangs: bool = False
     gone: set[str] = field(default_factory=set)
     cards: dict[str, Card] = field(default_factory=dict)

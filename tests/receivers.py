@@ -15,6 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from launch.waits import wait_until
+from service.wiring import Wiring
+from workers.announcing import FanOut
+from workers.delivery import Courier
 
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 REGISTRATION = "6f1d3b62-2c8a-4d3c-9a86-0b6f3c2d1e4f"
@@ -85,3 +88,12 @@ def serving_https(app: Any, certificate: Path, listener: socket.socket) -> Itera
     finally:
         server.should_exit = True
         thread.join()
+
+
+async def deliver_events(wiring: Wiring, courier: Courier | None = None) -> Courier:
+    """Save the messages of all announcements, then make one attempt at each due message."""
+    courier = courier or Courier(wiring)
+    await FanOut(wiring).announce_due()
+    await courier.deliver_due()
+    await courier.finish()
+    return courier

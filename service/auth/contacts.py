@@ -82,6 +82,10 @@ class Contacts:
         _LOG.info("contact_linked", person=person, channel=channel, contact=contact.id)
         return contact
 
+    async def find(self, channel: str, address: str) -> Contact | None:
+        """Return the contact with this address, also of a deactivated person; or None."""
+        return await self._store.find(channel, address)
+
     async def find_person(self, channel: str, address: str) -> str | None:
         """Return the active reviewer with this address, or None."""
         contact = await self._store.find(channel, address)

@@ -14,9 +14,11 @@ from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.outcomes import describe_decision, describe_outcome
 from sayso.text.invisible import count_hidden, write_signs
+from sayso.text.lengths import cut
 from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
+from service.operations.masking import collect_secrets
 
 _DEADLINE = "Decide before"
 _HEADLINE_CHARS = 120
@@ -37,6 +39,7 @@ class Card:
 
     `facts` were computed by Sayso; `claims` come from the agent and are not checked. `args` are the arguments that will
     run, with secrets masked if `masked`. `live` says whether the item can still be decided, and `closing` how it ended.
+    `ended` is `closing` without the reason that a person wrote.
     """
 
     suspension_id: str
@@ -58,6 +61,7 @@ class Card:
     decisions: tuple[str, ...]
     live: bool
     closing: str
+    ended: str
     link: str
     urgent: bool
 
@@ -77,11 +81,11 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
     schema = definition.parameters if definition is not None else None
     outcome = item.outcome
     shown = outcome.args if outcome is not None and outcome.args is not None else item.tool.args
-    redacted = redact(shown, schema, item.terms.secrets)
-    args = redacted.args
+    secrets = collect_secrets([record], {item.tool.definition or "": definition})
+    args = secrets.scrub_object(redact(shown, schema, item.terms.secrets).args)
 
     def write(label: str, text: str) -> Line:
-        return Line(label, write_signs(redacted.scrub(text)))
+        return Line(label, write_signs(secrets.scrub(text)))
 
     live = is_live(record, item)
     return Card(
@@ -96,14 +100,15 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         claims=tuple(write(label, text) for label, text in _list_claims(record, item) if text),
         warnings=tuple(_list_warnings(item, args)),
         args=args,
-        masked=redacted.masked,
+        masked=args != shown,
         answers=_list_answers(item),
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
         decisions=tuple(write_signs(describe_decision(one)) for one in item.decisions),
         live=live,
-        closing="" if live else redacted.scrub(describe_closing(record, item)),
+        closing="" if live else secrets.scrub(describe_closing(record, item)),
+        ended="" if live else describe_end(record, item),
         link=item_link(public_url, record.id, item.item_id),
         urgent=item.terms.urgent,
     )
@@ -115,11 +120,16 @@ def item_link(public_url: str, suspension_id: str, item_id: str) -> str:
 
 
 def describe_closing(record: SuspensionRecord, item: Item) -> str:
+    """Return how the item ended, with the reason of its reviewer. Secrets in the reason are masked."""
+    message = collect_secrets([record]).scrub(item.outcome.message or "") if item.outcome is not None else ""
+    return describe_end(record, item) + (f" Reason: {write_signs(message)}" if message else "")
+
+
+def describe_end(record: SuspensionRecord, item: Item) -> str:
     """Return how the item ended: who decided, over which channel, and when."""
     outcome = item.outcome
     if outcome is not None:
-        reason = f" Reason: {write_signs(outcome.message)}" if outcome.message else ""
-        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}.{reason}"
+        return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
     if record.status is Status.CANCELLED:
         return f"Withdrawn at {iso_utc(record.updated_at_ms)}: the run was cancelled. Nothing ran."
     return "This item is closed."
@@ -127,8 +137,7 @@ def describe_closing(record: SuspensionRecord, item: Item) -> str:
 
 def _write_headline(item: Item, args: JsonObject) -> str:
     leaves = ", ".join(f"{leaf.path}: {leaf.text}" for leaf in summarize(args).shown)
-    headline = write_signs(f"{item.tool.name}({leaves})")
-    return headline if len(headline) <= _HEADLINE_CHARS else f"{headline[: _HEADLINE_CHARS - 1]}…"
+    return cut(write_signs(f"{item.tool.name}({leaves})"), _HEADLINE_CHARS)
 
 
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:

@@ -45,6 +45,7 @@ def build_test_card(channel: str, person: str, by: str, at_ms: int, public_url: 
         decisions=(),
         live=False,
         closing=_CLOSING,
+        ended=_CLOSING,
         link=f"{public_url}/account",
         urgent=False,
     )

@@ -5,11 +5,11 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
-from starlette.routing import Route, compile_path
+from starlette.routing import BaseRoute, Route, compile_path
 
 MEDIA_TYPE = "application/problem+json"  # the media type of problems (RFC 9457)
 LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
@@ -84,6 +84,14 @@ READS = problems(401, 404, 409)  # problems of reading one record; 409 means it 
 WAITS = problems(401, 404, 429)  # problems of waiting for one record
 ASKS = problems(400, 401, 403, 404, 409, 415, 429)  # problems of creating a record
 WRITES = problems(400, 401, 403, 404, 409, 415)  # problems of changing a record
+
+
+def join_routes(*routers: APIRouter) -> tuple[BaseRoute, ...]:
+    """Return the routes of routers. FastAPI resolves them at the first request, once for all apps of a process."""
+    joined = APIRouter()
+    for router in routers:
+        joined.include_router(router)
+    return tuple(joined.routes)
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Items without the secrets in their arguments: for pages and lists."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
@@ -8,9 +8,14 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Decision, Outcome
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import Redacted, redact
 
+Definitions = Mapping[str, ToolDefinition | None]
+"""Definitions of tools by their digests."""
+
 _NOTHING = Redacted({}, frozenset())
+_NO_DEFINITIONS: Definitions = {}
 
 
 def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
@@ -42,10 +47,16 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
     return item.model_copy(update=update)
 
 
-def collect_secrets(records: Iterable[SuspensionRecord]) -> Redacted:
-    """Return the secrets of all items, to scrub other texts with."""
-    found = (find_secrets(item).secrets for record in records for item in record.items)
-    return Redacted({}, frozenset().union(*found))
+def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definitions = _NO_DEFINITIONS) -> Redacted:
+    """Return the secrets of all items, to scrub other texts with.
+
+    The terms of an item name its secrets; `definitions` add those of items from earlier versions.
+    """
+    found: set[str] = set()
+    for item in (item for record in records for item in record.items):
+        definition = definitions.get(item.tool.definition or "")
+        found |= find_secrets(item, definition.parameters if definition is not None else None).secrets
+    return Redacted({}, frozenset(found))
 
 
 def mask_record(record: SuspensionRecord) -> SuspensionRecord:

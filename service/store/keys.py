@@ -112,10 +112,6 @@ class TenantKeys:
         """The person and address of a mailed code."""
         return f"{self.prefix}mailed-code:{code_hash}"
 
-    def card_claim(self, suspension_id: str) -> str:
-        """The claim of the process that delivers a suspension's cards."""
-        return f"{self.prefix}card-claim:{suspension_id}"
-
     def channel_note(self, channel: str, name: str) -> str:
         """What a channel remembers under a name."""
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"

@@ -75,6 +75,7 @@ class Teams:
     hooks: list[dict[str, Any]] = field(default_factory=list)
     refusal: tuple[int, int] = (0, 0)
     tokens: int = 0
+    valid: set[str] = field(default_factory=set)
     key_reads: int = 0
     endorsements: list[str] = field(default_factory=lambda: ["msteams"])
     key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
@@ -133,14 +134,16 @@ class Teams:
         if form != {**expected, "scope": f"{ISSUER}/.default"} or request.path_params["tenant"] != TENANT_ID:
             return JSONResponse({"error": "invalid_client"}, 401)
         self.tokens += 1
-        return JSONResponse({"token_type": "Bearer", "expires_in": 3600, "access_token": f"{ACCESS}-{self.tokens}"})
+        token = f"{ACCESS}-{self.tokens}"
+        self.valid.add(f"Bearer {token}")
+        return JSONResponse({"token_type": "Bearer", "expires_in": 3600, "access_token": token})
 
     async def connect(self, request: Request) -> Response:
         """Create a conversation, or a message, or replace one."""
         status, wait_s = self.refusal
         if status:
             return JSONResponse({"error": {"code": "x"}}, status, {"Retry-After": str(wait_s)} if wait_s else None)
-        if request.headers.get("authorization") != f"Bearer {ACCESS}-{self.tokens}":
+        if request.headers.get("authorization") not in self.valid:
             return JSONResponse({"error": {"code": "Unauthorized"}}, 401)
         raw = await request.body()
         body, conversation = json.loads(raw), request.path_params.get("conversation")

@@ -28,12 +28,13 @@ def _tests(names: str) -> tuple[str, ...]:
     return tuple(find_file(f"{name}.py", "tests") for name in names.split())
 
 
-TABLE = _tests("transitions/test_guards records/test_suspensions")
+TABLE = _tests("transitions/test_guards transitions/test_permits records/test_suspensions")
 CLIENT = _tests("transitions/test_client_execution")
 EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
-    "test_deciding test_decision_data test_coverage transitions/test_delegates transitions/test_numbers"
-    " transitions/test_sightings test_doubted_time transitions/test_requester_notices"
+    "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
+    " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
+    " transitions/test_requester_notices"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 STORE = _tests("test_commit_writes test_saving test_commits")

@@ -5,16 +5,14 @@ The second half replaces a transition by a faulty one, which the explorer must f
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from sayso.records.items import ItemDraft, ItemKind
-from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions import deadlines, deciding, execution
-from sayso.transitions.execution import Fence
+from sayso.records.suspensions import Change
 from sayso.transitions.in_doubt import Choice
 from sayso.transitions.table import LEGAL
+from tests.proofs import broken
 from tests.proofs.explorer import Explorer
 from tests.proofs.explorer_states import InvariantViolation
 from tests.proofs.scenarios import ReviewerStep, Scenario, Transitions, decide_doubt
@@ -243,110 +241,36 @@ def test_the_scenarios_reach_every_row_of_the_table() -> None:
 # Faulty transitions
 
 
-def lease_twice(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
-    held = record.lease.model_copy(update={"until_ms": 0}) if record.lease else None
-    return execution.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
-
-
-def redeem_without_permit(record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int) -> Change:
-    redeemed = execution.redeem(record, fence, intents, events, now_ms)
-    return redeemed._replace(record=redeemed.record.model_copy(update={"items": record.items, "journal": ()}))
-
-
-def checkpoint_with_stale_fence(record: SuspensionRecord, fence: Fence, *rest: Any) -> Change:
-    assert record.lease is not None
-    mine = Fence(record.lease.holder, record.lease.attempt, fence.lease_ms)
-    return execution.checkpoint(record, mine, *rest)
-
-
-def decide_late(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
-    return deciding.decide(record, decision, min([now_ms, *(item.terms.deadline_at_ms - 1 for item in record.items)]))
-
-
-def decide_twice(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
-    if record.status is not Status.DECIDED or not record.items:
-        return deciding.decide(record, decision, now_ms)
-    opened = tuple(item.model_copy(update={"outcome": None}) for item in record.items)
-    again = record.model_copy(update={"items": opened, "status": Status.PENDING})
-    return deciding.decide(again, decision, now_ms)
-
-
-def redrive_without_change(record: SuspensionRecord, now_ms: int) -> Change:
-    return Change(record)
-
-
-def settle_keeping_due_time(record: SuspensionRecord, *rest: Any) -> Change:
-    change = execution.settle(record, *rest)
-    return change._replace(record=change.record.model_copy(update={"due_at_ms": record.due_at_ms}))
-
-
-def decide_without_ready(record: SuspensionRecord, *rest: Any) -> Change:
-    return deciding.decide(record, *rest)._replace(ready=False)
-
-
-def lease_without_doubt(record: SuspensionRecord, *rest: Any) -> Change:
-    leased = execution.lease(record, *rest)
-    unredeemed = tuple(item.model_copy(update={"permit": None}) for item in leased.record.items)
-    return leased._replace(record=leased.record.model_copy(update={"journal": (), "items": unredeemed}))
-
-
-def checkpoint_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:
-    receipt = record.receipt.model_copy(update={"resumed_at_ms": None})
-    return execution.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
-
-
-def report_from_any_holder(record: SuspensionRecord, key: str, holder: str, *rest: Any) -> Change:
-    items = tuple(
-        item.model_copy(update={"doubt": item.doubt and item.doubt.model_copy(update={"holder": holder})})
-        for item in record.items
-    )
-    return deciding.report(record.model_copy(update={"items": items}), key, holder, *rest)
-
-
-def cancel_after_end(record: SuspensionRecord, *rest: Any) -> Change:
-    if record.status is Status.RESUMED:
-        record = record.model_copy(update={"status": Status.RESUMING})
-    return deciding.cancel(record, *rest)
-
-
-def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:
-    return execution.release(record.model_copy(update={"journal": ()}), *rest)
-
-
-def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
-    return deadlines.remind(record, now_ms)
-
-
 BASE = Scenario("broken", (REFUND,), CONFLICTING)
 IN_DOUBT = SCENARIOS[3][0]
 ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
 
 
 @pytest.mark.parametrize(
-    ("scenario", "broken", "found"),
+    ("scenario", "faulty", "found"),
     [
-        (BASE, {"lease": lease_twice}, "two workers hold one lease"),
-        (BASE, {"redeem": redeem_without_permit}, "started twice"),
-        (BASE, {"checkpoint": checkpoint_with_stale_fence}, "whose lease is over"),
-        (BASE, {"decide": decide_late}, "wrong side of its deadline"),
-        (BASE, {"decide": decide_twice}, "decide led from decided"),
-        (BASE, {"redrive": redrive_without_change}, "a tick changes nothing"),
-        (BASE, {"keep_time": keep_time_without_expiry}, "a tick changes nothing"),
-        (BASE, {"settle": settle_keeping_due_time}, "has the due time"),
-        (BASE, {"decide": decide_without_ready}, "no worker is notified"),
-        (BASE, {"lease": lease_without_doubt}, "the permit of i1|started twice"),
-        (BASE, {"checkpoint": checkpoint_resuming_twice}, "not recorded exactly once"),
-        (IN_DOUBT, {"report": report_from_any_holder}, "without a decision"),
-        (replace(BASE, owner_steps=("cancel",)), {"cancel": cancel_after_end}, "cancel led from resumed"),
-        (ALLOWED_CALL, {"release": release_started_calls}, "started twice"),
+        (BASE, {"lease": broken.lease_twice}, "two workers hold one lease"),
+        (BASE, {"redeem": broken.redeem_without_permit}, "started twice"),
+        (BASE, {"checkpoint": broken.checkpoint_with_stale_fence}, "whose lease is over"),
+        (BASE, {"decide": broken.decide_late}, "wrong side of its deadline"),
+        (BASE, {"decide": broken.decide_twice}, "decide led from decided"),
+        (BASE, {"redrive": broken.redrive_without_change}, "a tick changes nothing"),
+        (BASE, {"keep_time": broken.keep_time_without_expiry}, "a tick changes nothing"),
+        (BASE, {"settle": broken.settle_keeping_due_time}, "has the due time"),
+        (BASE, {"decide": broken.decide_without_ready}, "no worker is notified"),
+        (BASE, {"lease": broken.lease_without_doubt}, "the permit of i1|started twice"),
+        (BASE, {"checkpoint": broken.checkpoint_resuming_twice}, "not recorded exactly once"),
+        (IN_DOUBT, {"report": broken.report_from_any_holder}, "without a decision"),
+        (replace(BASE, owner_steps=("cancel",)), {"cancel": broken.cancel_after_end}, "cancel led from resumed"),
+        (ALLOWED_CALL, {"release": broken.release_started_calls}, "started twice"),
     ],
     ids=lambda one: next(iter(one.values())).__name__ if isinstance(one, dict) else "",
 )
 def test_explorer_finds_a_broken_transition(
-    scenario: Scenario, broken: dict[str, Callable[..., Change]], found: str
+    scenario: Scenario, faulty: dict[str, Callable[..., Change]], found: str
 ) -> None:
     with pytest.raises(InvariantViolation, match=found):
-        Explorer(replace(scenario, transitions=Transitions(**broken))).explore()
+        Explorer(replace(scenario, transitions=Transitions(**faulty))).explore()
 
 
 def test_explorer_finds_a_store_without_versions() -> None:

@@ -164,6 +164,18 @@ async def test_secrets_are_masked_in_every_event(wiring: Wiring, redis: Redis) -
     assert {(item["args"]["password"], item["masked"], item["digest"]) for item in items} == {("[secret]", True, None)}
 
 
+async def test_secret_of_an_edit_is_masked_where_its_reviewer_quotes_it(wiring: Wiring, redis: Redis) -> None:
+    endpoint = await add_endpoint(wiring)
+    record = await _make_login(wiring)
+    one, edited = record.items[0], "canary-of-an-edit"
+    decision = DecisionRequest(action="approve", digest=one.digest, args={"password": edited}, message=f"use {edited}")
+    await wiring.desk.decide(record.id, one.item_id, decision, person("anna"))
+    found = json.dumps(await read_events(wiring, redis, endpoint))
+    assert "use [secret]" in found
+    assert edited not in found
+    assert CANARY not in found
+
+
 async def _make_login(wiring: Wiring) -> SuspensionRecord:
     await wiring.runs.save_definitions([LOGIN])
     draft = draft_suspension(TENANT, run_ref(title=f"Log in with {CANARY}"), state=seal_state(b"{}"))

@@ -22,6 +22,7 @@ from service.store.keys import TenantKeys
 from service.store.suspensions.announcements import WebhookEvent
 from service.wiring import Wiring, assemble
 from tests.builders import make_pending
+from tests.receivers import deliver_events
 from workers.announcing import FanOut
 from workers.delivery import Courier
 
@@ -57,15 +58,6 @@ async def register(wiring: Wiring, *programs: Program) -> list[str]:
     return ids
 
 
-async def deliver(wiring: Wiring, courier: Courier | None = None) -> Courier:
-    """Announce and attempt once whatever is due."""
-    courier = courier or Courier(wiring)
-    await FanOut(wiring).announce_due()
-    await courier.deliver_due()
-    await courier.finish()
-    return courier
-
-
 async def read_only_message(wiring: Wiring, redis: Redis) -> Waiting:
     """Return the one message that waits or has failed."""
     (failed,) = await list_failures(wiring, ROOT)
@@ -93,7 +85,7 @@ async def test_refused_event_is_kept_with_its_reason(
     async with serving(str(certificate), [cast("Behaviour", behaviour), "well"]) as (bad, good):
         await register(wiring, bad, good)
         await make_pending(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
         assert (len(bad.events), len(good.events)) == (1, 1)
         waiting = await read_only_message(wiring, redis)
         assert (waiting.delivery.reason, waiting.delivery.tries, waiting.delivery.ended) == (reason, 1, None)
@@ -108,7 +100,7 @@ async def test_410_disables_the_endpoint_until_it_is_verified_again(
         (endpoint_id,) = await register(wiring, gone)
         await make_pending(wiring)
         await make_pending(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
         endpoint = await wiring.endpoints.find(endpoint_id)
         assert endpoint is not None
         assert (endpoint.state, endpoint.reason) == (
@@ -119,12 +111,12 @@ async def test_410_disables_the_endpoint_until_it_is_verified_again(
         failed = await list_failures(wiring, ROOT)
         assert [one.ended for one in failed] == ["given up", "given up"]
         await make_pending(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
         assert len(await list_failures(wiring, ROOT)) == 2
         gone.behaviour = "well"
         await verify_endpoint(wiring, ROOT, endpoint_id)
         assert await send_again(wiring, ROOT, [one.id for one in failed]) == 2
-        await deliver(wiring)
+        await deliver_events(wiring)
         assert len(gone.events) == 3
         assert await list_failures(wiring, ROOT) == []
 
@@ -137,7 +129,7 @@ async def test_endpoint_that_asks_to_wait_gets_nothing_meanwhile(
         courier = Courier(wiring)
         for _ in range(3):
             await make_pending(wiring)
-            await deliver(wiring, courier)
+            await deliver_events(wiring, courier)
         assert len(busy.events) == 1
 
 
@@ -148,7 +140,7 @@ async def test_failing_endpoint_is_probed_by_one_attempt_at_a_time(
         await register(wiring, bad, good)
         for _ in range(12):
             await make_pending(wiring)
-        courier = await deliver(wiring)
+        courier = await deliver_events(wiring)
         assert len(good.events) == 12
         assert (len(bad.events), bad.most_at_once) == (5, 1)
         assert courier.breakers.is_open((await wiring.endpoints.list_all())[0].id)
@@ -159,7 +151,7 @@ async def test_quick_endpoint_gets_several_attempts_at_once(wiring: Wiring, cert
         await register(wiring, good)
         for _ in range(40):
             await make_pending(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
         assert len({one.headers["webhook-id"] for one in good.events}) == len(good.events) == 40
         assert 2 <= good.most_at_once <= 8
 
@@ -184,11 +176,11 @@ async def test_event_is_given_up_after_ten_attempts(wiring: Wiring, redis: Redis
     async with serving(str(certificate), ["500"]) as (bad,):
         await register(wiring, bad)
         await make_pending(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
         for tries in range(2, 11):
             waiting = await read_only_message(wiring, redis)
             await _bring_forward(redis, waiting)
-            await deliver(wiring)
+            await deliver_events(wiring)
             assert (await read_only_message(wiring, redis)).delivery.tries == tries
         ended = (await read_only_message(wiring, redis)).delivery
         assert (ended.ended, ended.reason) == ("given up", "The receiver answered 500.")
@@ -223,6 +215,6 @@ async def test_message_of_an_earlier_version_moves_into_its_lane(
         old = {"id": "evt_old", "endpoint_id": endpoint_id, "body": '{"type":"x"}', "until_ms": now_ms() + 60_000}
         await redis.set(KEYS.delivery("evt_old"), f"1|{json.dumps(old)}")
         await redis.zadd(KEYS.deliveries, {"evt_old": 0})
-        await deliver(wiring)
-        await deliver(wiring)
+        await deliver_events(wiring)
+        await deliver_events(wiring)
         assert [one.headers["webhook-id"] for one in good.events] == ["evt_old"]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
+import structlog
+
 from sayso.clock import iso_utc
 from sayso.errors import TooManyRequests
 from sayso.records.deliveries import CardDelivery, DeliveryState
@@ -25,6 +27,7 @@ from workers.notify.interruptions import Digests, Interruptions
 ATTEMPT_S = 15.0
 _PER_DESTINATION = 16
 _BUSY_MS = 500
+_LOG = structlog.get_logger(__name__)
 _CLEARED = {"tries": 0, "reason": None, "next_try_at_ms": None}
 
 Result = TypeVar("Result")
@@ -90,11 +93,7 @@ class Gate:
 
     async def _call(self, destination: str, now_ms: int, call: Callable[[], Awaitable[Result]]) -> Result:
         try:
-            async with asyncio.timeout(ATTEMPT_S):
-                result = await call()
-        except TimeoutError:
-            self.breakers.note(destination, accepted=False, now_ms=now_ms)
-            raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
+            result = await _try(destination, call)
         except DeliveryFailed as failure:
             if not failure.permanent:
                 self.breakers.note(destination, accepted=False, now_ms=now_ms)
@@ -251,6 +250,20 @@ class Attempt:
         if failure.permanent or wait_ms is None:
             return None
         return self.now_ms + max(wait_ms, int(failure.retry_after_s * 1000))
+
+
+async def _try(destination: str, call: Callable[[], Awaitable[Result]]) -> Result:
+    """Make the call; raises `DeliveryFailed`, also if it takes too long or breaks in an unexpected way."""
+    try:
+        async with asyncio.timeout(ATTEMPT_S):
+            return await call()
+    except TimeoutError:
+        raise DeliveryFailed(f"{destination} did not respond within {ATTEMPT_S:g} s.") from None
+    except DeliveryFailed:
+        raise
+    except Exception as error:
+        _LOG.exception("channel_broke", destination=destination)
+        raise DeliveryFailed(f"{destination} failed in an unexpected way ({type(error).__name__}).") from error
 
 
 def fail(delivery: CardDelivery, reason: str, next_try_at_ms: int | None) -> CardDelivery:

@@ -1,6 +1,6 @@
 """Delivery of the cards of due suspensions, each until its provider accepts it.
 
-The commit of a suspension lists it if one of its deliveries needs an attempt. A process claims it, compares each
+The commit of a suspension lists it if one of its deliveries needs an attempt. A process leases it, compares each
 delivery with the item, and saves the results in one commit. After a crash the same attempts are made again.
 """
 
@@ -16,7 +16,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
 from service.channels.base import Channel, DeliveryFailed, SharedOnly
-from service.channels.cards import build_card
+from service.channels.cards import Card, build_card
 from service.channels.table import Channels
 from service.logs import Trouble
 from service.wiring import Wiring
@@ -27,6 +27,8 @@ TICK_S = 0.1
 _AT_ONCE = 128
 _AGAIN_MS = 500
 _GRACE_S = 20
+_LEASE_MS = 60_000
+"""How long one process holds a suspension's cards; after a crash another may send them again."""
 
 
 @dataclass
@@ -56,14 +58,13 @@ class Notifier:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 
     async def _attend(self, suspension_id: str) -> None:
+        lease = f"cards:{suspension_id}"
         try:
-            if await self.wiring.cards.claim(suspension_id, self.holder):
+            if await self.wiring.leases.hold(lease, self.holder, _LEASE_MS):
                 try:
                     await self._deliver(suspension_id)
                 finally:
-                    await self.wiring.cards.release(suspension_id)
-        except NotFound:
-            await self.wiring.cards.forget(suspension_id)
+                    await self.wiring.leases.release(lease, self.holder)
         except Exception as error:  # noqa: BLE001  the next tick tries again
             self.trouble.note(error, suspension=suspension_id)
             await asyncio.sleep(TICK_S)
@@ -71,7 +72,11 @@ class Notifier:
             del self.under_way[suspension_id]
 
     async def _deliver(self, suspension_id: str) -> None:
-        record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        try:
+            record = (await self.wiring.desk.suspensions.read(suspension_id)).record
+        except NotFound:
+            await self.wiring.cards.forget(suspension_id)
+            return
         now_ms = await self.wiring.schedule.now_ms()
         due = [
             (item, one)
@@ -79,12 +84,20 @@ class Notifier:
             for one in item.deliveries
             if needs_attempt(record, item, one) and (one.next_try_at_ms or 0) <= now_ms
         ]
-        found = await asyncio.gather(*(self._attempt(record, item, one, now_ms) for item, one in due))
+        items = {item.item_id: item for item, _ in due}
+        cards = {name: await self._build_card(record, item) for name, item in items.items()}
+        found = await asyncio.gather(
+            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due),
+            return_exceptions=True,
+        )
         reports = [one for one in found if isinstance(one, DeliveryReport)]
         waits_ms = [one for one in found if isinstance(one, int)]
         if reports:
             await self.wiring.desk.record_deliveries(suspension_id, reports)
             self._log(suspension_id, reports)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one  # after the others' results are saved: their cards must not be sent again
         if waits_ms or not due:
             await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
 
@@ -99,17 +112,21 @@ class Notifier:
                 elif one.proven:
                     trouble.over()
 
+    async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
+        definition = await self.wiring.runs.definition(item.tool.definition)
+        return build_card(record, item, definition, self.wiring.settings.public_url)
+
     async def _attempt(
-        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
     ) -> DeliveryReport | int:
         """Return the report of a delivery's attempts, or the wait in ms if none could be made."""
         if delivery.outcome and not delivery.proven:
-            return await self._send_outcome(record, item, delivery, now_ms)
+            return await self._send_outcome(record, item, delivery, card, now_ms)
         channel = self.channels.find(delivery.channel)
         if channel is None:
             failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
             return DeliveryReport(item.item_id, delivery.key, (failed,))
-        attempt = await self._prepare(record, item, delivery, channel, now_ms)
+        attempt = self._prepare(record, item, delivery, channel, card, now_ms)
         try:
             became = (await attempt.follow(),) if delivery.proven else await attempt.send()
         except Deferred as deferred:
@@ -117,7 +134,7 @@ class Notifier:
         return DeliveryReport(item.item_id, delivery.key, became)
 
     async def _send_outcome(
-        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, now_ms: int
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
     ) -> DeliveryReport | int:
         """Notify the requester on the rule's first channel where they have an address; nobody without any."""
         for name in item.terms.channels:
@@ -128,18 +145,16 @@ class Notifier:
             if not found:
                 continue
             there = delivery.model_copy(update={"channel": name})
-            attempt = await self._prepare(record, item, there, channel, now_ms)
+            attempt = self._prepare(record, item, there, channel, card, now_ms)
             try:
                 return DeliveryReport(item.item_id, delivery.key, (await attempt.send_to(found),))
             except Deferred as deferred:
                 return deferred.wait_ms
         return DeliveryReport(item.item_id, delivery.key, ())
 
-    async def _prepare(
-        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, now_ms: int
+    def _prepare(
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, card: Card, now_ms: int
     ) -> Attempt:
-        definition = await self.wiring.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.wiring.settings.public_url)
         since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
         return Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
 

@@ -11,7 +11,7 @@ from service.api.aap import instances, requests
 from service.api.aap.documents import PREFIX, document
 from service.api.aap.problems import REQUEST_ID, render_refusal, request_id_of
 from service.http.middleware import NO_TELEMETRY
-from service.http.openapi import name_methods
+from service.http.openapi import join_routes, name_methods
 
 _ABOUT = (
     "The Agent Approval Protocol, version 1. An agent's adapter requests approval of a call, waits or receives a "
@@ -19,6 +19,7 @@ _ABOUT = (
     "evaluate it, and people approve or deny it. Unknown, null and repeated members are refused. Numbers are returned "
     "as they were sent."
 )
+_ROUTES = join_routes(instances.router, requests.router)
 
 
 def create_aap(state: State, version: str) -> FastAPI:
@@ -31,13 +32,12 @@ def create_aap(state: State, version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        routes=[*_ROUTES],
         telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.state = state
     app.openapi = document(app)  # type: ignore[method-assign]
-    app.include_router(instances.router)
-    app.include_router(requests.router)
     return app
 
 

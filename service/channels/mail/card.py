@@ -7,6 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import escape
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import Digest, Entry, build_digest
@@ -58,8 +59,7 @@ def render_digest(cards: Sequence[Card]) -> MailBody:
 
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, for a header."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+    return cut(" ".join(text.split()), limit)
 
 
 def _fill(card: Card, args_text: str) -> MailBody:

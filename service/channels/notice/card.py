@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import count_units, cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
 
@@ -29,11 +30,6 @@ def render_card(card: Card) -> Rendered:
     return Rendered({"title": title, "body": text}, f"{title}\n{text}", complete=False, actions=actions)
 
 
-def count_units(text: str) -> int:
-    """Return the length as Discord counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def _write_lines(card: Card) -> Iterator[str]:
     if card.closing:
         yield _cut(f"Closed: {card.closing}", CLOSING_CHARS)
@@ -47,5 +43,4 @@ def _write_lines(card: Card) -> Iterator[str]:
 
 def _cut(text: str, most: int) -> str:
     """Return the text on one line without markup, with `…` where it was cut."""
-    flat = " ".join(text.split()).translate(_PLAIN)
-    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+    return cut(" ".join(text.split()).translate(_PLAIN), most)

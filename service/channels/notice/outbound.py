@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -44,9 +45,12 @@ class NoticeChannel:
     shared_only: bool = True
     name: str = field(init=False)
     per_minute: int = field(init=False)
+    _threads: ThreadPoolExecutor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.name, self.per_minute = self.config.name, self.config.per_minute
+        # A place that does not respond must not block the threads of the default executor.
+        self._threads = ThreadPoolExecutor(MOST_URLS, thread_name_prefix="notices")
 
     @property
     def destination(self) -> str:
@@ -72,12 +76,14 @@ class NoticeChannel:
         await self._notify(card, "Reminder: ")
 
     async def aclose(self) -> None:
-        """Do nothing: every notice has connections of its own."""
+        """Start no more notices; those under way end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _notify(self, card: Card, start: str) -> None:
-        body = self.render(card).body
+        body, loop = self.render(card).body, asyncio.get_running_loop()
         urls = [one.get_secret_value() for one in self.config.urls]
-        sending = (asyncio.to_thread(send_notice, url, f"{start}{body['title']}", body["body"]) for url in urls)
+        title, text = f"{start}{body['title']}", body["body"]
+        sending = (loop.run_in_executor(self._threads, send_notice, url, title, text) for url in urls)
         try:
             async with asyncio.timeout(ATTEMPT_S):
                 sent = await asyncio.gather(*sending)

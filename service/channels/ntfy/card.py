@@ -53,7 +53,7 @@ def cut(text: str, most: int) -> str:
 
 def _write_lines(card: Card, *, own_broker: bool) -> Iterator[str]:
     if card.closing:
-        yield cut(f"Closed: {card.closing}" if own_broker else _without_reason(card.closing), CLOSING_BYTES)
+        yield cut(f"Closed: {card.closing if own_broker else card.ended}", CLOSING_BYTES)
     if own_broker:
         yield from (cut(f"Warning: {one}", LINE_BYTES) for one in card.warnings)
     for label, text in card.facts:
@@ -62,8 +62,3 @@ def _write_lines(card: Card, *, own_broker: bool) -> Iterator[str]:
     if own_broker and card.claims:
         yield UNCHECKED
         yield from (cut(f"{label}: {text}", LINE_BYTES) for label, text in card.claims)
-
-
-def _without_reason(closing: str) -> str:
-    """Return who decided and when, without the reason that a person wrote."""
-    return f"Closed: {closing.partition(', saying: ')[0].partition(' Reason: ')[0]}"

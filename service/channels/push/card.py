@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
 from service.channels.digests import build_digest
@@ -25,7 +26,7 @@ def render_card(card: Card, *, alert: bool = True) -> Rendered:
     if card.live:
         title, body = "Decide before it runs" if not card.urgent else "Urgent: decide before it runs", card.headline
     else:
-        title, body = "Closed", f"{_shorten(card.closing)}\n{card.headline}"
+        title, body = "Closed", f"{cut(card.closing, LONGEST_TEXT_CHARS)}\n{card.headline}"
     payload: dict[str, JsonValue] = {
         "title": title,
         "body": body,
@@ -53,7 +54,3 @@ def tag_of(card: Card) -> str:
 def hash_tag(name: str) -> str:
     """Return a name as push services take it."""
     return sha256(name.encode()).hexdigest()[:32]
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT_CHARS else f"{text[: LONGEST_TEXT_CHARS - 1]}…"

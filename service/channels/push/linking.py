@@ -13,9 +13,7 @@ async def subscribe(
     A browser that someone else used before changes hands: only the person at the browser knows its endpoint.
     """
     subscription = check_subscription(*sent, loopback=parts.settings.aap_allow_loopback)
-    earlier = await parts.contacts.find_person(channel.name, subscription.address)
-    if earlier is not None:
-        await forget_browser(parts, channel.name, earlier, subscription.address, by=person)
+    await forget_browser(parts, channel.name, subscription.address, by=person)
     await parts.subscriptions.save(subscription)
     made = await parts.contacts.create_code(person, channel.name)
     return await parts.contacts.redeem_code(channel.name, made.code, subscription.address, label)

@@ -3,6 +3,7 @@
 import base64
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from py_vapid import Vapid02, VapidException
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from sayso.clock import now_ms
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, NotFound
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
@@ -146,7 +147,7 @@ class PushChannel:
         """Return why a push service refused; a browser that is gone is unsubscribed."""
         service = self.destination_of(to.address)
         if answer.status in _GONE:
-            await forget_browser(self.parts, self.name, to.person, to.address, by=self.name)
+            await forget_browser(self.parts, self.name, to.address, by=self.name)
             return DeliveryFailed("The browser has unsubscribed.", permanent=True)
         if answer.status == 0:
             return DeliveryFailed(f"{service}: {answer.error}.")
@@ -170,12 +171,13 @@ class PushChannel:
         return self._vapid
 
 
-async def forget_browser(parts: Wiring, channel: str, person: str, address: str, *, by: str) -> None:
-    """Unsubscribe a browser, and unlink it from its person; nothing happens if it is not theirs."""
+async def forget_browser(parts: Wiring, channel: str, address: str, *, by: str) -> None:
+    """Unsubscribe a browser, and unlink it from its person."""
     await parts.subscriptions.delete(address)
-    for contact in await parts.contacts.list_of(person):
-        if (contact.channel, contact.address) == (channel, address):
-            await parts.contacts.unlink(person, contact.id, by)
+    contact = await parts.contacts.find(channel, address)
+    if contact is not None:
+        with suppress(NotFound):  # unlinked meanwhile
+            await parts.contacts.unlink(contact.person, contact.id, by)
 
 
 def check_subscription(endpoint: str, p256dh: str, auth: str, *, loopback: bool = False) -> Subscription:

@@ -90,7 +90,7 @@ async def _say_late(desk: SlackDesk, url: str, running: "asyncio.Task[str]") -> 
 async def _show_late(desk: SlackDesk, view_id: str, submitting: "asyncio.Task[Block | None]") -> None:
     try:
         await desk.replace_modal(view_id, _describe(await submitting))
-    except Exception:
+    except Exception:  # the modal must not wait forever; raised again because background work logs the fault
         await desk.replace_modal(view_id, _BROKEN)
         raise
 

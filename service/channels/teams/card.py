@@ -12,6 +12,7 @@ from typing import Any
 from sayso.canonical_json import canonical_json
 from sayso.records.inquiries import LONGEST_TEXT
 from sayso.text.invisible import UNCHECKED, write_signs
+from sayso.text.lengths import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import Entry, build_digest
@@ -69,11 +70,6 @@ def render_digest(cards: Sequence[Card]) -> Element:
 def count_bytes(body: Any) -> int:
     """Return the size of JSON as Teams counts it at most: in UTF-16."""
     return len(json.dumps(body, ensure_ascii=False).encode("utf-16-le", "surrogatepass"))
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text of at most `most` characters, with `…` where it was cut."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _fill(card: Card, args: str, *, complete: bool, decides: frozenset[CardAction]) -> Rendered:

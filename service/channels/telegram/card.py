@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
 from service.channels.digests import FRAME_CHARS, build_digest
@@ -118,11 +119,6 @@ def matches(control: Control, digest: str) -> bool:
 def escape(text: str) -> str:
     """Return a text that is no markup."""
     return text.translate(_ESCAPES)
-
-
-def count_units(text: str) -> int:
-    """Return the length as Telegram counts it: in UTF-16 units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut(text: str, most: int) -> str:

@@ -1,6 +1,6 @@
 """The events that endpoints receive: what each says of an item or a run, with secrets masked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
@@ -9,9 +9,9 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
-from sayso.text.redaction import redact
-from service.channels.cards import Card, build_card
+from sayso.text.redaction import Redacted
+from service.channels.cards import Card, build_card, item_link
+from service.operations.masking import Definitions, collect_secrets
 from service.store.suspensions.announcements import Announcement, WebhookEvent
 
 
@@ -154,14 +154,10 @@ def describe_schema(event: WebhookEvent) -> dict[str, Any]:
 
 
 def build_event(
-    announcement: Announcement,
-    record: SuspensionRecord,
-    definitions: Mapping[str, ToolDefinition | None],
-    public_url: str,
+    announcement: Announcement, record: SuspensionRecord, definitions: Definitions, public_url: str
 ) -> str | None:
     """Return the event's body, or None if its item was replaced meanwhile. `definitions` are those of the items."""
-    run = _describe_run(record, definitions, public_url)
-    data = _build_data(announcement, record, run, definitions, public_url)
+    data = _build_data(announcement, record, definitions, public_url)
     if data is None:
         return None
     timestamp = iso_utc(announcement.at_ms)
@@ -170,21 +166,19 @@ def build_event(
 
 
 def _build_data(
-    announcement: Announcement,
-    record: SuspensionRecord,
-    run: EventRun,
-    definitions: Mapping[str, ToolDefinition | None],
-    public_url: str,
+    announcement: Announcement, record: SuspensionRecord, definitions: Definitions, public_url: str
 ) -> Part | None:
+    secrets = collect_secrets([record], definitions)
+    run = _describe_run(record, secrets, public_url)
     if announcement.item_id:
         item = next((one for one in record.items if one.item_id == announcement.item_id), None)
         if item is None:
             return None
-        definition = definitions.get(item.tool.definition or "")
-        return _describe_item_event(announcement.type, record, item, definition, run, public_url)
+        card = build_card(record, item, definitions.get(item.tool.definition or ""), public_url)
+        return _describe_item_event(announcement.type, item, card, run, secrets)
     if announcement.type is WebhookEvent.RUN_SUSPENDED:
         items = tuple(
-            SuspendedItem(id=one.item_id, tool=one.tool.name, link=f"{public_url}/items/{record.id}/{one.item_id}")
+            SuspendedItem(id=one.item_id, tool=one.tool.name, link=item_link(public_url, record.id, one.item_id))
             for one in record.items
         )
         return RunSuspended(run=run, suspension_id=record.id, items=items)
@@ -196,29 +190,19 @@ def _build_data(
     return RunFinished.model_validate({"run": run, "status": status.value})
 
 
-def _describe_item_event(
-    event: WebhookEvent,
-    record: SuspensionRecord,
-    item: Item,
-    definition: ToolDefinition | None,
-    run: EventRun,
-    public_url: str,
-) -> Part | None:
-    card = build_card(record, item, definition, public_url)
-    redacted = redact(item.tool.args, definition.parameters if definition else None, item.terms.secrets)
-    described = _describe_item(item, card, redacted.scrub)
+def _describe_item_event(event: WebhookEvent, item: Item, card: Card, run: EventRun, secrets: Redacted) -> Part | None:
+    described = _describe_item(item, card, secrets)
     outcome = item.outcome
     if event is WebhookEvent.ITEM_DECIDED:
         if outcome is None:
             return None
-        message = redacted.scrub(outcome.message) if outcome.message else None
         decided = EventOutcome.model_validate(
             {
                 "verdict": outcome.verdict.value,
                 "by": outcome.by.id,
                 "channel": outcome.by.channel,
                 "at": iso_utc(outcome.at_ms),
-                "message": message,
+                "message": secrets.scrub(outcome.message) if outcome.message else None,
             }
         )
         return ItemDecided(run=run, item=described, outcome=decided)
@@ -227,7 +211,7 @@ def _describe_item_event(
     return DATA[event].model_validate({"run": run, "item": described})
 
 
-def _describe_item(item: Item, card: Card, scrub: Callable[[str], str]) -> EventItem:
+def _describe_item(item: Item, card: Card, secrets: Redacted) -> EventItem:
     return EventItem.model_validate(
         {
             "id": item.item_id,
@@ -238,8 +222,8 @@ def _describe_item(item: Item, card: Card, scrub: Callable[[str], str]) -> Event
             "masked": card.masked,
             "digest": None if card.masked else item.digest,
             "headline": card.headline,
-            "question": scrub(item.prompt.title or ""),
-            "reason": scrub(item.prompt.reason or ""),
+            "question": secrets.scrub(item.prompt.title or ""),
+            "reason": secrets.scrub(item.prompt.reason or ""),
             "rule": item.terms.rule_id,
             "reviewers": item.terms.reviewers,
             "answers": [one.value for one in item.allowed],
@@ -249,13 +233,7 @@ def _describe_item(item: Item, card: Card, scrub: Callable[[str], str]) -> Event
     )
 
 
-def _describe_run(
-    record: SuspensionRecord, definitions: Mapping[str, ToolDefinition | None], public_url: str
-) -> EventRun:
-    title = record.run.title
-    for item in record.items:
-        definition = definitions.get(item.tool.definition or "")
-        schema = definition.parameters if definition is not None else None
-        title = redact(item.tool.args, schema, item.terms.secrets).scrub(title)
+def _describe_run(record: SuspensionRecord, secrets: Redacted, public_url: str) -> EventRun:
     run = record.run
+    title = secrets.scrub(run.title)
     return EventRun(id=run.id, agent=run.agent, owner=run.owner, title=title, link=f"{public_url}/runs/{run.id}")

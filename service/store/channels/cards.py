@@ -1,12 +1,9 @@
-"""Suspensions whose cards need an attempt at a delivery. The commit of a suspension writes them; a claim holds one."""
+"""Suspensions whose cards need an attempt at a delivery. The commit of a suspension writes them."""
 
 from typing import Any
 
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
-
-CLAIM_MS = 60_000
-"""How long one process holds a suspension's cards; after a crash another may send them again."""
 
 
 class CardQueue:
@@ -20,16 +17,6 @@ class CardQueue:
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(self._keys.cards, "-inf", now_ms, start=0, num=limit)
         return [text(one) for one in found]
-
-    async def claim(self, suspension_id: str, holder: str) -> bool:
-        """Claim a suspension's cards; False while another process has them."""
-        async with translated():
-            return bool(await self._redis.set(self._keys.card_claim(suspension_id), holder, nx=True, px=CLAIM_MS))
-
-    async def release(self, suspension_id: str) -> None:
-        """End the claim."""
-        async with translated():
-            await self._redis.delete(self._keys.card_claim(suspension_id))
 
     async def defer(self, suspension_id: str, again_at_ms: int) -> None:
         """Postpone the next attempt, unless nothing is left to send."""

@@ -85,7 +85,7 @@ async def _remove(request: Request, visitor: Visitor, post: Post) -> None:
     found = {one.id: one for one in await wiring.contacts.list_of(visitor.name)}
     contact = found.get(post.get("which", ""))
     if contact is not None and isinstance(_channels(request).find(contact.channel), PushChannel):
-        await forget_browser(wiring, contact.channel, visitor.name, contact.address, by=visitor.name)
+        await forget_browser(wiring, contact.channel, contact.address, by=visitor.name)
     elif contact is not None:
         await wiring.contacts.unlink(visitor.name, contact.id, visitor.name)
 

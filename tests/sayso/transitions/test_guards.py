@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.errors import AlreadyDecided, IllegalTransition, SaysoError, StaleAttempt
-from sayso.records.decisions import Actor, ActorKind, Outcome, Verdict
+from sayso.errors import AlreadyDecided, IllegalTransition, StaleAttempt
+from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.freezes import Freeze
 from sayso.records.inquiries import Inquiry
 from sayso.records.items import Doubt, PresetOutcome
@@ -248,30 +248,11 @@ def test_settle_again_by_the_same_worker() -> None:
         settle(settled, Fence("w2", 1, 30_000), DONE, (), T0)
 
 
-def test_redeem_of_allowed_call_needs_no_permit() -> None:
-    change = redeem(leased(), FENCE, (intent(None),), (), T0)
-    assert [one.item_id for one in change.record.journal] == [None]
-    assert "permit_redeemed" not in types_of(change)
-
-
-def test_redeem_again_keeps_one_journal_entry() -> None:
-    once = redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
-    again = redeem(once, FENCE, (intent(None, 1),), (), T0).record
-    assert [one.index for one in again.journal] == [0, 1]
-
-
 def test_approved_args_of_an_open_item() -> None:
     record = revocations(Status.RESUMING)
     with pytest.raises(IllegalTransition, match="is not approved"):
         redeem(record, FENCE, (intent(),), (), T0)
     assert approved_args(record.items[0]) == record.items[0].tool.args
-
-
-def test_approved_args_without_edit() -> None:
-    item = decided().items[0]
-    assert isinstance(item.outcome, Outcome)
-    assert item.outcome.args is None
-    assert approved_args(item) == item.tool.args
 
 
 @pytest.mark.parametrize(
@@ -312,43 +293,6 @@ def test_cancel_client_run_lists_unfinished_calls() -> None:
     noted = note_results(begun(), FENCE, {1: RESULT}, T0).record
     (event,) = cancel(noted, person("ada"), None, T0).events
     assert event.data["calls_in_flight"] == ["call_0"]
-
-
-def test_final_error_waits_until_no_call_is_in_doubt() -> None:
-    spent = redeem(leased(), FENCE, (intent(),), (), T0).record
-    doubted = postpone(spent, FENCE, "No such node.", T0, is_final=True).record
-    assert (doubted.status, doubted.items[0].permit is None) == (Status.RESUMING, False)
-    returned = return_permits(spent, FENCE, {one.index for one in spent.journal}, T0).record
-    ended = postpone(returned, FENCE, "No such node.", T0, is_final=True).record
-    assert (ended.status, ended.end and ended.end.error) == (Status.FAILED, "No such node.")
-    assert all(item.permit is None for item in ended.items)
-
-
-def test_return_permits_of_unused_calls_only() -> None:
-    record = pending(ask(0), ask(1))
-    for item_id in ("i1", "i2"):
-        record = decide(record, word(record, item_id=item_id), T0).record
-    taken = lease(record, "w1", 30_000, T0).record
-    spent = redeem(taken, FENCE, (intent("i1", 0), intent("i2", 1)), (), T0).record
-    change = return_permits(spent, FENCE, {0}, T0)
-    assert [item.permit is None for item in change.record.items] == [True, False]
-    assert [one.index for one in change.record.journal] == [1]
-    assert [event.data["item_id"] for event in change.events] == ["i1"]
-
-
-def test_redeem_again_after_an_attempt_in_vain() -> None:
-    spent = redeem(leased(), FENCE, (intent(),), (), T0).record
-    taken = lease(spent, "w2", 30_000, T0 + 30_000).record
-    fence = Fence("w2", 2, 30_000)
-    for attempt in (None, 2, 7):
-        with pytest.raises(IllegalTransition, match="already redeemed"):
-            redeem(taken, fence, (intent().model_copy(update={"in_vain": attempt}),), (), T0 + 30_000)
-    again = redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), T0 + 30_000).record
-    assert again.items[0].permit is not None
-    assert again.items[0].permit.attempt == 2
-    late = taken.items[0].start_by_ms
-    with pytest.raises(SaysoError, match="ended at"):
-        redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), late)
 
 
 @pytest.mark.parametrize(("verb", "taken"), [("checkpoint", "resuming"), ("lease", "decided or resuming")])

@@ -12,10 +12,8 @@ from sayso.clock import now_ms
 from sayso.signing import SignedMessage, verify_message
 from service.settings import Settings
 from tests.builders import approve, make_pending
-from tests.receivers import Receiver
+from tests.receivers import Receiver, deliver_events
 from tests.service.worlds import POLICY, World
-from workers.announcing import FanOut
-from workers.delivery import Courier
 
 ENDPOINTS = "/api/v1/webhooks/endpoints"
 FAILURES = "/api/v1/webhooks/failures"
@@ -40,14 +38,6 @@ async def register(client: AsyncClient, receiver: Receiver, **members: Any) -> d
     return endpoint
 
 
-async def deliver(world: World) -> None:
-    """Announce and attempt once whatever is due."""
-    await FanOut(world.wiring).announce_due()
-    courier = Courier(world.wiring)
-    await courier.deliver_due()
-    await courier.finish()
-
-
 def events(receiver: Receiver) -> list[dict[str, Any]]:
     """Return the events that came in, without challenges."""
     return [one for one in (json.loads(body) for _, body in receiver.came) if one["type"] != "webhook.verification"]
@@ -65,7 +55,7 @@ async def test_endpoint_receives_nothing_before_it_returned_a_challenge(world: W
         made = (await root.post(ENDPOINTS, json={"url": receiver.url})).json()
         assert (made["state"], made["secret"][:6]) == ("unverified", "whsec_")
         await make_pending(world.wiring)
-        await deliver(world)
+        await deliver_events(world.wiring)
         assert receiver.came == []
         receiver.say = lambda message: Response(json.dumps({"challenge": "another"}))
         refused = await root.post(f"{ENDPOINTS}/{made['id']}/verify")
@@ -82,19 +72,19 @@ async def test_events_of_an_item_are_sent_signed(world: World, receiver: Receive
     async with world.client("root") as root:
         endpoint = await register(root, receiver, signature=signature)
     record = await make_pending(world.wiring)
-    await deliver(world)
+    await deliver_events(world.wiring)
     assert [one["type"] for one in events(receiver)] in (
         ["item.created", "run.suspended"],
         ["run.suspended", "item.created"],
     )
     assert verifies(receiver, endpoint["public_key"] or endpoint["secret"])
     await approve(world.wiring, record)
-    await deliver(world)
+    await deliver_events(world.wiring)
     decided = events(receiver)[-1]
     assert (decided["type"], decided["data"]["outcome"]["by"]) == ("item.decided", "anna")
     assert decided["data"]["item"]["link"].endswith(f"/items/{record.id}/i1")
     count = len(receiver.came)
-    await deliver(world)
+    await deliver_events(world.wiring)
     assert len(receiver.came) == count
 
 
@@ -111,7 +101,7 @@ async def test_agent_registers_endpoints_for_its_own_runs_only(world: World, rec
         assert (await demo.get(SENDERS)).status_code == 403
     await make_pending(world.wiring, owner="other")
     await make_pending(world.wiring, owner="demo")
-    await deliver(world)
+    await deliver_events(world.wiring)
     assert [one["data"]["run"]["owner"] for one in events(receiver)] == ["demo"]
 
 
@@ -136,7 +126,7 @@ async def test_disabled_and_deleted_endpoints_receive_nothing(world: World, rece
         assert (await root.delete(f"{ENDPOINTS}/{deleted['id']}")).status_code == 204
         assert (await root.delete(f"{ENDPOINTS}/{deleted['id']}")).status_code == 404
         await make_pending(world.wiring)
-        await deliver(world)
+        await deliver_events(world.wiring)
         assert events(receiver) == []
 
 
@@ -154,7 +144,7 @@ async def test_failed_messages_are_listed_with_reasons_and_sent_again(world: Wor
         await register(demo, receiver, events=["item.created", "run.suspended"])
         receiver.say = lambda message: Response(status_code=500)
         await make_pending(world.wiring)
-        await deliver(world)
+        await deliver_events(world.wiring)
         failed = (await demo.get(FAILURES)).json()["failures"]
         assert (await root.get(FAILURES)).json()["failures"] == failed
         assert {(one["status"], one["tries"], one["reason"]) for one in failed} == {
@@ -167,7 +157,7 @@ async def test_failed_messages_are_listed_with_reasons_and_sent_again(world: Wor
         receiver.say = lambda message: Response(status_code=204)
         assert (await demo.post(f"{FAILURES}/redeliver", json={"ids": ids})).json() == {"redelivered": len(ids)}
         before = len(receiver.came)
-        await deliver(world)
+        await deliver_events(world.wiring)
         assert len(receiver.came) == before + len(ids)
         assert (await demo.get(FAILURES)).json() == {"failures": []}
 

@@ -9,7 +9,7 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import MASK
 from sayso.transitions.deciding import cancel, decide
 from service.channels.base import CardAction, allowed_actions
-from service.channels.cards import Card, build_card
+from service.channels.cards import Card, build_card, describe_closing
 from tests.sayso.samples import T0, ask, draft, pending, person, word
 
 URL = "https://sayso.example"
@@ -50,6 +50,27 @@ def test_card_masks_secrets_everywhere() -> None:
     assert card.args["token"] == MASK
     shown = repr(replace(card, args={}))
     assert CANARY not in shown
+
+
+def test_card_of_an_edited_item_masks_the_earlier_secret_too() -> None:
+    record = with_args({"token": CANARY, "to": "ops"}, prompt=Prompt(title=f"Send {CANARY}?"))
+    edited = word(record, args={"token": "new-canary", "to": "ops"}, message="instead new-canary")
+    closed = decide(record, edited, T0 + 5).record
+    card = card_of(closed)
+    assert card.args["token"] == MASK
+    assert CANARY not in repr(card)
+    assert "new-canary" not in repr(card)
+    assert describe_closing(closed, closed.items[0]).endswith(f"Reason: instead {MASK}")
+
+
+def test_card_masks_the_secrets_of_other_items() -> None:
+    login = ask(1, secrets=("password",)).model_copy(
+        update={"tool": ItemTool(name="log_in", args={"password": CANARY}, definition="e" * 64)}
+    )
+    quoting = ask().model_copy(update={"tool": ItemTool(name="mail", args={"text": CANARY}, definition="d" * 64)})
+    card = card_of(pending(quoting, login))
+    assert CANARY not in repr(card)
+    assert card.masked
 
 
 def test_card_masks_what_the_tools_schema_marks() -> None:

@@ -9,10 +9,9 @@ from benchmarks.webhooks.receivers import serving
 from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
 from tests.builders import make_pending
-from tests.service.web.sites import Visit, visit
+from tests.receivers import deliver_events
+from tests.service.web.sites import visit
 from tests.service.web.test_freezes import make_admin
-from workers.announcing import FanOut
-from workers.delivery import Courier
 
 EVERY = {f"event:{event}": "on" for event in WebhookEvent}
 
@@ -20,14 +19,6 @@ EVERY = {f"event:{event}": "on" for event in WebhookEvent}
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"aap_allow_loopback": True})
-
-
-async def deliver(site: Visit) -> None:
-    """Announce and attempt once whatever is due."""
-    await FanOut(site.wiring).announce_due()
-    courier = Courier(site.wiring)
-    await courier.deliver_due()
-    await courier.finish()
 
 
 async def test_endpoint_is_registered_verified_rotated_and_deleted(settings: Settings, certificate: Path) -> None:
@@ -70,7 +61,7 @@ async def test_failed_messages_are_sent_again(settings: Settings, certificate: P
         (endpoint,) = await anna.wiring.endpoints.list_all()
         await anna.send(f"/webhooks/endpoints/{endpoint.id}", act="verified")
         await make_pending(anna.wiring)
-        await deliver(anna)
+        await deliver_events(anna.wiring)
         page = await anna.read("/webhooks")
         assert page.count("The receiver answered 500. 1 attempt,") == 2
         assert "Choose the messages" in await anna.send("/webhooks/failures", 422, act="chosen")
@@ -78,10 +69,10 @@ async def test_failed_messages_are_sent_again(settings: Settings, certificate: P
         chosen, _ = map(str, re.findall(r'name="(message:[^"]+)"', page))
         form: dict[str, str] = {chosen: "on"}
         assert await anna.send("/webhooks/failures", 303, act="chosen", **form) == "/webhooks?done=again"
-        await deliver(anna)
+        await deliver_events(anna.wiring)
         assert (await anna.read("/webhooks")).count("The receiver answered 500.") == 1
         assert await anna.send("/webhooks/failures", act="all") == "/webhooks?done=again"
-        await deliver(anna)
+        await deliver_events(anna.wiring)
         assert "Every message was delivered." in await anna.read("/webhooks")
 
 

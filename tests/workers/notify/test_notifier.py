@@ -8,10 +8,11 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 
+from sayso.errors import NotFound
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, RuleTerms
-from service.channels.base import DeliveryFailed
+from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
 from service.store.keys import TenantKeys
@@ -23,6 +24,15 @@ from workers.notify.notifier import Notifier
 
 KEYS = TenantKeys("default")
 PEOPLE = Book({"anna": ("A1",), "ben": ("B1", "B2"), "demo": ("D1",)}, {"group:ops": ("anna", "ben")})
+
+
+class LostBook(Book):
+    """Cannot find ben."""
+
+    async def find(self, channel: str, person: str, requester: str = "") -> tuple[Recipient, ...]:
+        if person == "ben":
+            raise NotFound("There is no reviewer named 'ben'.")
+        return await super().find(channel, person, requester)
 
 
 @pytest.fixture
@@ -47,7 +57,7 @@ async def waiting(wiring: Wiring, *reviewers: str, **terms: Any) -> SuspensionRe
 
 
 async def deliver(notifier: Notifier) -> int:
-    """Attempt once whatever is due; return the number of suspensions."""
+    """Make one attempt at each due delivery; return the number of suspensions."""
     begun = await notifier.deliver_due()
     await notifier.finish()
     return begun
@@ -186,14 +196,44 @@ async def test_card_loses_its_buttons_after_the_provider_is_back(
     assert not channel.cards["A1"].live
 
 
-async def test_claimed_suspension_is_left_to_its_process(
+async def test_channel_that_breaks_fails_its_delivery_alone(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    broken = MemoryChannel(name="broken", destination="broken.example", failure=KeyError("message_id"))
+    notifier.channels = Channels({"memory": channel, "broken": broken})
+    terms = RuleTerms(channels=("memory", "broken"), reviewers=("anna",))
+    record = await make_pending(wiring, ask(terms=terms))
+    with structlog.testing.capture_logs() as logs:
+        await deliver(notifier)
+        await deliver(notifier)
+    assert channel.calls == broken.calls == [("send", "A1")]
+    sent, failed = await deliveries(wiring, record)
+    assert (sent.state, failed.state) == (DeliveryState.SENT, DeliveryState.FAILED)
+    assert failed.reason == "broken.example failed in an unexpected way (KeyError)."
+    assert failed.next_try_at_ms is not None
+    assert "channel_broke" in {one["event"] for one in logs}
+
+
+async def test_card_that_was_sent_is_not_sent_again_because_another_attempt_broke(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    notifier.addresses = LostBook(PEOPLE.people)
+    record = await waiting(wiring, "anna", "ben")
+    await deliver(notifier)
+    await deliver(notifier)
+    assert channel.calls == [("send", "A1")]
+    assert [one.state for one in await deliveries(wiring, record)] == [DeliveryState.QUEUED, DeliveryState.SENT]
+    assert await wiring.cards.due(await wiring.schedule.now_ms()) == [record.id]
+
+
+async def test_leased_suspension_is_left_to_its_process(
     wiring: Wiring, notifier: Notifier, channel: MemoryChannel
 ) -> None:
     record = await waiting(wiring, "anna")
-    assert await wiring.cards.claim(record.id, "other")
+    assert await wiring.leases.hold(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == []
-    await wiring.cards.release(record.id)
+    await wiring.leases.release(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
 

@@ -1,8 +1,11 @@
 """Notices: short, without markup and arguments, to every place that accepts them."""
 
+import asyncio
 import json
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,10 @@ from typing import Any
 import pytest
 import structlog
 
+from sayso.text.lengths import count_units
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.config import InvalidChannels, read_channels
-from service.channels.notice.card import MESSAGE_UNITS, count_units, render_card
+from service.channels.notice.card import MESSAGE_UNITS, render_card
 from service.channels.notice.outbound import NoticeChannel, NoticeConfig
 from tests.fakes.notices import SECRET, Place, serving_place
 from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
@@ -75,6 +79,17 @@ async def test_one_place_that_accepts_is_enough(provider: Place) -> None:
     assert logs == [
         {"event": "notice_partly_sent", "log_level": "warning", "channel": "feed", "places": 2, "accepted": 1}
     ]
+
+
+async def test_notices_need_no_thread_of_the_default_executor(provider: Place, channel: NoticeChannel) -> None:
+    loop, free = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    blocked = loop.run_in_executor(None, free.wait)
+    await channel.send(PLACES, card_of(record_of(ARGS["small"])), "e1")
+    assert len(provider.notices) == 1
+    assert not blocked.done()
+    free.set()
+    await blocked
 
 
 async def test_secret_of_a_place_is_in_no_failure_or_log(

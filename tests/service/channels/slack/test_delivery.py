@@ -9,7 +9,7 @@ from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, Quorum, RuleTerms
 from tests.builders import approve, ask, make_pending, make_person
-from tests.fakes.slack import ANNA
+from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld
 from tests.waits import until
 from workers.notify.addresses import ContactBook

@@ -10,7 +10,8 @@ from sayso.records.decisions import ActorKind
 from sayso.records.items import ItemKind
 from sayso.records.terms import Quorum, RuleTerms
 from tests.builders import approve, ask, make_person
-from tests.fakes.slack import ANNA, form_of, sign
+from tests.fakes.slack import form_of, sign
+from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld
 
 BEN = "U0BEN"

@@ -7,7 +7,8 @@ import pytest
 from sayso.errors import NotAllowed, Unavailable
 from service.channels.slack.members import CACHE_MS, Members
 from service.channels.slack.outbound import SlackChannel
-from tests.fakes.slack import ANNA, TEAM, FakeSlack
+from tests.fakes.slack import FakeSlack
+from tests.fakes.slack_api import ANNA, TEAM
 from tests.service.channels.slack.worlds import config_of
 
 AT_MS = 1_795_255_307_000

@@ -10,7 +10,8 @@ from sayso.transitions.deciding import decide
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.slack.api import SlackFailure
 from service.channels.slack.outbound import Posted, SlackChannel
-from tests.fakes.slack import ANNA, PER_MINUTE, ROOM, FakeSlack, running_slack
+from tests.fakes.slack import FakeSlack, running_slack
+from tests.fakes.slack_api import ANNA, PER_MINUTE, ROOM
 from tests.fakes.slack_blocks import find_message_faults
 from tests.sayso.samples import T0, word
 from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of

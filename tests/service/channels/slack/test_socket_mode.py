@@ -11,7 +11,8 @@ from service.channels.base import DeliveryFailed
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.socket_mode import listen
 from tests.builders import approve
-from tests.fakes.slack import ANNA, FakeSlack, sign
+from tests.fakes.slack import FakeSlack, sign
+from tests.fakes.slack_api import ANNA
 from tests.service.channels.slack.worlds import NAME, SlackWorld, config_of, socket_fields
 from tests.waits import until
 from workers.notify.listening import listen_by_lease

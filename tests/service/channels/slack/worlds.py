@@ -13,19 +13,8 @@ from service.channels.cards import build_card
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.outbound import SlackChannel
 from tests.builders import REFUND, make_pending
-from tests.fakes.slack import (
-    ANNA,
-    APP,
-    APP_TOKEN,
-    BOT_TOKEN,
-    ROOM,
-    SIGNING_SECRET,
-    TEAM,
-    FakeSlack,
-    Message,
-    form_of,
-    sign,
-)
+from tests.fakes.slack import SIGNING_SECRET, FakeSlack, form_of, sign
+from tests.fakes.slack_api import ANNA, APP, APP_TOKEN, BOT_TOKEN, ROOM, TEAM, Message
 from tests.service.worlds import World
 
 NAME = "ops-slack"

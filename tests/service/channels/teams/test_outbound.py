@@ -103,7 +103,7 @@ async def test_token_and_conversation_are_requested_once(provider: Teams, channe
 
 async def test_refused_token_is_renewed(provider: Teams, channel: TeamsChannel) -> None:
     await channel.send(Recipient("anna", ANNA), card_of(record_of(ARGS["small"])), "e1")
-    provider.tokens += 1
+    provider.valid.clear()
     with pytest.raises(DeliveryFailed, match="a new one is requested") as failed:
         await channel.send(Recipient("anna", ANNA), card_of(record_of(ARGS["small"])), "e2")
     assert not failed.value.permanent

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from sayso.text.lengths import count_units
 from sayso.transitions.deciding import decide
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.telegram.card import (
     CALLBACK_BYTES,
     MESSAGE_UNITS,
-    count_units,
     cut,
     matches,
     read_data,

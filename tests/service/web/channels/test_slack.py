@@ -13,7 +13,8 @@ from service.channels.base import DeliveryFailed, Recipient
 from service.settings import Settings
 from service.web.sessions import cookie_name
 from tests.builders import make_person
-from tests.fakes.slack import ANNA, APP, CLIENT_ID, CLIENT_SECRET, TEAM, FakeSlack, running_slack
+from tests.fakes.slack import FakeSlack, running_slack
+from tests.fakes.slack_api import ANNA, APP, CLIENT_ID, CLIENT_SECRET, TEAM
 from tests.service.channels.conformance import ARGS, card_of, record_of
 from tests.service.channels.slack.worlds import NAME, SlackWorld, fields_of
 from tests.service.worlds import POLICY, World, read_store

@@ -121,6 +121,15 @@ async def test_browser_that_changes_hands_notifies_its_new_person(settings: Sett
         assert await ben.wiring.contacts.addresses_of("ben", "push") == [browser.subscription.address]
 
 
+async def test_browser_of_a_deactivated_person_can_change_hands(settings: Settings, push: PushService) -> None:
+    browser = push.subscribe()
+    async with visit(settings) as anna, visit(settings, "ben") as ben:
+        await add_browser(anna, browser)
+        await ben.wiring.reviewers.deactivate("anna")
+        await add_browser(ben, browser)
+        assert await ben.wiring.contacts.addresses_of("ben", "push") == [browser.subscription.address]
+
+
 async def test_browser_that_is_gone_is_unlinked(settings: Settings, push: PushService) -> None:
     browser = push.subscribe()
     async with visit(settings) as anna:

@@ -1,0 +1,81 @@
+"""Transitions with a fault, which the explorer must find."""
+
+from typing import Any
+
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions import deadlines, deciding, execution
+from sayso.transitions.execution import Fence
+
+
+def lease_twice(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
+    held = record.lease.model_copy(update={"until_ms": 0}) if record.lease else None
+    return execution.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
+
+
+def redeem_without_permit(record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int) -> Change:
+    redeemed = execution.redeem(record, fence, intents, events, now_ms)
+    return redeemed._replace(record=redeemed.record.model_copy(update={"items": record.items, "journal": ()}))
+
+
+def checkpoint_with_stale_fence(record: SuspensionRecord, fence: Fence, *rest: Any) -> Change:
+    assert record.lease is not None
+    mine = Fence(record.lease.holder, record.lease.attempt, fence.lease_ms)
+    return execution.checkpoint(record, mine, *rest)
+
+
+def decide_late(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    return deciding.decide(record, decision, min([now_ms, *(item.terms.deadline_at_ms - 1 for item in record.items)]))
+
+
+def decide_twice(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    if record.status is not Status.DECIDED or not record.items:
+        return deciding.decide(record, decision, now_ms)
+    opened = tuple(item.model_copy(update={"outcome": None}) for item in record.items)
+    again = record.model_copy(update={"items": opened, "status": Status.PENDING})
+    return deciding.decide(again, decision, now_ms)
+
+
+def redrive_without_change(record: SuspensionRecord, now_ms: int) -> Change:
+    return Change(record)
+
+
+def settle_keeping_due_time(record: SuspensionRecord, *rest: Any) -> Change:
+    change = execution.settle(record, *rest)
+    return change._replace(record=change.record.model_copy(update={"due_at_ms": record.due_at_ms}))
+
+
+def decide_without_ready(record: SuspensionRecord, *rest: Any) -> Change:
+    return deciding.decide(record, *rest)._replace(ready=False)
+
+
+def lease_without_doubt(record: SuspensionRecord, *rest: Any) -> Change:
+    leased = execution.lease(record, *rest)
+    unredeemed = tuple(item.model_copy(update={"permit": None}) for item in leased.record.items)
+    return leased._replace(record=leased.record.model_copy(update={"journal": (), "items": unredeemed}))
+
+
+def checkpoint_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": None})
+    return execution.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
+
+
+def report_from_any_holder(record: SuspensionRecord, key: str, holder: str, *rest: Any) -> Change:
+    items = tuple(
+        item.model_copy(update={"doubt": item.doubt and item.doubt.model_copy(update={"holder": holder})})
+        for item in record.items
+    )
+    return deciding.report(record.model_copy(update={"items": items}), key, holder, *rest)
+
+
+def cancel_after_end(record: SuspensionRecord, *rest: Any) -> Change:
+    if record.status is Status.RESUMED:
+        record = record.model_copy(update={"status": Status.RESUMING})
+    return deciding.cancel(record, *rest)
+
+
+def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:
+    return execution.release(record.model_copy(update={"journal": ()}), *rest)
+
+
+def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
+    return deadlines.remind(record, now_ms)
