@@ -105,6 +105,13 @@ async def approve(wiring: Wiring, record: SuspensionRecord, by: str = "anna", it
     return (await wiring.desk.decide(record.id, asked.item_id, yes, person(by))).record
 
 
+async def answer_question(wiring: Wiring, record: SuspensionRecord, text: str) -> SuspensionRecord:
+    """Answer the open question about the first item, as the requester."""
+    item = (await wiring.desk.suspensions.read(record.id)).record.items[0]
+    owner = Actor(id=record.run.owner, kind=ActorKind.AGENT)
+    return (await wiring.desk.answer_inquiry(record.id, item.item_id, item.inquiries[-1].id, text, owner)).record
+
+
 async def finish(
     wiring: Wiring, record: SuspensionRecord, status: RunStatus = RunStatus.COMPLETED, result: Any = None
 ) -> SuspensionRecord:

@@ -156,7 +156,7 @@ def _read_delivery(one: DeliveryView) -> Delivery:
     next_try, sent, seen = (
         _to_ms(at) if at is not None else None for at in (one.next_try_at, one.sent_at, one.seen_at)
     )
-    return Delivery(one.channel, one.person, one.state, one.step, one.reason, next_try, sent, seen)
+    return Delivery(one.channel, one.person, one.state, one.step, one.outcome, one.reason, next_try, sent, seen)
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:

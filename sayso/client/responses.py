@@ -102,6 +102,7 @@ class DeliveryView(ResponseModel):
     person: str = ""
     state: str = ""
     step: int = 0
+    outcome: bool = False
     reason: str | None = None
     next_try_at: datetime | None = None
     sent_at: datetime | None = None

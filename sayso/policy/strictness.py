@@ -39,6 +39,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "deadline_waits": all(one.deadline_waits for one in all_terms),
         "match_number": any(one.match_number for one in all_terms),
         "urgent": any(one.urgent for one in all_terms),
+        "notify_requester": any(one.notify_requester for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
     }
     stated = {name: [getattr(one, name) for one in all_terms if name in one.model_fields_set] for name in _TIMES}

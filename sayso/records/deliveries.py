@@ -18,13 +18,18 @@ class DeliveryState(StrEnum):
 
 
 class CardDelivery(Immutable):
-    """The delivery of an item's card over one channel to one person, group or shared destination."""
+    """The delivery of an item's card over one channel to one person, group or shared destination.
+
+    A delivery of the `outcome` is queued when the item closes: for the requester, on the first channel of the rule
+    where they have an address.
+    """
 
     channel: str = Field(description="The channel's name in the channels file.")
     person: str = Field(
         default="", description="A reviewer or `group:<name>`; empty for the channel's own destination."
     )
     step: int = Field(default=0, description="The escalation step that added the person; 0 for the rule's reviewers.")
+    outcome: bool = Field(default=False, description="Whether it notifies the requester of the outcome.")
     state: DeliveryState = DeliveryState.QUEUED
     tries: int = Field(default=0, description="Failed attempts since the last success.")
     reason: str | None = Field(default=None, max_length=500, description="Why the last attempt failed.")
@@ -37,9 +42,9 @@ class CardDelivery(Immutable):
     reminded: int = Field(default=0, description="How many reminders were sent to this person.")
 
     @property
-    def key(self) -> tuple[str, str]:
-        """The channel and the person, which identify the delivery within its item."""
-        return self.channel, self.person
+    def key(self) -> tuple[str, ...]:
+        """What identifies the delivery within its item: the channel and the person, or that it is of the outcome."""
+        return (self.channel, self.person) if not self.outcome else ("outcome",)
 
     @property
     def proven(self) -> bool:
@@ -51,7 +56,7 @@ class DeliveryReport(NamedTuple):
     """The result of attempts at one delivery: what replaces it. A group becomes one delivery per member."""
 
     item_id: str
-    key: tuple[str, str]
+    key: tuple[str, ...]
     became: tuple[CardDelivery, ...]
 
 

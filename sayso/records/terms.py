@@ -77,6 +77,7 @@ class RuleTerms(Immutable):
     channels: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     urgent: bool = False
+    notify_requester: bool = False
 
     @field_validator("secrets")
     @classmethod
@@ -125,6 +126,7 @@ class Terms(Immutable):
     urgent: bool = False
     match_number: bool = False
     deadline_waits: bool = False
+    notify_requester: bool = False
 
     def reviewers_of(self, step: int) -> tuple[str, ...]:
         """Return the reviewers of an escalation step; of the rule for step 0."""

@@ -17,6 +17,7 @@ LINKED = "This chat is linked to {}. Cards arrive here from now on."
 STALE_CARD = "The item has changed since this card was sent. Open the item's page to decide."
 PRIVATE_ONLY = "Decisions are taken in the private chat with this bot only."
 NOT_A_CARD = "Reply to a card's question, or press a button on a card. To link this chat send: {}"
+ASKED = "Your question was sent to {}. The answer appears on the card and on the item's page."
 UNKNOWN_BUTTON = "This button belongs to no item. Open the item's page to decide."
 
 _MOST_CHOICES = 20
@@ -30,6 +31,11 @@ def describe_long_reason(reason: str) -> str:
 def request_reason(headline: str) -> str:
     """Return the request for the reason of a denial, which the denial waits for."""
     return f"Why do you deny {headline}? Reply with the reason, or with {NO_REASON} for none. Until then it stays open."
+
+
+def request_question(headline: str, owner: str) -> str:
+    """Return the request for a question to the requester."""
+    return f"What do you want to ask {owner} about {headline}? Reply with the question."
 
 
 def request_value(headline: str, choices: Sequence[JsonValue] | None) -> str:

@@ -22,6 +22,8 @@ class _Delivery(Protocol):
     @property
     def step(self) -> int: ...
     @property
+    def outcome(self) -> bool: ...
+    @property
     def reason(self) -> str | None: ...
     @property
     def next_try_at_ms(self) -> int | None: ...
@@ -38,6 +40,7 @@ class Delivery(NamedTuple):
     person: str
     state: str
     step: int
+    outcome: bool
     reason: str | None
     next_try_at_ms: int | None
     sent_at_ms: int | None
@@ -47,18 +50,18 @@ class Delivery(NamedTuple):
 def describe_delivery(one: _Delivery) -> str:
     """Return who was notified over which channel, and when; or why not, and when the next attempt is due."""
     step = f" (escalation step {one.step})" if one.step else ""
-    who = f"{name_recipient(one.person)}{step}"
+    who, over = f"{name_recipient(one.person)}{step}", f"{'of the outcome ' if one.outcome else ''}over {one.channel}"
     again = f" The next attempt is due at {describe_clock(one.next_try_at_ms)}." if one.next_try_at_ms else ""
     reason = f" The last attempt failed: {end_sentence(one.reason)}" if one.reason else ""
     if one.state == DeliveryState.SEEN:
-        return f"{who} was notified over {one.channel} and opened the item{_when(one.seen_at_ms)}.{reason}{again}"
+        return f"{who} was notified {over} and opened the item{_when(one.seen_at_ms)}.{reason}{again}"
     if one.state == DeliveryState.SENT:
-        return f"{who} was notified over {one.channel}{_when(one.sent_at_ms)}.{reason}{again}"
+        return f"{who} was notified {over}{_when(one.sent_at_ms)}.{reason}{again}"
     if one.state == DeliveryState.FAILED:
         failed = end_sentence(one.reason or "the provider gave no reason")
-        return f"{who} was not notified over {one.channel}: {failed}{again or ' No further attempt follows.'}"
+        return f"{who} was not notified {over}: {failed}{again or ' No further attempt follows.'}"
     waits = f" {end_sentence(one.reason)}" if one.reason else ""
-    return f"{who} is not notified over {one.channel} yet.{waits}{again}"
+    return f"{who} is not notified {over} yet.{waits}{again}"
 
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, Verdict
+from sayso.records.decisions import COVERED, Actor, Decision, DecisionAction, Outcome, Verdict
+from sayso.records.deliveries import CardDelivery
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -58,6 +59,19 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
     return item.model_copy(update={"outcome": outcome})
 
 
+def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
+    """Return a closed item with a delivery of its outcome to the requester, where its terms want one.
+
+    A requester who closed it, or whose card shows the outcome, gets none.
+    """
+    owner, channels = record.run.owner, item.terms.channels
+    informed = by.id == owner or any(one.person == owner and one.proven for one in item.deliveries)
+    if informed or not (item.terms.notify_requester and channels):
+        return item
+    queued = CardDelivery(channel=channels[0], person=owner, outcome=True)
+    return item.model_copy(update={"deliveries": (*item.deliveries, queued)})
+
+
 def change_terms(record: SuspensionRecord, item: Item, terms: Mapping[str, object], **update: object) -> Item:
     """Return the open item with other terms, which change its digest, and other fields from `update`."""
     changed = item.terms.model_copy(update=terms)
@@ -100,11 +114,16 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
 
     With coverage `any`, the first item that closes closes the others.
     """
+    were_open = {other.item_id for other in record.items if other.open}
     items = tuple(item if other.item_id == item.item_id else other for other in record.items)
     if not item.open and record.resume.coverage == "any":
         message = f"Closed because {item.tool.name} ({item.item_id}) was decided first, and one decision is enough."
         rest = PresetOutcome(verdict=Verdict.DENIED, by=COVERED, message=message)
         items = tuple(close_with_preset(record, other, rest, now_ms) if other.open else other for other in items)
+    items = tuple(
+        queue_outcome(record, other, other.outcome.by) if other.outcome and other.item_id in were_open else other
+        for other in items
+    )
     record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
     if any(other.open for other in items):
         return Change(record.model_copy(update={"due_at_ms": next_due(record)}), events)

@@ -20,6 +20,7 @@ from sayso.transitions.closing import (
     describe_unanswered,
     next_due,
     put_item,
+    queue_outcome,
     stop,
 )
 from sayso.transitions.deadlines import expire
@@ -132,7 +133,8 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
         return Change(record)
     check_step(record, "cancel")
     end = RunEnd(status=RunStatus.CANCELLED, error=f"Cancelled by {by.id}" + (f": {reason}" if reason else ""))
-    cancelled = stop(record, Status.CANCELLED, end, now_ms)
+    items = tuple(queue_outcome(record, item, by) if item.open else item for item in record.items)
+    cancelled = stop(record.model_copy(update={"items": items}), Status.CANCELLED, end, now_ms)
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
     if record.resume.mode == "poll":
         in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]

@@ -38,10 +38,11 @@ def next_delivery_ms(record: SuspensionRecord) -> int | None:
 
 
 def needs_attempt(record: SuspensionRecord, item: Item, delivery: CardDelivery) -> bool:
-    """Return whether a delivery has something to send: the card, its current version, or a reminder."""
+    """Return whether a delivery has something to send: the card, its current version, a reminder or the outcome."""
     live = is_live(record, item)
     if not delivery.proven:
-        return live and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
+        wanted = live or delivery.outcome
+        return wanted and (delivery.state is DeliveryState.QUEUED or delivery.next_try_at_ms is not None)
     return delivery.shown != card_version(record, item) or (live and delivery.reminded < item.reminded)
 
 
@@ -114,7 +115,7 @@ def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
 
 def _list_moves(
     record: SuspensionRecord, item: Item, chains: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[tuple[str, str], CardDelivery]]:
+) -> Iterator[tuple[tuple[str, ...], CardDelivery]]:
     """Yield the deliveries to absent people of a live item, each with that to the delegate."""
     for one in item.deliveries if is_live(record, item) else ():
         chain = chains.get(one.person, ())

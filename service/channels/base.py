@@ -13,13 +13,14 @@ from service.channels.cards import Card
 
 
 class CardAction(StrEnum):
-    """A control on a card. Every card has `open`, the link to the item's page."""
+    """A control on a card. Every card has `open`, the link to the item's page; `ask` asks the requester."""
 
     OPEN = "open"
     APPROVE = "approve"
     EDIT = "edit"
     DENY = "deny"
     VALUE = "value"
+    ASK = "ask"
 
 
 class Recipient(NamedTuple):
@@ -129,11 +130,11 @@ def destination_of(channel: Channel, to: Recipient) -> str:
 def allowed_actions(card: Card, *, complete: bool, decides: frozenset[CardAction]) -> frozenset[CardAction]:
     """Return the actions of a card: those that the item and the channel allow, without approval if it is incomplete.
 
-    A closed item leaves only the link.
+    An open item takes questions. A closed item leaves only the link.
     """
     if not card.live:
         return frozenset({CardAction.OPEN})
-    wanted = {CardAction(answer) for answer in card.answers} & decides
+    wanted = {CardAction.ASK, *(CardAction(answer) for answer in card.answers)} & decides
     if not complete:
         wanted -= {CardAction.APPROVE, CardAction.EDIT, CardAction.VALUE}
     return frozenset({CardAction.OPEN, *wanted})

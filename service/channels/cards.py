@@ -20,7 +20,10 @@ from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
 from service.operations.masking import collect_secrets
 
+_DEADLINE = "Decide before"
 _HEADLINE_CHARS = 120
+_LATEST = 3
+"""How many questions to the requester a card shows, so that every card fits into a message."""
 
 
 class Line(NamedTuple):
@@ -61,6 +64,11 @@ class Card:
     ended: str
     link: str
     urgent: bool
+
+    @property
+    def deadline(self) -> str:
+        """The deadline as the card's facts state it; empty without one."""
+        return next((one.text for one in self.facts if one.label == _DEADLINE), "")
 
     @property
     def args_text(self) -> str:
@@ -133,6 +141,7 @@ def _write_headline(item: Item, args: JsonObject) -> str:
 
 
 def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
+    earlier = len(item.inquiries) - _LATEST
     return [
         Line("Question", item.prompt.title or ""),
         Line("Details", item.prompt.body or ""),
@@ -141,11 +150,12 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Requested by", record.run.owner),
         Line("Rule", item.terms.rule_id or "no rule"),
         Line("Reviewers", describe_reviewers(record, item)),
-        Line("Decide before", iso_utc(item.terms.deadline_at_ms)),
+        Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
         Line("If nobody decides", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
         Line("Claimed", _describe_claim(record, item)),
-        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries),
+        Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
+        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries[-_LATEST:]),
         Line(
             "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
         ),
@@ -168,7 +178,7 @@ def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
     return [
         Line("Task", record.run.title),
         Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
-        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries),
+        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries[-_LATEST:]),
     ]
 
 

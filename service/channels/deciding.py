@@ -1,4 +1,4 @@
-"""Decisions that people make on cards: one way for every channel, through the desk."""
+"""Decisions and questions of people on cards: one way for every channel, through the desk."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ from sayso.errors import NotAllowed
 from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.chats import ASKED
 from sayso.sentences.items import describe_quorum
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
@@ -39,12 +40,25 @@ async def decide_on_card(
     record = (await parts.desk.suspensions.read(card.suspension_id)).record
     item = find_item(record, card.item_id)
     if is_live(record, item):
-        await _check_offered(parts, channel, record, item, request)
+        await _check_offered(parts, channel, record, item, _action_of(request))
     saved = await parts.desk.decide(
         card.suspension_id, card.item_id, request, by, key=f"{channel.name}:{key}", asker=channel.name
     )
     item = find_item(saved.record, card.item_id)
     return Decided(saved.record, item, describe_result(saved.record, item))
+
+
+async def ask_on_card(parts: Wiring, channel: Channel, card: CardRef, text: str, by: Actor, key: str) -> str:
+    """Put a reviewer's question to the requester, and return the sentence for the reviewer. A repeated `key` asks once.
+
+    Raises `NotAllowed` where the channel takes no questions, and what `Desk.ask_requester` raises.
+    """
+    record = (await parts.desk.suspensions.read(card.suspension_id)).record
+    item = find_item(record, card.item_id)
+    if is_live(record, item):
+        await _check_offered(parts, channel, record, item, CardAction.ASK)
+    await parts.desk.ask_requester(card.suspension_id, card.item_id, text, by, key=f"{channel.name}:{key}")
+    return ASKED.format(record.run.owner)
 
 
 def describe_result(record: SuspensionRecord, item: Item) -> str:
@@ -55,13 +69,16 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
 
 
 async def _check_offered(
-    parts: Wiring, channel: Channel, record: SuspensionRecord, item: Item, request: DecisionRequest
+    parts: Wiring, channel: Channel, record: SuspensionRecord, item: Item, action: CardAction
 ) -> None:
     definition = await parts.runs.definition(item.tool.definition)
     rendered = channel.render(build_card(record, item, definition, parts.settings.public_url))
-    action = CardAction.EDIT if request.args is not None else CardAction(request.action)
     if action not in rendered.actions:
         raise NotAllowed(
             f"{channel.name} does not offer '{action}' for this item, because its card does not show everything that "
             "would run or the item does not allow it. Open the item's page to decide."
         )
+
+
+def _action_of(request: DecisionRequest) -> CardAction:
+    return CardAction.EDIT if request.args is not None else CardAction(request.action)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from service.duty.hours import is_working, next_open_ms
+from service.duty.hours import is_working, next_awake_ms, next_open_ms
 from service.store.directory.duty import Preferences
 
 DAILY_AT = time(9)
@@ -34,6 +34,12 @@ def find_hold(preferences: Preferences, since_ms: int, deadline_at_ms: int, now_
     if open_ms == now_ms:
         return None
     return Hold(open_ms, "outside the working hours" if off_duty else "quiet hours", off_duty)
+
+
+def find_quiet_hold(preferences: Preferences, now_ms: int) -> Hold | None:
+    """Return how long quiet hours hold a message, or None to send it now."""
+    awake_ms = next_awake_ms(preferences, now_ms)
+    return Hold(awake_ms, "quiet hours", off_duty=False) if awake_ms > now_ms else None
 
 
 def joins_digest(preferences: Preferences, since_ms: int, now_ms: int) -> bool:

@@ -88,6 +88,8 @@ def _check_rich(element: dict[str, Any]) -> Iterator[str]:
         yield f"a rich-text element {element.get('type')}"
         return
     for one in element["elements"]:
+        if one.get("type") == "link" and set(one) == {"type", "url"} and one["url"].startswith("http"):
+            continue
         if one.get("type") != "text" or not isinstance(one.get("text"), str) or not one["text"]:
             yield "an empty or unknown rich-text part"
         if set(one) - {"type", "text", "style"} or set(one.get("style", ())) - {"bold", "code", "italic", "strike"}:
@@ -158,6 +160,8 @@ def read_screen(blocks: Any) -> str:
 
 def _shown(part: dict[str, Any]) -> str:
     text = part.get("text")
+    if part.get("type") == "link":
+        return str(part["url"])
     if isinstance(text, str) and part.get("type") == "text":
         return text
     holder = part if part.get("type") in ("plain_text", "mrkdwn") else text

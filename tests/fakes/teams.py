@@ -33,7 +33,7 @@ MESSAGE_BYTES = 28 * 1024
 _ELEMENTS: dict[str, set[str]] = {
     "AdaptiveCard": {"type", "$schema", "version", "body", "actions", "refresh"},
     "RichTextBlock": {"type", "inlines", "spacing", "separator"},
-    "TextRun": {"type", "text", "weight", "size", "color", "italic", "fontType"},
+    "TextRun": {"type", "text", "weight", "size", "color", "italic", "fontType", "selectAction"},
     "Input.Text": {"type", "id", "isMultiline", "maxLength", "label"},
     "Input.ChoiceSet": {"type", "id", "style", "label", "choices"},
     "Action.Execute": {"type", "title", "verb", "data", "style"},
@@ -219,6 +219,8 @@ def check_card(card: dict[str, Any], depth: int = 0) -> None:
         for run in part.get("inlines", []):
             if not set(run) <= _ELEMENTS["TextRun"] or not run["text"] or re.search("  |\n", run["text"]):
                 raise BadCard("a text run that is not shown as it is")
+            if run.get("selectAction", {"type": "Action.OpenUrl"})["type"] != "Action.OpenUrl":
+                raise BadCard("a text run that does more than open an address")
         if "card" in part:
             check_card(part["card"], depth + 1)
     if len(card.get("actions", [])) > 6:

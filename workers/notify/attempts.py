@@ -17,8 +17,8 @@ from service.channels.base import Channel, DeliveryFailed, Recipient, SendsDiges
 from service.channels.cards import Card
 from service.concurrency import Slots
 from service.delivery.breakers import PROBE_EVERY_MS, Breakers
-from service.delivery.retries import retry_after_ms
-from service.duty.holds import joins_digest
+from service.delivery.retries import event_retry_after_ms, retry_after_ms
+from service.duty.holds import find_quiet_hold, joins_digest
 from service.duty.hours import is_quiet
 from service.store.attempts import Allowance, Attempts
 from service.store.directory.duty import Preferences
@@ -129,7 +129,7 @@ class Attempt:
             who = self.delivery.person or "Nobody"
             return (fail(self.delivery, f"{who} has no address on {self.channel.name}.", None),)
         if people == (self.delivery.person,):
-            return (await self._send_to(found),)
+            return (await self.send_to(found),)
         return tuple(
             await asyncio.gather(*(self._try_send([one for one in found if one.person == name]) for name in people))
         )
@@ -179,25 +179,26 @@ class Attempt:
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send to one person of many; a deferred person stays queued without holding up the others."""
         try:
-            return await self._send_to(places)
+            return await self.send_to(places)
         except Deferred as deferred:
             update = {"person": places[0].person, "next_try_at_ms": self.now_ms + deferred.wait_ms}
             return self.delivery.model_copy(update=update)
 
-    async def _send_to(self, places: Sequence[Recipient]) -> CardDelivery:
-        """Send the card to every address of one person; one success is enough."""
+    async def send_to(self, places: Sequence[Recipient]) -> CardDelivery:
+        """Send the card to every address of one person; one success is enough. Raises `Deferred`."""
         base = self.delivery.model_copy(update={"person": places[0].person})
         preferences = await self._find_preferences(base.person)
         held = await self._find_hold(base, preferences)
         if held is not None:
             return held
-        together = joins_digest(preferences, self.since_ms, self.now_ms) and not self.item.terms.urgent
+        digest = joins_digest(preferences, self.since_ms, self.now_ms)
+        together = digest and not (self.item.terms.urgent or base.outcome)
         references: dict[str, str] = {}
         sent = 0
         failure: DeliveryFailed | None = None
         for to in places:
             try:
-                event_id = self._event_id(to, "send")
+                event_id = self._event_id(to, "outcome" if base.outcome else "send")
                 if together and isinstance(self.channel, SendsDigests):
                     await self._join_digest(self.channel, to, event_id)
                 else:
@@ -220,11 +221,16 @@ class Attempt:
         """Return the delivery as it waits, or as failed because it would wait past the deadline; None to send now."""
         if not base.person or base.tries:
             return None
-        hold = await self.gate.interruptions.find_hold(base.person, preferences, self.item, self.since_ms, self.now_ms)
+        if base.outcome:
+            hold = None if self.item.terms.urgent else find_quiet_hold(preferences, self.now_ms)
+        else:
+            hold = await self.gate.interruptions.find_hold(
+                base.person, preferences, self.item, self.since_ms, self.now_ms
+            )
         if hold is None:
             return None
         reason = f"Held until {iso_utc(hold.until_ms)}: {hold.reason} of {base.person}."
-        if hold.until_ms >= self.item.terms.deadline_at_ms:
+        if not base.outcome and hold.until_ms >= self.item.terms.deadline_at_ms:
             return fail(base, f"{reason} That is after the deadline.", hold.until_ms)
         return base.model_copy(update={"reason": reason, "next_try_at_ms": hold.until_ms, "off_duty": hold.off_duty})
 
@@ -242,10 +248,12 @@ class Attempt:
         return f"{self.card.suspension_id}:{self.card.item_id}:{what}:{self.item.reminded}:{to.address}"
 
     def _next_try_ms(self, delivery: CardDelivery, failure: DeliveryFailed) -> int | None:
-        if failure.permanent:
-            return None
         name = f"{self.card.suspension_id} {self.card.item_id} {delivery.channel} {delivery.person}"
-        return self.now_ms + max(retry_after_ms(name, delivery.tries + 1), int(failure.retry_after_s * 1000))
+        tries = delivery.tries + 1
+        wait_ms = event_retry_after_ms(name, tries) if delivery.outcome else retry_after_ms(name, tries)
+        if failure.permanent or wait_ms is None:
+            return None
+        return self.now_ms + max(wait_ms, int(failure.retry_after_s * 1000))
 
 
 async def _try(destination: str, call: Callable[[], Awaitable[Result]]) -> Result:

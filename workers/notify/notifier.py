@@ -16,7 +16,7 @@ from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
-from service.channels.base import DeliveryFailed
+from service.channels.base import Channel, DeliveryFailed, SharedOnly
 from service.channels.cards import Card, build_card
 from service.channels.table import Channels
 from service.logs import Trouble
@@ -151,17 +151,43 @@ class Notifier:
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
     ) -> DeliveryReport | int:
         """Return the report of a delivery's attempts, or the wait in ms if none could be made."""
+        if delivery.outcome and not delivery.proven:
+            return await self._send_outcome(record, item, delivery, card, now_ms)
         channel = self.channels.find(delivery.channel)
         if channel is None:
             failed = fail(delivery, f"There is no channel named {delivery.channel}.", None)
             return DeliveryReport(item.item_id, delivery.key, (failed,))
-        since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
-        attempt = Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
+        attempt = self._prepare(record, item, delivery, channel, card, now_ms)
         try:
             became = (await attempt.follow(),) if delivery.proven else await attempt.send()
         except Deferred as deferred:
             return deferred.wait_ms
         return DeliveryReport(item.item_id, delivery.key, became)
+
+    async def _send_outcome(
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int
+    ) -> DeliveryReport | int:
+        """Notify the requester on the rule's first channel where they have an address; nobody without any."""
+        for name in item.terms.channels:
+            channel = self.channels.find(name)
+            if channel is None or isinstance(channel, SharedOnly):
+                continue
+            found = await self.addresses.find(name, record.run.owner)
+            if not found:
+                continue
+            there = delivery.model_copy(update={"channel": name})
+            attempt = self._prepare(record, item, there, channel, card, now_ms)
+            try:
+                return DeliveryReport(item.item_id, delivery.key, (await attempt.send_to(found),))
+            except Deferred as deferred:
+                return deferred.wait_ms
+        return DeliveryReport(item.item_id, delivery.key, ())
+
+    def _prepare(
+        self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, card: Card, now_ms: int
+    ) -> Attempt:
+        since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
+        return Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
 
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:

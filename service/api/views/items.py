@@ -94,6 +94,7 @@ class TermsView(View):
     secrets: tuple[str, ...] = Field(description="Paths of arguments that are masked in every text outside.")
     deadline_waits: bool = Field(description="Whether the deadline waits while the requester is asked.")
     urgent: bool = Field(description="Whether its notifications break through quiet hours.")
+    notify_requester: bool = Field(description="Whether the requester is notified of the outcome over `channels`.")
 
 
 class DeliveryView(View):
@@ -105,6 +106,7 @@ class DeliveryView(View):
         description="`sent`: the provider accepted the card. `seen`: the person opened it. `failed`: see `reason`."
     )
     step: int = Field(description="The escalation step that added the person; 0 for the rule's reviewers.")
+    outcome: bool = Field(description="Whether it notifies the requester of the outcome, after the item closed.")
     reason: str | None = Field(description="Why the last attempt failed; null after a success.")
     next_try_at: Timestamp | None = Field(
         validation_alias="next_try_at_ms", description="When the next attempt is due; null if none is planned."

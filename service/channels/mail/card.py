@@ -1,17 +1,23 @@
 """Cards as mails: a text and an HTML part, each with one link to the item's page, which requires a sign-in."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import escape
 
 from sayso.text.invisible import UNCHECKED
 from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import Digest, Entry, build_digest
 from service.settings import CHECKOUT
 
 LARGEST_HTML_BYTES = 100_000
 """Some mail programs clip a message at 102 kB."""
+
+DIGEST_BYTES = 80_000
+"""The largest entries of a digest, without the frame of the mail."""
 
 LONGEST_LINE_CHARS = 1_000
 LONGEST_SUBJECT_CHARS = 150
@@ -43,6 +49,14 @@ def render_code(person: str, code: str, page: str) -> MailBody:
     )
 
 
+def render_digest(cards: Sequence[Card]) -> MailBody:
+    """Return the mail about many open items."""
+    digest = build_digest(cards, DIGEST_BYTES, _count_bytes)
+    context: dict[str, Digest] = {"digest": digest}
+    parts = (_ENVIRONMENT.get_template(f"mail/digest.{part}").render(context) for part in _PARTS)
+    return MailBody(one_line(f"[Sayso] {digest.title}", LONGEST_SUBJECT_CHARS), *parts)
+
+
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, for a header."""
     return cut(" ".join(text.split()), limit)
@@ -67,6 +81,11 @@ def _shorten(text: str) -> str:
         return text
     rest = len(text) - LONGEST_LINE_CHARS
     return f"{text[:LONGEST_LINE_CHARS]}… ({rest} more characters are on the page)"
+
+
+def _count_bytes(entry: Entry) -> int:
+    """Return the size of an entry in HTML, with room for its tags."""
+    return len(str(escape(f"{entry.text}{entry.link}")).encode()) + 400
 
 
 _PARTS = ("txt", "html")

@@ -2,6 +2,7 @@
 
 import re
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -19,7 +20,7 @@ from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
-from service.channels.mail.card import MailBody, one_line, render_card, render_code
+from service.channels.mail.card import MailBody, one_line, render_card, render_code, render_digest
 
 ATTEMPT_S = 12.0
 RETRY_S = 60.0
@@ -108,6 +109,10 @@ class MailChannel:
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Send the card again in its thread."""
         await self._send(to, render_card(card).body, event_id, reference)
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one mail about open items, in a thread of its own."""
+        await self._send(to, render_digest(cards), event_id)
 
     async def send_code(self, address: str, person: str, code: str, page: str) -> None:
         """Mail a code that links the address to a person; raises `DeliveryFailed`."""

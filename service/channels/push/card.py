@@ -1,6 +1,7 @@
 """Cards as notifications: a headline and a link. The item's page, which requires a sign-in, shows the rest."""
 
 import json
+from collections.abc import Sequence
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
+from service.channels.digests import build_digest
 
 LARGEST_PAYLOAD_BYTES = 3_000
 """Push services take 4096 bytes with the encryption."""
@@ -36,6 +38,19 @@ def render_card(card: Card, *, alert: bool = True) -> Rendered:
     return Rendered(encoded, f"{title}\n{body}", False, allowed_actions(card, complete=False, decides=frozenset()))
 
 
+def render_digest(cards: Sequence[Card], event_id: str) -> bytes:
+    """Return the JSON of a notification about many open items, which opens the inbox."""
+    digest = build_digest(cards, LONGEST_TEXT_CHARS, lambda one: len(one.text) + 1)
+    lines = [*(one.text for one in digest.entries), *([digest.rest] if digest.rest else [])]
+    payload = {"title": digest.title, "body": "\n".join(lines), "path": "/", "tag": hash_tag(event_id), "alert": True}
+    return json.dumps(payload, ensure_ascii=False).encode()
+
+
 def tag_of(card: Card) -> str:
     """Return the item's name in notifications and as the push service's topic: 32 characters of base64url."""
-    return sha256(f"{card.suspension_id} {card.item_id}".encode()).hexdigest()[:32]
+    return hash_tag(f"{card.suspension_id} {card.item_id}")
+
+
+def hash_tag(name: str) -> str:
+    """Return a name as push services take it."""
+    return sha256(name.encode()).hexdigest()[:32]

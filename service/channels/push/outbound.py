@@ -2,6 +2,7 @@
 
 import base64
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -18,7 +19,7 @@ from sayso.errors import InvalidInput, NotFound
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
-from service.channels.push.card import render_card, tag_of
+from service.channels.push.card import hash_tag, render_card, render_digest, tag_of
 from service.delivery.addresses import UnsafeUrl, check_url
 from service.delivery.http import Answer
 from service.delivery.retries import read_retry_after_ms
@@ -89,16 +90,20 @@ class PushChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the notification; a repeated one replaces the first, because the tag is the same."""
-        await self._send(to, card, alert=True)
+        await self._send_card(to, card, alert=True)
         return tag_of(card)
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one notification about open items, which opens the inbox."""
+        await self._send(to, render_digest(cards, event_id), hash_tag(event_id), urgent=False)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the notification, without a sound."""
-        await self._send(to, card, alert=False)
+        await self._send_card(to, card, alert=False)
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Send the notification again."""
-        await self._send(to, card, alert=True)
+        await self._send_card(to, card, alert=True)
 
     async def aclose(self) -> None:
         """Do nothing: the process closes its connections."""
@@ -115,7 +120,10 @@ class PushChannel:
             raise DeliveryFailed(f"{self.name} is not connected to the store.")
         return self._parts
 
-    async def _send(self, to: Recipient, card: Card, *, alert: bool) -> None:
+    async def _send_card(self, to: Recipient, card: Card, *, alert: bool) -> None:
+        await self._send(to, render_card(card, alert=alert).body, tag_of(card), urgent=card.urgent)
+
+    async def _send(self, to: Recipient, payload: bytes, tag: str, *, urgent: bool) -> None:
         subscription = await self.parts.subscriptions.find(to.address)
         if subscription is None:
             raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
@@ -123,11 +131,11 @@ class PushChannel:
             "Content-Type": "application/octet-stream",
             "Content-Encoding": "aes128gcm",
             "TTL": str(self.config.keep_s),
-            "Urgency": "high" if card.urgent else "normal",
-            "Topic": tag_of(card),
+            "Urgency": "high" if urgent else "normal",
+            "Topic": tag,
             **await self._sign(subscription.endpoint),
         }
-        body = encrypt(subscription, render_card(card, alert=alert).body)
+        body = encrypt(subscription, payload)
         try:
             answer = await self.parts.posts.send(subscription.endpoint, headers, body)
         except UnsafeUrl as error:

@@ -20,7 +20,7 @@ from sayso.transitions.deliveries import is_live
 from sayso.transitions.sightings import mark_seen, needs_sight
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, build_card, describe_closing
-from service.channels.deciding import CardRef, decide_on_card
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
@@ -29,10 +29,12 @@ from service.channels.slack.screens.blocks import Block
 from service.channels.slack.screens.home import build_home, list_pending, notice_home
 from service.channels.slack.screens.views import (
     CALLBACK,
+    FORMS,
     Origin,
     build_modal,
     list_problems,
     read_origin,
+    read_question,
     read_reference,
     read_submission,
     result_modal,
@@ -87,11 +89,13 @@ class SlackDesk:
     async def submit(self, sent: ViewSubmission) -> Block | None:
         """Take a submitted modal; return what Slack shows next, None to close it."""
         action = _action_of(sent.view.callback_id)
-        if action not in (CardAction.EDIT, CardAction.DENY, CardAction.VALUE):
+        if action is None or action not in FORMS:
             return None
         try:
             origin = read_origin(sent.view.private_metadata)
             by = await self._identify(sent.user)
+            if action is CardAction.ASK:
+                return _show(await self._ask(origin, by, sent))
             found = await self._find(origin)
         except SaysoError as error:
             return _show(error.message)
@@ -157,6 +161,15 @@ class SlackDesk:
             if done.item.open:
                 self.channel.background.later(self.say(sent.response_url, done.sentence))
         self.channel.background.later(self._refresh(origin))
+
+    async def _ask(self, origin: Origin, by: Actor, sent: ViewSubmission) -> str:
+        """Put the modal's question to the requester; return the sentence for its author."""
+        reference, key = CardRef(origin.suspension_id, origin.item_id), f"{sent.user.id}:{sent.view.id}"
+        question = read_question(sent.view.state.get("values"))
+        try:
+            return await ask_on_card(self.parts, self.channel, reference, question, by, key)
+        except SaysoError as error:
+            return await self._explain(origin, error)
 
     async def _open(self, action: CardAction, origin: Origin, by: Actor, sent: BlockActions) -> None:
         """Open the modal of an action, unless the item is closed or its card does not offer the action."""

@@ -24,7 +24,7 @@ from service.channels.slack.screens.views import result_modal
 ANSWER_S = 2.0
 """How long an answer waits for the desk. Slack shows an error after 3 s."""
 
-_WAITING = "Your decision is being recorded. The result appears here."
+_WAITING = "What you sent is being recorded. The result appears here."
 _RECORDED = "Your decision is recorded."
 _BROKEN = "Something broke in Sayso. Open the item's page to see whether your decision was recorded."
 

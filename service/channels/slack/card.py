@@ -11,12 +11,13 @@ from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import Leaf, list_values, write_pretty
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import FRAME_CHARS, build_digest
 from service.channels.slack.screens import blocks as kit
 from service.channels.slack.screens.blocks import Block
 
 FACT_CHARS = 500
 CLAIM_CHARS = 300
-CLAIMS = 4
+CLAIMS = 5
 DECISION_CHARS = 300
 DECISIONS = 10
 CLOSING_CHARS = 1000
@@ -25,13 +26,14 @@ INLINE_CHARS = 80
 NOTE_CHARS = 500
 """Kept free for the notes about hidden text and masked values."""
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.EDIT, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
 _BUTTONS = (
     (CardAction.APPROVE, "Approve", "primary"),
     (CardAction.VALUE, "Enter value…", "primary"),
     (CardAction.EDIT, "Edit…", ""),
     (CardAction.DENY, "Deny…", "danger"),
+    (CardAction.ASK, "Ask…", ""),
 )
 
 
@@ -52,6 +54,19 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
         complete=complete,
         actions=actions,
     )
+
+
+def render_digest(cards: Sequence[Card]) -> Block:
+    """Return the message about many open items."""
+    digest = build_digest(
+        cards, kit.MESSAGE_CHARS - FRAME_CHARS, lambda one: kit.count_chars(f"{one.text} {one.link}\n")
+    )
+    rows = (
+        {"type": "rich_text_section", "elements": [kit.literal(f"{one.text} "), kit.link(one.link)]}
+        for one in digest.entries
+    )
+    rest = [kit.context(digest.rest)] if digest.rest else []
+    return {"text": digest.title, "blocks": [kit.header(digest.title), *kit.rich_texts(rows), *rest]}
 
 
 def write_reference(card: Card) -> str:

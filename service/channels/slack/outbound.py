@@ -1,6 +1,7 @@
 """Sending: cards to people and rooms, updates in place, and reminders and votes in the card's thread."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
@@ -9,10 +10,11 @@ from service.channels.background import Background
 from service.channels.base import CardAction, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.slack.api import SlackApi, SlackFailure
-from service.channels.slack.card import DECIDES, render_card
+from service.channels.slack.card import DECIDES, render_card, render_digest
 from service.channels.slack.config import SlackConfig
 from service.channels.slack.members import Members
 from service.channels.slack.screens import blocks as kit
+from service.channels.slack.screens.blocks import Block
 from service.channels.slack.tokens import open_token, seal_token
 from service.store.channels.installs import Installs
 from service.wiring import Wiring
@@ -77,19 +79,11 @@ class SlackChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Post the card; a repeated `event_id` is the same message for Slack."""
-        place = await self._find_place(to.address)
-        body = self.render(card).body
-        found = await self.api.call(
-            lambda web: web.chat_postMessage(
-                channel=place,
-                text=body["text"],
-                blocks=body["blocks"],
-                unfurl_links=False,
-                unfurl_media=False,
-                client_msg_id=_message_id(event_id),
-            )
-        )
-        return str(Posted(str(found.get("channel", place)), str(found.get("ts", ""))))
+        return str(await self._post(to, self.render(card).body, event_id))
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Post one message about open items."""
+        await self._post(to, render_digest(cards), event_id)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the card, and post the latest vote in its thread while more are needed."""
@@ -105,14 +99,27 @@ class SlackChannel:
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Reply in the card's thread."""
-        left = next((one.text for one in card.facts if one.label == "Decide before"), "")
-        text = f"Reminder: {card.headline} still waits for a decision, until {left}."
+        text = f"Reminder: {card.headline} still waits for a decision, until {card.deadline}."
         await self._reply(Posted.read(reference), text, event_id)
 
     async def aclose(self) -> None:
         """Finish the work under way and close the connections."""
         await self.background.finish()
         await self.api.aclose()
+
+    async def _post(self, to: Recipient, body: Block, event_id: str) -> Posted:
+        place = await self._find_place(to.address)
+        found = await self.api.call(
+            lambda web: web.chat_postMessage(
+                channel=place,
+                text=body["text"],
+                blocks=body["blocks"],
+                unfurl_links=False,
+                unfurl_media=False,
+                client_msg_id=_message_id(event_id),
+            )
+        )
+        return Posted(str(found.get("channel", place)), str(found.get("ts", "")))
 
     async def _reply(self, posted: Posted, text: str, event_id: str) -> None:
         words = kit.escape(kit.cut(text, kit.SECTION_CHARS))

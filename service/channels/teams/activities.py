@@ -43,6 +43,7 @@ class ActionData(_Sent):
     digest: str = Field(pattern="^[0-9a-f]{64}$")
     reason: str = Field(default="", max_length=20_000)
     value: str = Field(default="", max_length=100_000)
+    question: str = Field(default="", max_length=20_000)
 
 
 class Action(_Sent):

@@ -6,17 +6,22 @@ collapse them. Arguments that do not fit are omitted as a whole, and the card sa
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sayso.canonical_json import canonical_json
+from sayso.records.inquiries import LONGEST_TEXT
 from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.lengths import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import Entry, build_digest
 
 MESSAGE_BYTES = 28_000
 """The longest card as JSON, in UTF-16."""
+
+DIGEST_BYTES = 26_000
+"""The largest entries of a digest, which leave room for its title and rest."""
 
 LINE_CHARS = 300
 CLOSING_CHARS = 600
@@ -24,7 +29,7 @@ DECISIONS = 5
 MOST_CHOICES = 50
 REASON_CHARS = 2000
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 
 _FUNCTIONS = re.compile(r"\{\{\s*(DATE|TIME)\s*\(", re.IGNORECASE)
@@ -35,6 +40,12 @@ _SIGNS = str.maketrans({"\n": "↵ ", "\t": "⇥ "})
 """Signs for breaks inside of a text run, where clients show none."""
 
 Element = dict[str, Any]
+
+_FRAME: Element = {
+    "type": "AdaptiveCard",
+    "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+    "version": "1.4",
+}
 
 
 def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendered:
@@ -48,6 +59,14 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     return rendered
 
 
+def render_digest(cards: Sequence[Card]) -> Element:
+    """Return the Adaptive Card about many open items."""
+    digest = build_digest(cards, DIGEST_BYTES, lambda one: count_bytes(_write_entry(one)))
+    rows = [row for one in digest.entries for row in _write_entry(one)]
+    title, rest = _text(_run(digest.title, weight="Bolder", size="Medium")), [_text(_run(digest.rest))]
+    return {**_FRAME, "body": [title, *rows, *(rest if digest.rest else [])]}
+
+
 def count_bytes(body: Any) -> int:
     """Return the size of JSON as Teams counts it at most: in UTF-16."""
     return len(json.dumps(body, ensure_ascii=False).encode("utf-16-le", "surrogatepass"))
@@ -59,9 +78,7 @@ def _fill(card: Card, args: str, *, complete: bool, decides: frozenset[CardActio
         actions -= {CardAction.VALUE}
     elements = [*_write_facts(card), *_write_args(card, args), *_write_claims(card), *_write_progress(card)]
     body: Element = {
-        "type": "AdaptiveCard",
-        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-        "version": "1.4",
+        **_FRAME,
         "body": elements,
         "actions": [*_write_actions(card, actions), {"type": "Action.OpenUrl", "title": "Open", "url": card.link}],
     }
@@ -115,6 +132,10 @@ def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Eleme
         reason = {"type": "Input.Text", "id": "reason", "isMultiline": True, "maxLength": REASON_CHARS}
         asked = {**reason, "label": "Reason, if you give one"}
         yield _ask("Deny…", asked, {**_execute("Deny", CardAction.DENY, card), "style": "destructive"})
+    if CardAction.ASK in actions:
+        question = {"type": "Input.Text", "id": "question", "isMultiline": True, "maxLength": LONGEST_TEXT}
+        asked = {**question, "label": "Question to the requester"}
+        yield _ask("Ask…", asked, _execute("Send question", CardAction.ASK, card))
 
 
 def _write_input(card: Card) -> Element:
@@ -123,6 +144,12 @@ def _write_input(card: Card) -> Element:
     texts = [(canonical_json(one).decode(), one) for one in card.choices]
     choices = [{"title": write_signs(one if isinstance(one, str) else text), "value": text} for text, one in texts]
     return {"type": "Input.ChoiceSet", "id": "value", "style": "compact", "label": "Value", "choices": choices}
+
+
+def _write_entry(entry: Entry) -> list[Element]:
+    """Return one item of a digest, whose address opens its page."""
+    opens = {"type": "Action.OpenUrl", "url": entry.link}
+    return [_text(_run(entry.text), separator=True), _text(_run(entry.link, selectAction=opens), spacing="None")]
 
 
 def _ask(title: str, field: Element, action: Element) -> Element:

@@ -23,10 +23,10 @@ from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import build_card
-from service.channels.deciding import CardRef, decide_on_card
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card
 from service.channels.people import find_actor, link_address
 from service.channels.teams.activities import Action, Activity, Invocation
-from service.channels.teams.card import CARD_TYPE
+from service.channels.teams.card import CARD_TYPE, DECIDES
 from service.channels.teams.outbound import TeamsChannel
 from service.channels.teams.tokens import CHANNEL_ID
 from service.channels.values import read_value
@@ -76,7 +76,7 @@ class Chat:
         try:
             by = await self._find_actor()
             if action.verb != REFRESH:
-                await self._decide(action, by)
+                await self._act(action, by)
         except Unavailable:
             raise
         except SaysoError as error:
@@ -101,9 +101,20 @@ class Chat:
         except DeliveryFailed as failure:
             _LOG.warning("teams_reply_failed", channel=self.channel.name, reason=failure.reason)
 
-    async def _decide(self, action: Action, by: Actor) -> None:
-        if action.verb not in (CardAction.APPROVE, CardAction.DENY, CardAction.VALUE):
+    async def _act(self, action: Action, by: Actor) -> None:
+        if action.verb not in DECIDES:
             raise InvalidInput(chats.UNKNOWN_BUTTON)
+        if not self.activity.id:
+            raise InvalidInput("The message has no id.")
+        data = action.data
+        ref = CardRef(data.suspension_id, data.item_id)
+        if action.verb == CardAction.ASK:
+            await ask_on_card(self.parts, self.channel, ref, data.question, by, self.activity.id)
+            return
+        request = await self._read_request(action)
+        await decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+
+    async def _read_request(self, action: Action) -> DecisionRequest:
         data = action.data
         fields: dict[str, Any] = {"action": action.verb, "digest": data.digest}
         if action.verb == CardAction.DENY:
@@ -113,11 +124,7 @@ class Chat:
         if action.verb == CardAction.VALUE:
             _, item = await self._read(action)
             fields["value"] = read_value(data.value, item, await self.parts.runs.definition(item.tool.definition))
-        if not self.activity.id:
-            raise InvalidInput("The message has no id.")
-        ref = CardRef(data.suspension_id, data.item_id)
-        request = DecisionRequest.model_validate(fields)
-        await decide_on_card(self.parts, self.channel, ref, request, by, self.activity.id)
+        return DecisionRequest.model_validate(fields)
 
     async def _find_actor(self) -> Actor:
         by = await find_actor(self.parts, self.channel, self.activity.sender.directory_id)

@@ -1,6 +1,7 @@
 """Sending of cards through the Bot Framework's connector."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
 from service.channels.providers import explain_status, open_client, request
-from service.channels.teams.card import CARD_TYPE, DECIDES, render_card
+from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
 from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -67,14 +68,21 @@ class TeamsChannel:
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the card; return the conversation and the id of the message in it."""
         conversation = await self._find_conversation(to.address)
-        sent = await self._call("POST", f"/{quote(conversation, safe='')}/activities", self._write(card))
+        message = _write(card.headline, self.render(card).body)
+        sent = await self._call("POST", f"/{quote(conversation, safe='')}/activities", message)
         return f"{conversation}|{sent.get('id', '')}"
+
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one card about open items."""
+        conversation = await self._find_conversation(to.address)
+        message = _write("Open items", render_digest(cards))
+        await self._call("POST", f"/{quote(conversation, safe='')}/activities", message)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the card, buttons included."""
         conversation, _, message = reference.rpartition("|")
         path = f"/{quote(conversation, safe='')}/activities/{quote(message, safe='')}"
-        await self._call("PUT", path, {**self._write(card), "id": message})
+        await self._call("PUT", path, {**_write(card.headline, self.render(card).body), "id": message})
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Write a message with the link below the card."""
@@ -89,10 +97,6 @@ class TeamsChannel:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
-
-    def _write(self, card: Card) -> dict[str, Any]:
-        attachment = {"contentType": CARD_TYPE, "content": self.render(card).body}
-        return {"type": "message", "summary": card.headline, "attachments": [attachment]}
 
     async def _find_conversation(self, address: str) -> str:
         """Return the conversation with a person, or the room; raises `DeliveryFailed`."""
@@ -128,3 +132,8 @@ class TeamsChannel:
         if response.status_code in (403, 404):
             raise DeliveryFailed("The person or room has not installed the bot, or is gone.", permanent=True)
         raise explain_status("Teams", response)
+
+
+def _write(summary: str, content: Element) -> dict[str, Any]:
+    """Return the message with an Adaptive Card."""
+    return {"type": "message", "summary": summary, "attachments": [{"contentType": CARD_TYPE, "content": content}]}

@@ -13,6 +13,7 @@ from sayso.text.invisible import UNCHECKED
 from sayso.text.lengths import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
+from service.channels.digests import FRAME_CHARS, build_digest
 
 MESSAGE_UNITS = 4096
 """The longest text without its tags, in UTF-16 units."""
@@ -25,10 +26,15 @@ CLOSING_UNITS = 400
 DECISIONS = 3
 """With all parts at their longest, the message has room for the note that the arguments do not fit."""
 
-DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE})
+DECIDES = frozenset({CardAction.APPROVE, CardAction.DENY, CardAction.VALUE, CardAction.ASK})
 
-_BUTTONS = ((CardAction.APPROVE, "Approve"), (CardAction.VALUE, "Enter value…"), (CardAction.DENY, "Deny…"))
-_CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d"}
+_BUTTONS = (
+    (CardAction.APPROVE, "Approve"),
+    (CardAction.VALUE, "Enter value…"),
+    (CardAction.DENY, "Deny…"),
+    (CardAction.ASK, "Ask…"),
+)
+_CODES = {CardAction.APPROVE: "a", CardAction.VALUE: "v", CardAction.DENY: "d", CardAction.ASK: "q"}
 _ACTIONS = {code: action for action, code in _CODES.items()}
 _PREFIX = "sus_"
 _MARK_CHARS = 22
@@ -76,6 +82,15 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
         "reply_markup": {"inline_keyboard": _write_buttons(data, button)},
     }
     return Rendered(body, whole.text, complete, frozenset(actions))
+
+
+def write_digest(cards: Sequence[Card]) -> str:
+    """Return the text of a message about many open items, in HTML."""
+    digest = build_digest(cards, MESSAGE_UNITS - FRAME_CHARS, lambda one: count_units(f"{one.text}\n{one.link}\n"))
+    parts = [_plain(digest.title)]
+    for one in digest.entries:
+        parts += [_block("code", one.text), Part(escape(one.link), one.link)]
+    return _join([*parts, *([_plain(digest.rest)] if digest.rest else [])]).html
 
 
 def write_data(card: Card, action: CardAction) -> str:

@@ -21,7 +21,7 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.cards import build_card, describe_closing
-from service.channels.deciding import CardRef, decide_on_card
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card
 from service.channels.people import find_actor, link_address
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
@@ -37,12 +37,13 @@ REPLY_VALID_MS = 86_400_000
 START = "/start CODE"
 
 _AGAIN_AFTER_S = (0.5, 2.0, 5.0)
+_PLACEHOLDERS = {CardAction.DENY: "Reason", CardAction.VALUE: "Value", CardAction.ASK: "Question"}
 _START = re.compile(r"/(?:start|link)(?:@\w+)?\s+([A-Za-z0-9 -]{4,40})")
 _LOG = structlog.get_logger(__name__)
 
 
 class Awaited(BaseModel):
-    """A decision that waits for a reply: its item, as the pressed card showed it."""
+    """A decision or question that waits for a reply: its item, as the pressed card showed it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,9 +153,12 @@ class Inbox:
     async def _request_reply(self, message: Message, action: CardAction, record: SuspensionRecord, item: Item) -> None:
         definition = await self.parts.runs.definition(item.tool.definition)
         headline = build_card(record, item, definition, self.parts.settings.public_url).headline
-        denies = action is CardAction.DENY
-        text = chats.request_reason(headline) if denies else chats.request_value(headline, item.choices)
-        markup = {"force_reply": True, "input_field_placeholder": "Reason" if denies else "Value"}
+        text = {
+            CardAction.DENY: chats.request_reason(headline),
+            CardAction.VALUE: chats.request_value(headline, item.choices),
+            CardAction.ASK: chats.request_question(headline, record.run.owner),
+        }[action]
+        markup = {"force_reply": True, "input_field_placeholder": _PLACEHOLDERS[action]}
         address = str(message.chat.id)
         prompt = await self.channel.reply(
             address, message.message_id, escape(cut(text, REPLY_UNITS)), reply_markup=markup
@@ -186,7 +190,7 @@ class Inbox:
         await self.channel.say(str(message.chat.id), message.message_id, text)
 
     async def _answer(self, message: Message) -> str:
-        """Link the chat, or decide with a reply; return the answer."""
+        """Link the chat, or decide or ask with a reply; return the answer."""
         code = _START.fullmatch(message.text.strip())
         if code is not None:
             return await self._link(message, code[1])
@@ -194,9 +198,11 @@ class Inbox:
         if awaited is None:
             raise InvalidInput(chats.NOT_A_CARD.format(START))
         by = await self._find_actor(message)
-        request = await self._read_reply(message, awaited)
         key = f"{message.chat.id}:{message.message_id}"
         ref = CardRef(awaited.suspension_id, awaited.item_id)
+        if awaited.action is CardAction.ASK:
+            return await ask_on_card(self.parts, self.channel, ref, message.text, by, key)
+        request = await self._read_reply(message, awaited)
         return (await decide_on_card(self.parts, self.channel, ref, request, by, key)).sentence
 
     async def _link(self, message: Message, code: str) -> str:

@@ -1,5 +1,6 @@
 """Sending of messages through Telegram's bot API."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,13 +13,14 @@ from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig, Secret
 from service.channels.providers import explain_status, open_client, request
-from service.channels.telegram.card import DECIDES, cut, escape, render_card
+from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
 
 LONGEST_POLL_S = 50
 NOTICE_CHARS = 200
 """The longest notice to somebody who pressed a button."""
 
 REPLY_UNITS = 4000
+_MARKUP: dict[str, Any] = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
 _SPARE_S = 10.0
 _GONE = {
     "Bad Request: chat not found": "The chat does not exist, or the person never started the bot.",
@@ -96,6 +98,10 @@ class TelegramChannel:
         text = f"Reminder: <b>{escape(card.headline)}</b> still waits for a decision."
         await self.reply(to.address, int(reference), text)
 
+    async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
+        """Send one message about open items into the person's chat."""
+        await self.call("sendMessage", chat_id=_read_chat(to), text=write_digest(cards), **_MARKUP)
+
     async def reply(self, address: str, message_id: int, html: str, **markup: Any) -> int:
         """Reply to a message of a chat, also if it was deleted; return the id of the reply."""
         parameters = {"message_id": message_id, "allow_sending_without_reply": True}
@@ -103,9 +109,8 @@ class TelegramChannel:
             "sendMessage",
             chat_id=_read_chat(Recipient("", address)),
             text=html,
-            parse_mode="HTML",
-            link_preview_options={"is_disabled": True},
             reply_parameters=parameters,
+            **_MARKUP,
             **markup,
         )
         return int(sent["message_id"])

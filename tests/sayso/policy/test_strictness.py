@@ -29,6 +29,10 @@ def test_strictest_terms_need_a_number_if_any_do() -> None:
     assert strictest_terms([RuleTerms(), RuleTerms(match_number=True)]).match_number
 
 
+def test_strictest_terms_notify_the_requester_if_any_do() -> None:
+    assert strictest_terms([RuleTerms(), RuleTerms(notify_requester=True)]).notify_requester
+
+
 def test_is_stricter_with_a_number() -> None:
     frozen = freeze_terms(RuleTerms(), rule_id="r", rule_version="1", now_ms=0)
     needed = freeze_terms(RuleTerms(match_number=True), rule_id="r", rule_version="1", now_ms=0)

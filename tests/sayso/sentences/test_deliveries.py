@@ -22,6 +22,8 @@ def delivery(state: str = "queued", person: str = "anna", **fields: Any) -> Card
         (delivery("sent", sent_at_ms=AT), f"anna was notified over ops at {CLOCK}."),
         (delivery("seen", seen_at_ms=AT), f"anna was notified over ops and opened the item at {CLOCK}."),
         (delivery("sent", "group:payments", step=2), "The group payments (escalation step 2) was notified over ops."),
+        (delivery("sent", outcome=True, sent_at_ms=AT), f"anna was notified of the outcome over ops at {CLOCK}."),
+        (delivery(outcome=True), "anna is not notified of the outcome over ops yet."),
         (delivery("sent", ""), "The channel's own destination was notified over ops."),
         (
             delivery("failed", reason="No address.", next_try_at_ms=None),

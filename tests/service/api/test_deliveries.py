@@ -34,6 +34,7 @@ async def test_item_shows_deliveries_without_addresses(world: World) -> None:
         "person": "anna",
         "state": "sent",
         "step": 0,
+        "outcome": False,
         "reason": None,
         "next_try_at": None,
         "sent_at": "2023-11-14T22:13:20.000Z",

@@ -1,6 +1,7 @@
 """Tests that every channel passes. A test module of a channel subclasses `ChannelConformance`."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -9,13 +10,16 @@ import pytest
 import structlog
 
 from sayso.canonical_json import JsonObject
-from sayso.records.items import ItemTool, Prompt
+from sayso.records.decisions import Actor, ActorKind
+from sayso.records.inquiries import MOST_INQUIRIES, Inquiry
+from sayso.records.items import Doubt, ItemTool, Prompt
 from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import Quorum
 from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import list_values
 from sayso.transitions.deciding import decide
-from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient
-from service.channels.cards import Card, build_card
+from service.channels.base import CardAction, Channel, DeliveryFailed, Recipient, SendsDigests
+from service.channels.cards import Card, build_card, item_link
 from tests.sayso.samples import T0, ask, pending, word
 
 URL = "https://sayso.example"
@@ -33,6 +37,8 @@ ARGS: dict[str, JsonObject] = {
     "markup": {"text": "*bold* <b>x</b> <@U1> [a](http://x) `code` ```fence``` & \\ | _i_ ~s~ @here {{x}}"},
     "breaks": {"text": "a\r\nb\tc\u2028d\u0000e"},
 }
+DOUBT = Doubt(begun_at_ms=T0, holder="worker", attempt=1, idempotency_key="key")
+LONG_PROMPT = Prompt(title="What? " * 33, body="Because of this. " * 1000, reason="Over the limit. " * 120)
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,31 @@ class ChannelConformance(ABC):
             card_of(record_of(ARGS[name])),
             replace(card_of(record_of(ARGS[name])), live=False, closing="Over."),
         ):
+            self.check_limits(channel.render(one).body)
+
+    def test_longest_texts_and_questions_keep_the_providers_limits(self, channel: Channel) -> None:
+        record = record_of({"token": "x\u200b" * 80}, prompt=LONG_PROMPT, resembles=("refund_all", "refund_one"))
+        run = record.run.model_copy(update={"title": "t" * 200, "owner": "o" * 64, "claimed": {"note": "c" * 2000}})
+        asked = tuple(
+            Inquiry(
+                id=f"q{place}",
+                by=Actor(id="r" * 64, kind=ActorKind.HUMAN, channel="web"),
+                text="Which order? " * 150,
+                at_ms=T0,
+                answer="The one of May. " * 120 if place < MOST_INQUIRIES - 1 else None,
+            )
+            for place in range(MOST_INQUIRIES)
+        )
+        names = tuple(f"{place}{'r' * 62}" for place in range(10))
+        terms = record.items[0].terms.model_copy(
+            update={"reviewers": names, "quorum": Quorum(approve=9, deny=9), "match_number": True, "urgent": True}
+        )
+        actors = [Actor(id=name, kind=ActorKind.HUMAN, channel="web", for_person="p" * 64) for name in names[:8]]
+        decisions = tuple(word(record).model_copy(update={"id": one.id, "by": one}) for one in actors)
+        changed = {"inquiries": asked, "terms": terms, "decisions": decisions, "doubt": DOUBT}
+        item = record.items[0].model_copy(update=changed)
+        card = card_of(record.model_copy(update={"run": run, "items": (item,)}))
+        for one in (card, replace(card, live=False, closing="Over. " * 400)):
             self.check_limits(channel.render(one).body)
 
     def test_render_is_pure(self, channel: Channel) -> None:
@@ -190,3 +221,53 @@ class ChannelConformance(ABC):
                 await channel.send(recipient, card_of(record_of({"token": CANARY})), "e2")
         shown = " ".join(one.text for one in provider.cards(recipient.address))
         assert CANARY not in shown + repr(logs) + failed.value.reason
+
+
+class DigestConformance(ChannelConformance):
+    """The contract of a channel with digests. `links_items` is false where a message opens one page, the inbox."""
+
+    links_items = True
+
+    @pytest.fixture
+    def digests(self, channel: Channel) -> SendsDigests:
+        assert isinstance(channel, SendsDigests)
+        return channel
+
+    async def test_digest_lists_every_item_with_its_link_and_no_button(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient
+    ) -> None:
+        cards = list_cards(2, {"token": CANARY, "order": "A-1 <b>&"})
+        await digests.send_digest(recipient, cards, "d1")
+        (shown,) = provider.cards(recipient.address)
+        assert "2 items wait for a decision" in shown.text
+        assert CANARY not in shown.text
+        assert not shown.decides
+        if self.links_items:
+            assert all(shown.text.count(card.link) >= 1 for card in cards)
+
+    @pytest.mark.parametrize("name", ["long", "emoji", "markup", "right_to_left"])
+    async def test_digest_counts_the_items_that_do_not_fit(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient, name: str
+    ) -> None:
+        cards = list_cards(50, ARGS[name])
+        await digests.send_digest(recipient, cards, "d1")
+        (shown,) = provider.cards(recipient.address)
+        found = re.search(r"And (\d+) more, which do not fit here", shown.text)
+        left = int(found[1]) if found is not None else 0
+        assert left < 50
+        if self.links_items:
+            assert sum(card.link in shown.text for card in cards) == 50 - left
+
+    async def test_refused_digest_is_a_failure_to_repeat(
+        self, digests: SendsDigests, provider: Provider, recipient: Recipient
+    ) -> None:
+        provider.refuse(503)
+        with pytest.raises(DeliveryFailed) as failed:
+            await digests.send_digest(recipient, list_cards(2, ARGS["small"]), "d1")
+        assert not failed.value.permanent
+
+
+def list_cards(count: int, args: JsonObject) -> list[Card]:
+    """Return the cards of many items with the same arguments."""
+    card, ids = card_of(record_of(args)), [f"sus_{number:032x}" for number in range(count)]
+    return [replace(card, suspension_id=one, link=item_link(URL, one, "i1")) for one in ids]

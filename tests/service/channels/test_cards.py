@@ -102,8 +102,8 @@ def test_card_counts_invisible_characters() -> None:
 
 def test_allowed_actions_need_a_complete_card() -> None:
     card = card_of(pending())
-    assert allowed_actions(card, complete=True, decides=ALL) == {"open", "approve", "edit", "deny"}
-    assert allowed_actions(card, complete=False, decides=ALL) == {"open", "deny"}
+    assert allowed_actions(card, complete=True, decides=ALL) == {"open", "approve", "edit", "deny", "ask"}
+    assert allowed_actions(card, complete=False, decides=ALL) == {"open", "deny", "ask"}
     assert allowed_actions(card, complete=True, decides=frozenset()) == {"open"}
     assert allowed_actions(replace(card, live=False), complete=True, decides=ALL) == {"open"}
 
@@ -134,5 +134,5 @@ def test_card_of_a_numbered_item_offers_no_approval_and_no_number() -> None:
     card = card_of(record)
     assert card.answers == ("deny",)
     assert dict(card.facts)["Number"] == "Ask bot for the two digits of this item, and type them on its page."
-    assert allowed_actions(card, complete=True, decides=ALL) == {CardAction.OPEN, CardAction.DENY}
+    assert allowed_actions(card, complete=True, decides=ALL) == {CardAction.OPEN, CardAction.DENY, CardAction.ASK}
     assert CANARY not in repr(card)

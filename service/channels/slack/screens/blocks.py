@@ -72,6 +72,11 @@ def literal(text: str, *, bold: bool = False, code: bool = False) -> Block:
     return {"type": "text", "text": text, **({"style": style} if style else {})}
 
 
+def link(url: str) -> Block:
+    """Return a link for a rich-text part, which shows its address."""
+    return {"type": "link", "url": url}
+
+
 def labelled(label: str, text: str, *, code: bool = False) -> Block:
     """Return one line of rich text: the label in bold, then the text."""
     return {"type": "rich_text_section", "elements": [literal(f"{label}: ", bold=True), literal(text, code=code)]}

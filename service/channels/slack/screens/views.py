@@ -1,4 +1,4 @@
-"""Modals to edit arguments, to deny with a reason and to give a value, made from the same fields as the item's page."""
+"""Modals to edit arguments, deny with a reason, give a value and ask back, made from the fields of the item's page."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +23,22 @@ MESSAGE = "message"
 MESSAGE_CHARS = 2000
 _INPUT = "input"
 
-_TITLES = {CardAction.EDIT: "Edit and approve", CardAction.DENY: "Deny", CardAction.VALUE: "Enter a value"}
-_SUBMITS = {CardAction.EDIT: "Approve edited", CardAction.DENY: "Deny", CardAction.VALUE: "Send value"}
+_TITLES = {
+    CardAction.EDIT: "Edit and approve",
+    CardAction.DENY: "Deny",
+    CardAction.VALUE: "Enter a value",
+    CardAction.ASK: "Ask the requester",
+}
+_SUBMITS = {
+    CardAction.EDIT: "Approve edited",
+    CardAction.DENY: "Deny",
+    CardAction.VALUE: "Send value",
+    CardAction.ASK: "Send question",
+}
+FORMS = frozenset(_TITLES)
+"""The actions that open a modal."""
+
+_LABELS = {CardAction.DENY: "Reason; the agent sees it", CardAction.ASK: "Question to the requester"}
 
 
 class Origin(NamedTuple):
@@ -84,6 +98,11 @@ def read_submission(action: CardAction, forms: Forms, origin: Origin, values: An
     return read_answer(forms, _read_post(action, forms, origin, values), limit_bytes)
 
 
+def read_question(values: Any) -> str:
+    """Return the question of a submitted modal."""
+    return _read_typed(values, MESSAGE)
+
+
 def list_problems(
     action: CardAction, forms: Forms, origin: Origin, values: Any, error: SaysoError, target: str | None
 ) -> Mapping[str, str]:
@@ -97,9 +116,9 @@ def _fields_of(action: CardAction, forms: Forms) -> Sequence[Field]:
 
 
 def _write_message(action: CardAction) -> Block:
-    label = "Reason; the agent sees it" if action is CardAction.DENY else "Note; the agent sees it"
+    label = _LABELS.get(action, "Note; the agent sees it")
     element = {"type": "plain_text_input", "action_id": _INPUT, "multiline": True, "max_length": MESSAGE_CHARS}
-    return _input(MESSAGE, label, "", element, optional=True)
+    return _input(MESSAGE, label, "", element, optional=action is not CardAction.ASK)
 
 
 def _write_field(field: Field) -> Block:

@@ -15,7 +15,7 @@ from service.channels.mail.card import LARGEST_HTML_BYTES, LONGEST_SUBJECT_CHARS
 from service.channels.mail.outbound import RETRY_S, MailChannel, MailConfig, check_address
 from tests.fakes.smtp import LOGIN, MailServer, html_of, links_of, serving_mail, text_of
 from tests.sayso.samples import T0, word
-from tests.service.channels.conformance import ARGS, URL, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, URL, DigestConformance, card_of, record_of
 
 ANNA = Recipient("anna", "anna@example.com")
 BASIC = {"name": "mail", "kind": "mail", "host": "localhost", "sender": "desk@sayso.example"}
@@ -42,7 +42,7 @@ def recipient() -> Recipient:
     return ANNA
 
 
-class TestMailConformance(ChannelConformance):
+class TestMailConformance(DigestConformance):
     decides = False
 
     def check_limits(self, body: Any) -> None:

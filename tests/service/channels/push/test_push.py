@@ -20,7 +20,7 @@ from service.store.channels.subscriptions import Subscription
 from service.wiring import Wiring, assemble
 from tests.fakes.push import Browser, PushService, encode, serving_push
 from tests.sayso.samples import T0, word
-from tests.service.channels.conformance import ARGS, CANARY, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, CANARY, DigestConformance, card_of, record_of
 
 BASIC = {"name": "push", "kind": "push", "contact": "mailto:ops@example.com"}
 
@@ -64,8 +64,9 @@ def closed(record: SuspensionRecord) -> SuspensionRecord:
     return decide(record, word(record), T0 + 5).record
 
 
-class TestPushConformance(ChannelConformance):
+class TestPushConformance(DigestConformance):
     decides = False
+    links_items = False
 
     def check_limits(self, body: Any) -> None:
         assert len(body) <= LARGEST_PAYLOAD_BYTES

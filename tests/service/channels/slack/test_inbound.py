@@ -90,7 +90,7 @@ async def test_edit_is_corrected_in_its_modal_then_recorded(slack_world: SlackWo
 async def test_value_is_given_in_its_modal(slack_world: SlackWorld) -> None:
     await slack_world.link()
     record, message = await slack_world.ask(ask(kind=ItemKind.INPUT))
-    assert set(message.buttons) == {"sayso:value", "sayso:deny", "sayso:open"}
+    assert set(message.buttons) == {"sayso:value", "sayso:deny", "sayso:ask", "sayso:open"}
     await slack_world.press(message, "value")
     await slack_world.interact(slack_world.slack.submit(slack_world.slack.modal(), Value="9"))
     outcome = (await slack_world.read(record)).outcome

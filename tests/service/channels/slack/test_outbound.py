@@ -14,7 +14,7 @@ from tests.fakes.slack import FakeSlack, running_slack
 from tests.fakes.slack_api import ANNA, PER_MINUTE, ROOM
 from tests.fakes.slack_blocks import find_message_faults
 from tests.sayso.samples import T0, word
-from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of
 from tests.service.channels.slack.worlds import config_of
 
 TO_ANNA = Recipient("anna", ANNA)
@@ -34,7 +34,7 @@ async def channel(provider: FakeSlack) -> AsyncIterator[SlackChannel]:
     await opened.aclose()
 
 
-class TestSlackToPeople(ChannelConformance):
+class TestSlackToPeople(DigestConformance):
     @pytest.fixture
     def recipient(self) -> Recipient:
         return TO_ANNA

@@ -67,6 +67,11 @@ class SlackWorld:
         """Return the item as it is now."""
         return (await self.world.wiring.desk.suspensions.read(record.id)).record.items[0]
 
+    async def show(self, record: SuspensionRecord) -> str:
+        """Return the item's card as it is now."""
+        found = (await self.world.wiring.desk.suspensions.read(record.id)).record
+        return self.channel.render(build_card(found, found.items[0], REFUND, "https://sayso.example")).text
+
     async def post(self, path: str, body: bytes, headers: Any = None) -> Response:
         """Send a request; return the answer once all work that it began is done."""
         signed = sign(body) if headers is None else headers

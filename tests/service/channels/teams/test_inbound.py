@@ -16,7 +16,7 @@ from service.channels.cards import build_card
 from service.channels.teams import tokens
 from service.channels.teams.outbound import TeamsChannel
 from service.settings import Settings
-from tests.builders import REFUND, approve, ask, make_pending, make_person
+from tests.builders import REFUND, answer_question, approve, ask, make_pending, make_person
 from tests.fakes.teams import ANNA, APP, BEN, Teams, list_actions, list_verbs, read_text, serving_teams
 from tests.service.channels.teams.test_outbound import fields_of
 from tests.service.worlds import POLICY, World
@@ -150,7 +150,7 @@ async def test_refresh_shows_the_card_and_decides_nothing(office: Office) -> Non
     await office.link("anna", ANNA)
     record = await make_pending(office.world.wiring)
     card = (await office.post(office.press(record, "refresh"))).json()["value"]
-    assert list_verbs(card) == {"approve", "deny"}
+    assert list_verbs(card) == {"approve", "deny", "ask"}
     assert await office.is_open(record)
 
 
@@ -274,3 +274,20 @@ async def test_metadata_that_cannot_be_read_refuses_messages(office: Office) -> 
     channel.keys.metadata_url = "http://127.0.0.1:9/metadata"
     activity = office.teams.activity(ANNA, type="message", text="hello")
     assert (await office.post(activity)).status_code == 503
+
+
+async def test_question_is_asked_once_and_stands_on_the_card(office: Office) -> None:
+    await office.link("anna", ANNA)
+    record = await make_pending(office.world.wiring)
+    assert "1 to 2000" in (await office.post(office.press(record, "ask", question=" "))).json()["value"]
+    press = office.press(record, "ask", question="Which order?")
+    for _ in range(2):
+        card = (await office.post(press)).json()["value"]
+        assert "Question of anna: Which order?" in read_text(card)
+    again = (await office.post(office.press(record, "ask", question="And why?"))).json()
+    assert "has not answered" in again["value"]
+    (inquiry,) = (await answer_question(office.world.wiring, record, "A-4711")).items[0].inquiries
+    assert (inquiry.by.id, inquiry.by.channel) == ("anna", "office")
+    card = (await office.post(office.press(record, "refresh"))).json()["value"]
+    assert "Answer to anna: A-4711" in read_text(card)
+    assert await office.is_open(record)

@@ -22,7 +22,7 @@ from tests.fakes.teams import (
     serving_teams,
 )
 from tests.sayso.samples import T0, ask, pending, word
-from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of
 
 ROOM = "19:abc@thread.tacv2"
 
@@ -55,7 +55,7 @@ def recipient() -> Recipient:
     return Recipient("anna", ANNA)
 
 
-class TestTeamsConformance(ChannelConformance):
+class TestTeamsConformance(DigestConformance):
     def check_limits(self, body: Any) -> None:
         check_card(body)
 
@@ -70,7 +70,7 @@ def test_text_with_a_function_of_the_client_has_no_approve(channel: TeamsChannel
 def test_controls_carry_item_and_digest(channel: TeamsChannel) -> None:
     card = card_of(record_of(ARGS["small"]))
     actions = list_actions(channel.render(card).body)
-    assert set(actions) == {"approve", "deny"}
+    assert set(actions) == {"approve", "deny", "ask"}
     for one in actions.values():
         assert one["data"] == {"suspension_id": "sus_1", "item_id": "i1", "digest": card.digest}
 

@@ -16,7 +16,7 @@ from service.channels.telegram.inbound import POSITION, Inbox, listen
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.channels.telegram.updates import Update
 from service.wiring import Wiring
-from tests.builders import REFUND, approve, ask, make_pending, make_person, person
+from tests.builders import REFUND, answer_question, approve, ask, make_pending, make_person, person
 from tests.fakes.telegram import TOKEN, Message, Telegram, serving_telegram
 
 ANNA, BEN = 4711, 4712
@@ -155,7 +155,7 @@ async def test_late_press_learns_who_was_first_and_loses_the_buttons(bot: Bot) -
     await bot.press(first, "Deny…")
     prompt = bot.telegram.messages[-1].message_id
     await approve(bot.wiring, record, by="ben")
-    for button in ("Approve", "Deny…"):
+    for button in ("Approve", "Deny…", "Ask…"):
         notice, alert = await bot.press(second, button, data=first.data[button])
         assert notice.startswith("ben approved this")
         assert "Nothing was changed" in notice
@@ -257,7 +257,7 @@ async def test_approve_that_the_card_does_not_offer_is_refused(bot: Bot) -> None
     await bot.link("anna", ANNA)
     record = await make_pending(bot.wiring, ask(terms=RuleTerms(secrets=("order",))))
     message = await bot.show(record)
-    assert list(message.data) == ["Deny…"]
+    assert list(message.data) == ["Deny…", "Ask…"]
     forged = write_data(build_card(record, record.items[0], REFUND, ""), CardAction.APPROVE)
     notice, _ = await bot.press(message, "Deny…", data=forged)
     assert "does not offer 'approve'" in notice
@@ -343,3 +343,29 @@ async def test_listener_waits_as_long_as_telegram_requests(
     ending.set()
     await asyncio.wait_for(listening, 10)
     assert telegram.requests == 1
+
+
+async def test_question_is_asked_by_reply_and_answered(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    message = await bot.show(record)
+    assert await bot.press(message, "Ask…") == ("Reply to the question below.", False)
+    prompt = bot.telegram.messages[-1]
+    assert prompt.text.startswith("What do you want to ask demo about refund(")
+    assert "1 to 2000 characters, not 2001" in await bot.say(ANNA, "x" * 2001, prompt.message_id)
+    assert "sent to demo" in await bot.say(ANNA, "Which <order>?", prompt.message_id)
+    assert "has not answered" in await bot.say(ANNA, "And why?", prompt.message_id)
+    found = await answer_question(bot.wiring, record, "A-4711")
+    (inquiry,) = found.items[0].inquiries
+    assert (inquiry.text, inquiry.by.id, inquiry.by.channel) == ("Which <order>?", "anna", "tg")
+    assert "A-4711" in (await bot.show(found)).text
+
+
+async def test_question_is_refused_where_cards_have_only_a_link(bot: Bot) -> None:
+    await bot.link("anna", ANNA)
+    record = await make_pending(bot.wiring)
+    await bot.press(await bot.show(record), "Ask…")
+    prompt = bot.telegram.messages[-1].message_id
+    bot.channel.config = bot.channel.config.model_copy(update={"decide": False})
+    assert "does not offer 'ask'" in await bot.say(ANNA, "Which order?", prompt)
+    assert (await bot.read(record)).items[0].inquiries == ()

@@ -24,7 +24,7 @@ from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
 from service.logs import configure_logs
 from tests.fakes.telegram import TOKEN, Telegram, check_body, serving_telegram
 from tests.sayso.samples import T0, word
-from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
+from tests.service.channels.conformance import ARGS, DigestConformance, card_of, record_of
 
 ANNA = Recipient("anna", "4711")
 REAL_ID = "sus_019aa4a2f1e2c3d4e5f60718293a4b5c"
@@ -53,7 +53,7 @@ def recipient() -> Recipient:
     return ANNA
 
 
-class TestTelegramConformance(ChannelConformance):
+class TestTelegramConformance(DigestConformance):
     def check_limits(self, body: Any) -> None:
         check_body(body)
 
