@@ -14,10 +14,10 @@ from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.outcomes import describe_decision, describe_outcome
 from sayso.text.invisible import count_hidden, write_signs
+from sayso.text.lengths import cut
 from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
-from service.channels.texts import cut
 from service.operations.masking import collect_secrets
 
 _HEADLINE_CHARS = 120

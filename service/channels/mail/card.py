@@ -5,9 +5,9 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card, Line
-from service.channels.texts import cut
 from service.settings import CHECKOUT
 
 LARGEST_HTML_BYTES = 100_000

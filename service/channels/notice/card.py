@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import count_units, cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
-from service.channels.texts import count_units, cut
 
 MESSAGE_UNITS = 1800
 """Discord takes 2,000 UTF-16 units, with the title."""

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from sayso.text.lengths import cut
 from service.channels.base import Rendered, allowed_actions
 from service.channels.cards import Card
-from service.channels.texts import cut
 
 LARGEST_PAYLOAD_BYTES = 3_000
 """Push services take 4096 bytes with the encryption."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from sayso.canonical_json import canonical_json
 from sayso.text.invisible import UNCHECKED, write_signs
+from sayso.text.lengths import cut
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
-from service.channels.texts import cut
 
 MESSAGE_BYTES = 28_000
 """The longest card as JSON, in UTF-16."""

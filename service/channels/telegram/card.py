@@ -10,9 +10,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from sayso.text.invisible import UNCHECKED
+from sayso.text.lengths import count_units
 from service.channels.base import CardAction, Rendered, allowed_actions
 from service.channels.cards import Card, Line
-from service.channels.texts import count_units
 
 MESSAGE_UNITS = 4096
 """The longest text without its tags, in UTF-16 units."""

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import structlog
 
+from sayso.text.lengths import count_units
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.config import InvalidChannels, read_channels
 from service.channels.notice.card import MESSAGE_UNITS, render_card
 from service.channels.notice.outbound import NoticeChannel, NoticeConfig
-from service.channels.texts import count_units
 from tests.fakes.notices import SECRET, Place, serving_place
 from tests.service.channels.conformance import ARGS, ChannelConformance, card_of, record_of
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from sayso.text.lengths import count_units
 from sayso.transitions.deciding import decide
 from service.channels.base import CardAction, DeliveryFailed, Recipient
 from service.channels.telegram.card import (
@@ -20,7 +21,6 @@ from service.channels.telegram.card import (
     write_data,
 )
 from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
-from service.channels.texts import count_units
 from service.logs import configure_logs
 from tests.fakes.telegram import TOKEN, Telegram, check_body, serving_telegram
 from tests.sayso.samples import T0, word
