@@ -12,6 +12,7 @@ from statistics import median
 import uvloop
 
 from benchmarks import holds
+from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.clients import Stamps
 from benchmarks.rounds import Figures, measure_floor_a, measure_floor_b, measure_sayso
 
@@ -26,9 +27,18 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="share of each measurement to do")
     parser.add_argument("--fsync", choices=["always", "everysec"], default="always")
     parser.add_argument("--holds", action="store_true", help="measure how long hostile requests hold the event loop")
+    parser.add_argument("--slack", action="store_true", help="measure Slack's answers while the store restarts")
+    parser.add_argument("--webhooks", action="store_true", help="measure 100 endpoints of which 30 misbehave")
+    parser.add_argument("--deliveries", action="store_true", help="measure escalation while providers fail")
     options = parser.parse_args()
     if options.holds:
         return holds.main()
+    if options.slack:
+        return slack.main(options.scale)
+    if options.webhooks:
+        return webhooks.main(options.rounds, options.scale)
+    if options.deliveries:
+        return deliveries.main(options.scale)
     rows = uvloop.run(measure(options.rounds, options.scale, options.fsync))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)

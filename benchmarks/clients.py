@@ -9,7 +9,8 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from sayso.clock import monotonic_ms
@@ -23,7 +24,7 @@ class Connection:
 
     def __init__(self, port: int, headers: Mapping[str, str]) -> None:
         self._port = port
-        self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._head = _write_headers(headers)
 
     @classmethod
     async def open(cls, port: int, headers: Mapping[str, str]) -> Self:
@@ -38,15 +39,16 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Send one request and return status and body."""
+        """Send one request with a JSON body and return status and body."""
         raw = json.dumps(body).encode() if body is not None else b""
-        head = (
-            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{self._head}"
-            f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
-        )
+        return await self.send(method, path, raw, {"Content-Type": "application/json"})
+
+    async def send(self, method: str, path: str, raw: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Send one request and return status and body."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{self._head}{_write_headers(headers)}"
         if self._reader.at_eof():  # the service closed the idle connection
             await self._connect()
-        self._writer.write(head.encode() + raw)
+        self._writer.write(f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
         head_lines = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         length = int(head_lines.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         return int(head_lines[9:12]), await self._reader.readexactly(length)
@@ -73,14 +75,24 @@ class Clients:
 
     async def call(self, method: str, path: str, body: Any = None, expect: tuple[int, ...] = (200, 201)) -> bytes:
         """Send one request on a free connection. Raise `RuntimeError` for an unexpected status."""
-        connection = await self._free.get()
-        try:
+        async with self._take() as connection:
             status, answer = await connection.request(method, path, body)
-        finally:
-            self._free.put_nowait(connection)
         if status not in expect:
             raise RuntimeError(f"{method} {path} answered {status}: {answer[:300]!r}")
         return answer
+
+    async def post(self, path: str, raw: bytes, headers: Mapping[str, str]) -> int:
+        """Send one request on a free connection and return its status."""
+        async with self._take() as connection:
+            return (await connection.send("POST", path, raw, headers))[0]
+
+    @asynccontextmanager
+    async def _take(self) -> AsyncIterator[Connection]:
+        connection = await self._free.get()
+        try:
+            yield connection
+        finally:
+            self._free.put_nowait(connection)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -126,3 +138,7 @@ def stamp(name: str) -> None:
     at_ms = monotonic_ms()
     sock = _sender.setdefault("socket", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     sock.sendto(f"{name} {at_ms}".encode(), os.environ[STAMPS])
+
+
+def _write_headers(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())

@@ -2,8 +2,11 @@
 
 import asyncio
 
+from pydantic import JsonValue
+
 from benchmarks.agents import refund
 from benchmarks.peers import SuspendedCall, arguments
+from sayso.canonical_json import JsonObject
 from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
@@ -14,11 +17,12 @@ from service.settings.limits import COUNTS, MOST
 from service.wiring import Wiring, assemble
 
 _AT_ONCE = 16
+_SIZE = 300
 SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml").model_copy(update=dict.fromkeys(COUNTS, MOST))
 
 
 async def fill(
-    url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, within_ms: int = 0, size: int = 300
+    url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, within_ms: int = 0, size: int = _SIZE
 ) -> list[SuspendedCall]:
     """Suspend `count` runs with one call each. With a deadline, spread the deadlines over `within_ms` after it."""
     suspended: list[SuspendedCall] = []
@@ -34,15 +38,28 @@ async def fill(
     return suspended
 
 
+async def suspend_polled(wiring: Wiring, name: str, **args: JsonValue) -> SuspensionRecord:
+    """Suspend a run that its client polls, so that no worker executes it. `args` replace arguments of its call."""
+    call, resume = _call(name, _SIZE, args), ResumeSpec(mode="poll", resumer="calls")
+    return (await wiring.desk.suspend(_run(name), [call], resume)).record
+
+
 async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: int) -> SuspendedCall:
-    definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
-    run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
+    run, call = _run(name), _call(name, size, {})
     if deadline_at_ms is None:
-        asked = await wiring.desk.suspend(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
-        record = asked.record
+        record = (await wiring.desk.suspend(run, [call], ResumeSpec(resumer="calls"))).record
     else:
-        record = await _suspend_until(wiring, run, ExternalCall(tool_call, definition), deadline_at_ms)
+        record = await _suspend_until(wiring, run, call, deadline_at_ms)
     return SuspendedCall(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
+
+
+def _run(name: str) -> RunRef:
+    return RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
+
+
+def _call(name: str, size: int, args: JsonObject) -> ExternalCall:
+    given = {**arguments(name, size), **args}
+    return ExternalCall(ToolCall(call_id="", index=0, name="refund", args=given), refund.definition)
 
 
 async def _suspend_until(wiring: Wiring, run: RunRef, call: ExternalCall, deadline_at_ms: int) -> SuspensionRecord:

@@ -10,6 +10,9 @@ from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deadlines import add_reviewers
 from sayso.transitions.table import check_step
 
+AT_ONCE = 0
+"""The due time of new cards and updates: earlier than any repetition, so that a backlog of those delays none."""
+
 _VERSION_CHARS = 16
 _LIVE = (Status.PENDING,)
 
@@ -32,7 +35,7 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
 
 
 def next_delivery_ms(record: SuspensionRecord) -> int | None:
-    """Return when the next attempt at a delivery is due, or None. Past moments mean at once."""
+    """Return when the next attempt at a delivery is due, or None; `AT_ONCE` for what no attempt has failed at."""
     moments = [moment for item in record.items if item.deliveries for moment in _moments(record, item)]
     return min(moments, default=None)
 
@@ -110,7 +113,7 @@ def needs_next_step(item: Item) -> bool:
 def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
     for one in item.deliveries:
         if needs_attempt(record, item, one):
-            yield one.next_try_at_ms or record.updated_at_ms
+            yield one.next_try_at_ms or AT_ONCE
 
 
 def _list_moves(

@@ -10,15 +10,18 @@ from sayso.errors import SaysoError
 from service.channels.base import DeliveryFailed
 
 GRACE_S = 10
+AT_ONCE = 32
+"""How many decisions of a channel are carried out at once, so that a burst of them delays no answer."""
 _LOG = structlog.get_logger(__name__)
 
 Result = TypeVar("Result")
 
 
 class Background:
-    """The tasks of one channel in one process."""
+    """The tasks of one channel in one process. Decisions take `turns`."""
 
     def __init__(self, channel: str) -> None:
+        self.turns = asyncio.Semaphore(AT_ONCE)
         self._channel = channel
         self._tasks: set[asyncio.Task[Any]] = set()
 

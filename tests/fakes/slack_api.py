@@ -108,8 +108,9 @@ class WebApi:
     def _has_capacity(self, name: str, per_minute: int) -> bool:
         now = time.monotonic()
         used = [one for one in self._used.get(name, []) if one > now - 60]
-        self._used[name] = [*used, now]
-        return len(used) < per_minute
+        free = len(used) < per_minute
+        self._used[name] = [*used, now] if free else used
+        return free
 
     def _chat_postMessage(self, fields: dict[str, Any]) -> dict[str, Any]:
         self._check_place(fields["channel"])

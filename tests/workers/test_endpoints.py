@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from benchmarks.webhooks.receivers import Behaviour, Program, serving
+from benchmarks.channels.receivers import Behaviour, Program, serving
 from sayso.clock import now_ms
 from sayso.records.decisions import ActorKind
 from service.auth.credentials import TENANT, Principal

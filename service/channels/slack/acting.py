@@ -45,6 +45,7 @@ from service.wiring import Wiring
 
 _LOG = structlog.get_logger(__name__)
 _MOST_PENDING = 200
+BROKEN = "Something broke in Sayso. Open the item's page to see whether your decision was recorded."
 _USAGE = "Type `/sayso link CODE` with a code from your account page in Sayso."
 
 
@@ -80,11 +81,15 @@ class SlackDesk:
             by = await self._identify(sent.user)
             if action is CardAction.APPROVE:
                 key = f"{sent.user.id}:{sent.actions[0].action_ts}"
-                await self._decide(origin, DecisionRequest(action="approve", digest=origin.digest), by, key, sent)
+                async with self.channel.background.turns:
+                    await self._approve(origin, by, key, sent)
             else:
                 await self._open(action, origin, by, sent)
         except SaysoError as error:
             self.channel.background.later(self.say(sent.response_url, error.message))
+        except Exception:
+            self.channel.background.later(self.say(sent.response_url, BROKEN))
+            raise
 
     async def submit(self, sent: ViewSubmission) -> Block | None:
         """Take a submitted modal; return what Slack shows next, None to close it."""
@@ -113,7 +118,7 @@ class SlackDesk:
                 return {"response_action": "errors", "errors": dict(problems)}
             return _show(await self._explain(origin, error))
         self._note_decision(sent.user, by, origin)
-        self.channel.background.later(self._refresh(origin))
+        self.channel.background.later(self._refresh(origin, done.record))
         return None if not done.item.open else _show(done.sentence)
 
     async def run_command(self, sent: Command) -> str:
@@ -150,17 +155,19 @@ class SlackDesk:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
         return await self.parts.reviewers.find_actor(name, self.channel.name)
 
-    async def _decide(self, origin: Origin, request: DecisionRequest, by: Actor, key: str, sent: BlockActions) -> None:
+    async def _approve(self, origin: Origin, by: Actor, key: str, sent: BlockActions) -> None:
+        request = DecisionRequest(action="approve", digest=origin.digest)
         try:
             reference = CardRef(origin.suspension_id, origin.item_id)
             done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
         except SaysoError as error:
             self.channel.background.later(self.say(sent.response_url, await self._explain(origin, error)))
+            self.channel.background.later(self._refresh(origin))
         else:
             self._note_decision(sent.user, by, origin)
             if done.item.open:
                 self.channel.background.later(self.say(sent.response_url, done.sentence))
-        self.channel.background.later(self._refresh(origin))
+            self.channel.background.later(self._refresh(origin, done.record))
 
     async def _ask(self, origin: Origin, by: Actor, sent: ViewSubmission) -> str:
         """Put the modal's question to the requester; return the sentence for its author."""
@@ -194,33 +201,41 @@ class SlackDesk:
         await self.parts.desk.see(origin.suspension_id, origin.item_id, by)
 
     async def _find(self, origin: Origin) -> Found:
-        record = (await self.parts.desk.suspensions.read(origin.suspension_id)).record
+        record = await self._read(origin)
         item = find_item(record, origin.item_id)
         definition = await self.parts.runs.definition(item.tool.definition)
         card = build_card(record, item, definition, self.parts.settings.public_url)
         return Found(record, item, card, await asyncio.to_thread(make_forms, item, definition))
 
+    async def _read(self, origin: Origin) -> SuspensionRecord:
+        return (await self.parts.desk.suspensions.read(origin.suspension_id)).record
+
     async def _explain(self, origin: Origin, error: SaysoError) -> str:
         """Return why a decision was refused; for a closed item, who was first."""
         try:
-            found = await self._find(origin)
+            record = await self._read(origin)
+            item = find_item(record, origin.item_id)
         except SaysoError:
             return error.message
-        if found.live:
+        if is_live(record, item):
             return error.message
-        return f"{describe_closing(found.record, found.item)} Nothing was changed."
+        return f"{describe_closing(record, item)} Nothing was changed."
 
-    async def _refresh(self, origin: Origin) -> None:
+    async def _refresh(self, origin: Origin, record: SuspensionRecord | None = None) -> None:
         """Replace the pressed card of a closed item, also where no delivery knows the message.
 
         An open item changes on: an update here could overtake a later one, so the notifier alone sends those.
         """
         if not (origin.channel and origin.ts):
             return
-        found = await self._find(origin)
-        if found.live:
-            return
-        body = self.channel.render(found.card).body
+        async with self.channel.background.turns:
+            record = record or await self._read(origin)
+            item = find_item(record, origin.item_id)
+            if is_live(record, item):
+                return
+            definition = await self.parts.runs.definition(item.tool.definition)
+            card = build_card(record, item, definition, self.parts.settings.public_url)
+            body = self.channel.render(card).body
         await self.channel.api.call(
             lambda web: web.chat_update(
                 channel=origin.channel, ts=origin.ts, text=body["text"], blocks=body["blocks"], parse="none"

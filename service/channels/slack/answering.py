@@ -1,4 +1,7 @@
-"""Answers to Slack within its three seconds, for HTTP and Socket Mode alike; longer work goes on afterwards."""
+"""Answers to Slack within its three seconds, for HTTP and Socket Mode alike; longer work goes on afterwards.
+
+A press needs no answer but an empty one, so it is answered before its work begins, whether or not the store is there.
+"""
 
 import asyncio
 from typing import Any
@@ -6,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
-from service.channels.slack.acting import SlackDesk
+from service.channels.slack.acting import BROKEN, SlackDesk
 from service.channels.slack.requests.payloads import (
     BlockActions,
     Command,
@@ -22,11 +25,10 @@ from service.channels.slack.screens.blocks import Block
 from service.channels.slack.screens.views import result_modal
 
 ANSWER_S = 2.0
-"""How long an answer waits for the desk. Slack shows an error after 3 s."""
+"""How long the answer to a form or a command waits for the desk. Slack shows an error after 3 s."""
 
 _WAITING = "What you sent is being recorded. The result appears here."
 _RECORDED = "Your decision is recorded."
-_BROKEN = "Something broke in Sayso. Open the item's page to see whether your decision was recorded."
 
 
 async def answer_interaction(desk: SlackDesk, found: JsonValue, wait_s: float = ANSWER_S) -> Block | None:
@@ -38,7 +40,7 @@ async def answer_interaction(desk: SlackDesk, found: JsonValue, wait_s: float = 
     if kind == "block_actions":
         pressed = read_payload(BlockActions, found)
         check_origin(desk.channel.config, pressed.api_app_id, pressed.team.id, pressed.user)
-        await _wait(desk.channel.background.start(desk.press(pressed)), wait_s)
+        desk.channel.background.later(desk.press(pressed))
         return None
     if kind != "view_submission":
         return None
@@ -91,7 +93,7 @@ async def _show_late(desk: SlackDesk, view_id: str, submitting: "asyncio.Task[Bl
     try:
         await desk.replace_modal(view_id, _describe(await submitting))
     except Exception:  # the modal must not wait forever; raised again because background work logs the fault
-        await desk.replace_modal(view_id, _BROKEN)
+        await desk.replace_modal(view_id, BROKEN)
         raise
 
 

@@ -1,7 +1,9 @@
 """Who may act in Slack: full members of the workspace, linked to an active reviewer."""
 
+import asyncio
 from collections import OrderedDict
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from sayso.errors import NotAllowed, Unavailable
 from service.channels.slack.api import SlackApi, SlackFailure
@@ -49,16 +51,18 @@ class Members:
     def __init__(self, api: SlackApi, team_id: str) -> None:
         self._api, self._team_id = api, team_id
         self._found: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, user_id: str, now_ms: int) -> None:
         """Raise `NotAllowed` unless the account is a full member's, and `Unavailable` if Slack does not say."""
-        at_ms, problem = self._found.get(user_id, (0, ""))
-        if not at_ms or not 0 <= now_ms - at_ms < CACHE_MS:
-            problem = await self._ask(user_id)
-            self._found[user_id] = (now_ms, problem)
-            self._found.move_to_end(user_id)
-            if len(self._found) > _MOST:
-                self._found.popitem(last=False)
+        async with self._asking.setdefault(user_id, asyncio.Lock()):  # a burst of presses asks Slack once
+            at_ms, problem = self._found.get(user_id, (0, ""))
+            if not at_ms or not 0 <= now_ms - at_ms < CACHE_MS:
+                problem = await self._ask(user_id)
+                self._found[user_id] = (now_ms, problem)
+                self._found.move_to_end(user_id)
+                if len(self._found) > _MOST:
+                    self._found.popitem(last=False)
         if problem:
             raise NotAllowed(f"Sayso takes no decisions from {problem} in Slack. Open the item's page instead.")
 

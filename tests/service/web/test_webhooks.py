@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.webhooks.receivers import serving
+from benchmarks.channels.receivers import serving
 from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
 from tests.builders import make_pending

@@ -7,6 +7,7 @@ from service.channels.base import Recipient
 from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.builders import make_person
+from tests.waits import until
 from workers.notify.addresses import ContactBook
 
 
@@ -39,6 +40,16 @@ async def test_deactivated_person_is_not_found(book: ContactBook, wiring: Wiring
     await wiring.reviewers.deactivate("anna")
     assert await book.find("ops", "anna") == ()
     assert [one.person for one in await book.find("ops", "group:payments")] == ["ben"]
+
+
+async def test_deactivated_person_is_soon_forgotten(book: ContactBook, wiring: Wiring) -> None:
+    assert await book.find("ops", "anna") != ()
+    await wiring.reviewers.deactivate("anna")
+
+    async def forgotten() -> bool:
+        return await book.find("ops", "anna") == ()
+
+    await until(forgotten)
 
 
 async def test_delegate_stands_in_for_an_absent_person(book: ContactBook, wiring: Wiring) -> None:

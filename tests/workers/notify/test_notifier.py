@@ -169,6 +169,18 @@ async def test_failed_send_is_repeated_with_the_same_event_id(
     assert (one.state, one.reason, one.tries) == (DeliveryState.SENT, None, 0)
 
 
+async def test_new_card_precedes_repetitions_that_are_due(
+    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
+) -> None:
+    channel.failure = DeliveryFailed("HTTP 503")
+    failed = await waiting(wiring, "anna")
+    await deliver(notifier)
+    await make_due(wiring, failed)
+    new = await waiting(wiring, "anna")
+    now_ms = await wiring.schedule.now_ms()
+    assert await wiring.cards.due(now_ms) == [new.id, failed.id]
+
+
 async def test_failed_delivery_asks_the_next_step(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
     step = EscalationStep(after_s=200, reviewers=("ben",))
     record = await waiting(wiring, "cleo", escalate=(step,))

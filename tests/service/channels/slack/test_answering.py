@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from service.channels.background import AT_ONCE
 from service.channels.slack.acting import SlackDesk
 from service.channels.slack.answering import answer_command, answer_interaction
 from tests.service.channels.slack.worlds import NAME, SlackWorld
@@ -14,12 +15,22 @@ def desk(slack_world: SlackWorld) -> SlackDesk:
     return SlackDesk(slack_world.channel, slack_world.world.wiring)
 
 
-async def test_slow_press_is_acknowledged_and_still_decides(desk: SlackDesk, slack_world: SlackWorld) -> None:
+async def test_press_is_acknowledged_before_it_decides(desk: SlackDesk, slack_world: SlackWorld) -> None:
     await slack_world.link()
     record, message = await slack_world.ask()
-    assert await answer_interaction(desk, slack_world.slack.press(message, "sayso:approve"), 0) is None
+    assert await answer_interaction(desk, slack_world.slack.press(message, "sayso:approve")) is None
+    assert (await slack_world.read(record)).open
     await desk.channel.background.finish()
     assert not (await slack_world.read(record)).open
+
+
+async def test_burst_of_presses_is_decided_in_turns(desk: SlackDesk, slack_world: SlackWorld) -> None:
+    await slack_world.link()
+    asked = [await slack_world.ask() for _ in range(AT_ONCE + 4)]
+    for _, message in asked:
+        assert await answer_interaction(desk, slack_world.slack.press(message, "sayso:approve")) is None
+    await desk.channel.background.finish()
+    assert not [record.id for record, _ in asked if (await slack_world.read(record)).open]
 
 
 async def test_slow_submission_shows_its_result_in_the_modal(desk: SlackDesk, slack_world: SlackWorld) -> None:

@@ -1,5 +1,6 @@
 """Slack is asked who somebody is, and again after half a minute."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -31,6 +32,11 @@ async def test_account_is_asked_about_again_after_half_a_minute(members: Members
     with pytest.raises(NotAllowed, match="guests"):
         await members.check(ANNA, AT_MS + CACHE_MS + 1)
     await members.check(ANNA, AT_MS + 2 * CACHE_MS)
+
+
+async def test_burst_of_presses_asks_slack_once(members: Members, slack: FakeSlack) -> None:
+    await asyncio.gather(*(members.check(ANNA, AT_MS) for _ in range(20)))
+    assert slack.calls.count("users.info") == 1
 
 
 async def test_clock_that_goes_back_asks_again(members: Members, slack: FakeSlack) -> None:

@@ -1,16 +1,16 @@
-"""Measure delivery to 100 endpoints of which 30 misbehave: `python -m benchmarks.webhooks [--events N] [--rounds N]`.
+"""Measure delivery to 100 endpoints of which 30 misbehave: `make bench ARGS=--webhooks`.
 
 Each round starts a store and delivers the same events twice: once while all endpoints are well behaved, and once while
 30 hang, drip, redirect, refuse, limit or reset. The figure is the time from an event to its arrival at the 70 others.
 The third figure is what asking costs: suspensions a second before any endpoint exists, and with one.
 """
 
-import argparse
 import asyncio
 import json
 import os
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -19,8 +19,9 @@ from typing import NamedTuple
 import trustme
 import uvloop
 
+from benchmarks.channels.installations import Row, report
+from benchmarks.channels.receivers import Behaviour, Program, serving
 from benchmarks.measures import quantile
-from benchmarks.webhooks.receivers import Behaviour, Program, serving
 from launch.server import running_server
 from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, new_id
@@ -43,6 +44,11 @@ from workers.delivery import keep_delivering
 ENDPOINTS = 100
 MISBEHAVING = 30
 _BAD: tuple[Behaviour, ...] = ("30 s", "never", "1 byte/s", "301", "410", "429", "reset")
+EVENTS = 40
+EVERY_S = 2.0
+ASKS = 4_000
+MOST_SLOWER = 1.2
+_FEWEST = 10
 _WARM_UP = 4
 _LATEST_S = 60.0
 
@@ -164,22 +170,27 @@ def _measure(certificate: str, count: int, pace: Pace, asks: int) -> dict[str, l
     return rounds
 
 
-def main() -> int:
-    """Measure and print; return 1 if an event of a well-behaved endpoint is missing."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.webhooks", description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--events", type=int, default=40)
-    parser.add_argument("--every", type=float, default=2.0, help="seconds between two events")
-    parser.add_argument("--asks", type=int, default=4_000)
-    options = parser.parse_args()
-    pace = Pace(options.events, options.every)
+def main(rounds: int, scale: float) -> int:
+    """Measure, print, and return 1 if the others' events come later or are missing."""
     configure_logs("error")
+    pace = Pace(max(_FEWEST, round(EVENTS * scale)), EVERY_S)
     with tempfile.TemporaryDirectory() as home:
-        rounds = _measure(make_certificate(Path(home)), options.rounds, pace, options.asks)
-    p99 = {name: median(one["p99_ms"] for one in rounds[name]) for name in ("all well", "30 misbehave")}
-    print(f"p99 {p99['all well']:.0f} ms, with 30 misbehaving {p99['30 misbehave']:.0f} ms")
-    return int(any(one.get("missing") for figures in rounds.values() for one in figures))
+        found = _measure(make_certificate(Path(home)), rounds, pace, max(100, round(ASKS * scale)))
+    well, mixed, asking = (partial(_find_median, found[name]) for name in found)
+    missing = sum(one.get("missing", 0) for figures in found.values() for one in figures)
+    return report(
+        [
+            Row("100 well: arrival p50, ms", well("p50_ms")),
+            Row("100 well: arrival p99, ms", well("p99_ms")),
+            Row("30 misbehave: arrival at the others p50, ms", mixed("p50_ms")),
+            Row("30 misbehave: arrival at the others p99, ms", mixed("p99_ms")),
+            Row("p99 with 30 misbehaving, relative to 100 well", mixed("p99_ms") / well("p99_ms"), MOST_SLOWER),
+            Row("events missing at the others", missing, 0),
+            Row("asks a second without an endpoint", asking("asks_per_s_without_endpoint")),
+            Row("asks a second with one", asking("asks_per_s_with_endpoint")),
+        ]
+    )
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def _find_median(rounds: Sequence[Figures], name: str) -> float:
+    return median(one[name] for one in rounds)

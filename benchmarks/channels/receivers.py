@@ -24,12 +24,14 @@ _HEADS = {
 
 @dataclass
 class Arrival:
-    """A message, and when it came in."""
+    """A message, when it came in, and when its answer or its connection ended."""
 
     headers: dict[str, str]
     body: dict[str, Any]
     raw: bytes
     at_ms: int
+    path: str = ""
+    ended_at_ms: int = 0
 
 
 @dataclass
@@ -65,21 +67,24 @@ class Program:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[1:]
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head if line)}
-        raw = await reader.readexactly(int(headers["content-length"]))
-        body = json.loads(raw)
-        self.came.append(Arrival(headers, body, raw, now_ms()))
-        if body["type"] == "webhook.verification":
-            writer.write(_write(json.dumps({"challenge": body["challenge"]}).encode()))
-        elif self.behaviour == "reset":
+        arrival = await read_request(reader)
+        self.came.append(arrival)
+        if arrival.body["type"] == "webhook.verification":
+            writer.write(write_body({"challenge": arrival.body["challenge"]}))
+            await writer.drain()
+        else:
+            await self.behave(reader, writer, b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    async def behave(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, accepted: bytes) -> None:
+        """Answer as its behaviour says; a well-behaved one sends `accepted`."""
+        if self.behaviour == "reset":
             writer.transport.abort()
         elif self.behaviour in ("30 s", "never"):
             await asyncio.wait_for(reader.read(), 30 if self.behaviour == "30 s" else None)
         elif self.behaviour == "1 byte/s":
             await self._drip(reader, writer)
         else:
-            writer.write(_HEADS.get(self.behaviour, b"HTTP/1.1 204 No Content\r\n\r\n"))
+            writer.write(_HEADS.get(self.behaviour, accepted))
         await writer.drain()
 
     async def _drip(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,20 +100,40 @@ class Program:
 
 @asynccontextmanager
 async def serving(certificate: str, behaviours: Sequence[Behaviour]) -> AsyncIterator[list[Program]]:
-    """Serve one program for each behaviour in this event loop."""
+    """Serve one program for each behaviour over TLS, in this event loop."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     programs = [Program(behaviour) for behaviour in behaviours]
+    async with serving_all(programs, context):
+        yield programs
+
+
+@asynccontextmanager
+async def serving_all(programs: Sequence[Program], context: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+    """Serve each program on a port of its own, in this event loop."""
     servers = []
     for program in programs:
         server = await asyncio.start_server(program.answer, "127.0.0.1", 0, ssl=context)
         program.port = server.sockets[0].getsockname()[1]
         servers.append(server)
     try:
-        yield programs
+        yield
     finally:
         for server in servers:
             server.close()
+
+
+async def read_request(reader: asyncio.StreamReader) -> Arrival:
+    """Return one request with a JSON body."""
+    line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in lines if one)}
+    raw = await reader.readexactly(int(headers["content-length"]))
+    return Arrival(headers, json.loads(raw), raw, now_ms(), line.split()[1])
+
+
+def write_body(body: Any) -> bytes:
+    """Return a response with a JSON body."""
+    return _write(json.dumps(body).encode())
 
 
 def _write(body: bytes) -> bytes:

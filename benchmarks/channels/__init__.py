@@ -1,0 +1,1 @@
+"""Channels under load: Slack while the store restarts, endpoints that misbehave, and providers that fail."""

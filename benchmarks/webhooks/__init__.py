@@ -1,1 +1,0 @@
-"""Delivery of events to many endpoints, some of which misbehave."""
