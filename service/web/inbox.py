@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
 from service.store.suspensions.reading import split_readable
@@ -38,3 +38,13 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response
         page=PAGE,
         more=len(ids) == PAGE,
     )
+
+
+@router.get("/next")
+async def open_next(request: Request, visitor: SignedIn) -> Response:
+    """Lead to the item with the next deadline that the visitor may decide, or to the inbox."""
+    wiring = wiring_of(request)
+    records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(0, PAGE)))
+    reviewer = visitor.principal.reviewer("web")
+    cards = await asyncio.to_thread(make_cards, records, reviewer, await wiring.freezes.known(), now_ms())
+    return RedirectResponse(next((card.href for card in cards if not card.ineligibility), "/"), 303)

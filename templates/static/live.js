@@ -79,7 +79,30 @@
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
+  // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
+  function close(region, fresh) {
+    const kept = region.dataset.forms === "kept"; // the server filled them with earlier input
+    const controls = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
+    const texts = controls.filter((control) => (kept ? control.value : changed(control))).map((control) => control.value);
+    region.replaceChildren(...fresh.childNodes);
+    Object.assign(region.dataset, fresh.dataset);
+    if (!texts.length) return;
+    const section = Object.assign(document.createElement("section"), { className: "kept" });
+    section.append(Object.assign(document.createElement("h2"), { textContent: "Your input was not used" }));
+    for (const text of texts) {
+      const box = Object.assign(document.createElement("textarea"), { readOnly: true, value: text });
+      box.setAttribute("aria-label", "Your input");
+      section.append(box);
+    }
+    region.append(section);
+  }
+
   function swap(region, fresh) {
+    if ("closed" in fresh.dataset && !("closed" in region.dataset) && inUse(region)) {
+      notify(fresh.dataset.notice, "Show the current state");
+      close(region, fresh);
+      return;
+    }
     if (inUse(region)) {
       if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
       return;
@@ -123,6 +146,24 @@
     }
   }
 
+  const offline = document.getElementById("offline");
+  let lost = null;
+
+  function connected() {
+    clearTimeout(lost);
+    lost = null;
+    offline.hidden = true;
+  }
+
+  function disconnected() {
+    if (lost !== null || document.hidden) return;
+    const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+    lost = setTimeout(() => {
+      offline.textContent = `Not connected since ${since}. This page may be old; every decision is checked before it counts.`;
+      offline.hidden = false;
+    }, 5000);
+  }
+
   function follow() {
     stream?.close();
     stream = new EventSource(body.dataset.stream);
@@ -131,7 +172,9 @@
       if (scope === "inbox") refresh();
     });
     stream.addEventListener("run", refresh);
+    stream.addEventListener("open", connected);
     stream.addEventListener("error", () => {
+      disconnected();
       if (stream.readyState !== EventSource.CLOSED) return;
       setTimeout(follow, 5000);
       refresh();
