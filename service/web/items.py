@@ -21,7 +21,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
-from sayso.transitions.item_states import find_item_state
+from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.logs import log
 from service.operations.masking import find_secrets
@@ -30,6 +30,7 @@ from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
     find_changes,
+    find_doubt,
     find_model_text,
     find_result,
     find_why,
@@ -178,6 +179,7 @@ async def _gather(
         log.info("secrets_shown", reviewer=visitor.name, suspension=record.id, item=item_id)
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
+    state = find_item_state(record, item)
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -190,6 +192,7 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
+        "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "lines": view.mask_lines(describe_both(trail, external.entries)),

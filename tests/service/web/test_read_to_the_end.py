@@ -86,9 +86,7 @@ def test_long_prompt_must_be_read_to_its_end(site: Site, open_as: Open) -> None:
 def test_form_sent_around_the_button_is_blocked(site: Site, open_as: Open) -> None:
     record = site.act(ask_shell)
     page = open_as(place_of(record))
-    page.evaluate(
-        "() => { const button = document.querySelector('.approval .approve'); button.removeAttribute('aria-disabled'); button.click() }"
-    )
+    page.locator(".approval .wide").evaluate("button => { button.removeAttribute('aria-disabled'); button.click() }")
     page.reload()
     expect(approve(page)).to_be_disabled()
 
