@@ -292,3 +292,12 @@ async def test_largest_arguments_can_be_edited(settings: Settings) -> None:
         assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}
         page = await answer(anna, await asked(anna.wiring), "edit", 413, **fields_of_refund(f4="x" * 300_000))
         assert "x" * 300_000 in page
+
+
+async def test_version_that_nobody_approved_is_refused(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        terms = {"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}
+        record = await asked(anna.wiring, make_ask(terms=terms))
+        record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 48.25})
+        assert "No reviewer has approved that version." in await answer(anna, record, "approve", 422, version="0" * 64)
+        assert (await now(anna, record)).open
