@@ -5,7 +5,6 @@
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  const scope = body.dataset.stream?.includes("run=") ? "run" : "inbox";
   let skew = Number(body.dataset.now) - Date.now();
   let stream = null;
   let pending = null;
@@ -167,10 +166,13 @@
   function follow() {
     stream?.close();
     stream = new EventSource(body.dataset.stream);
-    stream.addEventListener("inbox", (event) => {
-      count(Number(event.data));
-      if (scope === "inbox") refresh();
+    stream.addEventListener("inbox", (event) => count(Number(event.data)));
+    stream.addEventListener("rows", (event) => {
+      // The inbox takes single rows and prevents the default; other pages are fetched again.
+      const changed = new CustomEvent("rows", { detail: event.data.split(" "), cancelable: true });
+      if (document.dispatchEvent(changed)) refresh();
     });
+    stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
     stream.addEventListener("open", connected);
     stream.addEventListener("error", () => {
@@ -181,6 +183,7 @@
     });
   }
 
+  document.addEventListener("refresh", refresh); // from inbox.js
   tick(document);
   setInterval(() => tick(document), 1000);
   if (!body.dataset.stream) return;
