@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test journeys proofs check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
+.PHONY: up demo test journeys proofs screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -35,6 +35,10 @@ journeys: $(DEV) ## start whole installations, kill their processes, follow the 
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
+
+screens: $(DEV) ## take the pictures of the pages in docs/screens
+	@$(PYTHON) -m launch.browser
+	@$(PYTHON) -m pytest tests/service/web/screens.py -q
 
 check: $(DEV) ## check lint, format, types, imports and architecture
 	@$(PYTHON) -m ruff check .

@@ -19,7 +19,7 @@ from sayso.sentences.items import describe_resemblance
 from sayso.sentences.outcomes import describe_outcome, describe_state
 from sayso.sentences.times import describe_left
 from sayso.text.blanks import collapse
-from sayso.text.invisible import UNCHECKED
+from sayso.text.invisible import UNCHECKED, write_piece
 from sayso.text.redaction import redact
 
 _WIDEST = 120
@@ -28,6 +28,7 @@ MOST_LINES = 1_000
 
 _HURRY_MS = 60_000
 _PIPED = 4_000
+_ONE_LINE = str.maketrans("\n\t", "  ")
 _BAD = ("failed", "call_failed", "in_doubt", "not_run")
 
 
@@ -43,7 +44,7 @@ def show(text: str, style: str = "") -> Text:
     """Return a text of several lines, with signs for unsafe characters."""
     shown = Text(style=style)
     for piece in collapse(text, breaks=False):
-        shown.append(piece.sign or piece.text, "reverse" if piece.sign else None)
+        shown.append(write_piece(piece), "reverse" if piece.sign else None)
     return shown
 
 
@@ -51,7 +52,7 @@ def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
     """Return a text on one line, truncated to `width`."""
     line = Text(style=style)
     for piece in collapse(text, breaks=False):
-        line.append(piece.sign or piece.text.replace("\n", " ").replace("\t", " "), "reverse" if piece.sign else None)
+        line.append(write_piece(piece).translate(_ONE_LINE), "reverse" if piece.sign else None)
         if len(line) > width:
             break
     line.truncate(width, overflow="ellipsis")

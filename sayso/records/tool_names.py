@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from sayso.errors import InvalidInput
-from sayso.text.invisible import write_signs
 
 NAME_PATTERN = "^[A-Za-z0-9_./:-]+$"
 
@@ -40,15 +39,15 @@ def check_tool_name(name: str) -> str:
 
 def find_name_fault(name: str) -> str | None:
     """Return why no tool can have this name, or None."""
-    shown = write_signs(name[:80])
+    shown = ascii(name[:80])
     if not name or len(name) > MAX_NAME_CHARS:
-        return f"the tool name {shown!r} has {len(name)} characters. Use 1 to {MAX_NAME_CHARS}."
+        return f"the tool name {shown} has {len(name)} characters. Use 1 to {MAX_NAME_CHARS}."
     fitting = _LETTERS.match(name)
     place = fitting.end() if fitting is not None else 0
     if place == len(name):
         return None
-    sign = f"{write_signs(name[place])!r} (U+{ord(name[place]):04X})"
-    return f"the tool name {shown!r} has {sign} as character {place + 1}. Rename it: a name has {NAME_CHARACTERS}."
+    sign = f"{name[place]!a} (U+{ord(name[place]):04X})"
+    return f"the tool name {shown} has {sign} as character {place + 1}. Rename it: a name has {NAME_CHARACTERS}."
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,13 @@ _AFTER_DENIAL = {
     "fail": "If you deny it, the run fails.",
 }
 
+DOUBT_CHOICES = (
+    ('"skip"', "It did run", "The agent continues with the result below. Nothing runs again."),
+    ('"run_again"', "It did not run", "It runs now. If it ran after all, its effect may happen twice."),
+    ('"fail"', "Stop the run", "The run fails. Nothing runs again."),
+)
+"""Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
+
 
 def describe_need(item: Item) -> str:
     """Return what the item needs, such as `needs approval`."""

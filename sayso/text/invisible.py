@@ -1,8 +1,10 @@
-"""Signs for invisible characters, so that reviewers see everything they approve."""
+"""Signs for invisible and look-alike characters, so that reviewers see everything they approve."""
 
 import re
 import unicodedata
 from dataclasses import dataclass
+
+from sayso.text.lookalikes import find_lookalikes
 
 UNCHECKED = "The agent says · not checked"
 """The mark of text that comes from an agent and is not checked."""
@@ -15,28 +17,35 @@ _SOFT = {"\n": "↵", "\t": "⇥"}
 """Line breaks and tabs are visible as layout. A faint sign distinguishes them from wrapping."""
 
 
+_EMOJI = re.compile(
+    "(?:{one}(?:\u200d{one})*)|[0-9#*]\ufe0f?\u20e3".format(
+        one="[\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934-\u2b55\u3030\u303d\u3297\u3299"
+        "\U0001f000-\U0001faff]\ufe0f?[\U0001f3fb-\U0001f3ff]?"
+    )
+)
+"""An emoji with its colour and skin tone, or several that are joined to one picture (UTS 51)."""
+
+
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text: plain, or one hidden character with its sign."""
+    """A part of a text: plain, one hidden character with its sign, or one `alike` letter that the sign follows."""
 
     text: str
     sign: str = ""
     name: str = ""
     soft: bool = False
+    alike: bool = False
 
 
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
-    """Return the text in pieces, each hidden character its own; without `breaks`, breaks and tabs are plain text."""
-    hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
-    if not hidden:
-        return [Piece(text)] if text else []
+    """Return the text in pieces, each marked character its own; without `breaks`, breaks and tabs are plain text."""
+    marked = _find_hidden(text, breaks) | dict.fromkeys(find_lookalikes(text), True)
     pieces: list[Piece] = []
     begin = 0
-    for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text):
-        place = found.start()
+    for place, alike in sorted(marked.items()):
         if begin < place:
             pieces.append(Piece(text[begin:place]))
-        pieces.append(_piece_of(text[place]))
+        pieces.append(_piece_of(text[place], alike=alike))
         begin = place + 1
     if begin < len(text):
         pieces.append(Piece(text[begin:]))
@@ -44,13 +53,31 @@ def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
 
 
 def write_signs(text: str) -> str:
-    """Return the text with signs for its hidden characters, for titles and options without markup."""
-    return "".join(piece.text if piece.soft else piece.sign or piece.text for piece in reveal(text))
+    """Return the text with signs for its marked characters, for titles and options without markup."""
+    return "".join(write_piece(piece) for piece in reveal(text))
+
+
+def write_piece(piece: Piece) -> str:
+    """Return a piece without markup; breaks and tabs stay themselves."""
+    if piece.alike:
+        return piece.text + piece.sign
+    return piece.text if piece.soft else piece.sign or piece.text
 
 
 def count_hidden(text: str) -> int:
     """Return the number of hidden characters, without line breaks and tabs."""
-    return sum(1 for piece in reveal(text) if piece.sign and not piece.soft)
+    return len(_find_hidden(text, breaks=False))
+
+
+def _find_hidden(text: str, breaks: bool) -> dict[int, bool]:
+    hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
+    if not hidden:
+        return {}
+    places = (found.start() for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text))
+    inside: set[int] = set()
+    if not hidden.isdisjoint("\u200d\ufe0f"):
+        inside.update(*(range(*found.span()) for found in _EMOJI.finditer(text)))
+    return {place: False for place in places if place not in inside}
 
 
 def _is_hidden(sign: str) -> bool:
@@ -60,8 +87,9 @@ def _is_hidden(sign: str) -> bool:
     return variation or sign in _INVISIBLE_LETTERS or unicodedata.category(sign) in _HIDDEN_CATEGORIES
 
 
-def _piece_of(sign: str) -> Piece:
+def _piece_of(sign: str, *, alike: bool) -> Piece:
     if sign in _SOFT:
         return Piece(sign, _SOFT[sign], "line break" if sign == "\n" else "tab", soft=True)
     name = unicodedata.name(sign, "control character" if unicodedata.category(sign) == "Cc" else "unnamed character")
-    return Piece(sign, f"⟨U+{ord(sign):04X}⟩", name.lower())
+    shown = alike and not unicodedata.combining(sign)
+    return Piece(sign, f"⟨U+{ord(sign):04X}⟩", name.lower(), alike=shown)

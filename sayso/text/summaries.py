@@ -39,6 +39,19 @@ def list_values(value: JsonValue) -> list[Leaf]:
     return list(_walk(value, ""))
 
 
+def list_texts(value: JsonValue) -> Iterator[str]:
+    """Yield every text and every key as stored, without the escapes of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for child in value:
+            yield from list_texts(child)
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            yield key
+            yield from list_texts(child)
+
+
 def summarize(args: JsonObject) -> Summary:
     """Return a summary of the arguments that fits on one line."""
     values = list_values(args) if args else []

@@ -10,10 +10,11 @@ from sayso.clock import iso_utc
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.sentences.characters import describe_characters
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.outcomes import describe_decision, describe_outcome
-from sayso.text.invisible import count_hidden, write_signs
+from sayso.text.invisible import write_signs
 from sayso.text.lengths import cut
 from sayso.text.redaction import redact
 from sayso.text.summaries import summarize, write_pretty
@@ -183,10 +184,7 @@ def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
 
 
 def _list_warnings(item: Item, args: JsonObject) -> list[str]:
-    hidden = count_hidden(write_pretty(args)) + count_hidden(item.tool.name)
-    found = [describe_resemblance(item.resembles)]
-    if hidden:
-        found.append(f"{hidden} invisible characters, each shown by a sign.")
+    found = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
     if item.doubt is not None:
         found.append("This call may already have run.")
     return [one for one in found if one]

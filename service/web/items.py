@@ -21,7 +21,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
-from sayso.transitions.item_states import find_item_state
+from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
@@ -29,6 +29,7 @@ from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
     find_changes,
+    find_doubt,
     find_model_text,
     find_result,
     find_why,
@@ -38,6 +39,7 @@ from service.web.content.external_events import describe_both, read_external_eve
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
+from service.web.content.versions import VERSION, find_version, list_versions
 from service.web.errors import show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.pages import render, show
@@ -137,6 +139,8 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
+    if VERSION in post:
+        decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
     await wiring.desk.decide(suspension_id, item_id, decision, by=visitor.principal.reviewer("web"), key=key)
@@ -179,6 +183,10 @@ async def _gather(
         await note_shown(wiring.channel_notes, visitor.name, record, item)
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
+    versions = list_versions(item) if view.shown or not view.has_secrets else []
+    chosen = post.get(VERSION) or request.query_params.get(VERSION)
+    version = next((one for one in versions if one.digest == chosen), None)
+    state = find_item_state(record, item)
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -191,6 +199,10 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
+        "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
+        "versions": versions,
+        "version": version,
+        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "lines": view.mask_lines(describe_both(trail, external.entries)),

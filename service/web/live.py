@@ -28,7 +28,11 @@ async def limit_streams(request: Request, visitor: SignedIn) -> AsyncIterator[No
 async def follow(
     request: Request, visitor: SignedIn, _limited: Annotated[None, Depends(limit_streams)], run: str | None = None
 ) -> StreamingResponse:
-    """Stream `inbox` with the number of waiting runs after any change, and `run` after a change or a freeze."""
+    """Stream the changes that an open page shows.
+
+    `inbox` has the number of waiting runs and comes after any change. `rows` names the changed suspensions; `all`
+    comes where they are not known. With `run`, `run` comes after a change of that run or a freeze instead.
+    """
     wiring = wiring_of(request)
     if run is not None:
         await wiring.runs.read(run)
@@ -53,10 +57,12 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
                 if not (changed.is_set() or run_changed.is_set()):
                     yield ": ping\n\n"
                 else:
-                    of_run = run_changed.is_set()
-                    changed.clear()
+                    of_run, of_inbox = run_changed.is_set(), changed.is_set()
+                    names = changed.take()
                     run_changed.clear()
                     yield f"event: inbox\ndata: {await wiring.runs.count_pending()}\n\n"
+                    if run is None and of_inbox:
+                        yield "event: all\ndata:\n\n" if names is None else f"event: rows\ndata: {' '.join(names)}\n\n"
                     if run is not None:
                         before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:

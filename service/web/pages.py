@@ -9,6 +9,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.sentences.characters import describe_characters
+from sayso.sentences.items import DOUBT_CHOICES
 from sayso.sentences.names import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import (
@@ -20,7 +22,7 @@ from sayso.sentences.times import (
     describe_span,
 )
 from sayso.text.blanks import collapse
-from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
+from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
@@ -84,7 +86,7 @@ def _make_environment() -> Environment:
     )
     environment.filters |= {
         "reveal": collapse,
-        "count_hidden": count_hidden,
+        "odd": describe_characters,
         "signs": write_signs,
         "ago": describe_ago,
         "clock": describe_clock,
@@ -99,7 +101,7 @@ def _make_environment() -> Environment:
         "listed": join_words,
         "scope": describe_scope,
     }
-    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "doubt_choices": DOUBT_CHOICES}
     return environment
 
 

@@ -1,4 +1,5 @@
-// Guards a decision. Approving is disabled until the end of every value and of every long text was in view.
+// Guards a decision. Until the end of every value and of every long text was in view, the main button leads to the next
+// of them and sends nothing.
 // During an edit the plain approve form is not on the page. This runs before the page is drawn, so no form is sent
 // earlier. Without scripts the server shows everything in full, and edits on a separate page.
 (() => {
@@ -7,7 +8,7 @@
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
   const unread = new Set();
-  let ready = false, answers = null, status = null, approval = null;
+  let ready = false, answers = null, approval = null;
 
   document.addEventListener("submit", (event) => {
     if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
@@ -19,23 +20,29 @@
     `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${answers.dataset.values}`;
 
   function guard() {
-    for (const form of answers.querySelectorAll(RUNS)) form.querySelector(".wide").disabled = unread.size > 0;
-    status.hidden = !unread.size || !answers.querySelector(RUNS);
-    const texts = unread.size === 1 ? "1 text" : `${unread.size} texts`;
-    if (unread.size) status.querySelector("p").textContent = `Read ${texts} to the end before you approve.`;
+    const rest = unread.size === 1 ? "1 text not yet shown" : `${unread.size} texts not yet shown`;
+    for (const form of answers.querySelectorAll(RUNS)) {
+      const button = form.querySelector(".wide");
+      button.dataset.name ??= button.textContent;
+      if (unread.size) button.setAttribute("aria-disabled", "true");
+      else button.removeAttribute("aria-disabled");
+      const name = unread.size ? `${button.dataset.name} · ${rest}` : button.dataset.name;
+      if (button.textContent !== name) button.textContent = name;
+    }
   }
 
   function showNext() {
     const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
     if (!next) return;
     const { top, bottom } = next.getBoundingClientRect();
-    if (top < 8 && bottom > innerHeight) scrollBy(0, innerHeight * 0.8);
+    if (top < 8 && bottom > innerHeight) scrollBy(0, innerHeight * 0.7);
     else next.scrollIntoView({ block: "start" });
     next.tabIndex = -1;
     next.focus({ preventScroll: true });
   }
 
   function watch() {
+    const covered = document.querySelector(".decide").offsetHeight; // the bar hides what is below it
     const ends = new IntersectionObserver((seen) => {
       for (const { isIntersecting, target } of seen) {
         if (!isIntersecting) continue;
@@ -44,7 +51,7 @@
       }
       if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
-    });
+    }, { rootMargin: `0px 0px -${covered}px 0px` });
     for (const text of document.querySelectorAll(TEXTS)) {
       const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
       if (!required || text.closest("details:not([open])")) continue;
@@ -65,14 +72,15 @@
   function begin(opener, edit) {
     approval = answers.querySelector(".approval");
     approval?.remove();
-    opener.removeAttribute("href");
+    opener.hidden = true;
     edit.hidden = false;
+    guard();
   }
 
-  function stop(opener, edit, place) {
+  function stop(opener, edit) {
     edit.reset();
     edit.hidden = true;
-    opener.setAttribute("href", `${place}?answer=edit`);
+    opener.hidden = false;
     opener.before(approval);
     approval = null;
     opener.focus();
@@ -86,27 +94,29 @@
   }
 
   function press(event) {
+    if (event.target.closest("[aria-disabled]")) {
+      event.preventDefault();
+      showNext();
+      return;
+    }
     const link = event.target.closest(".begin, .stop");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const opener = answers.querySelector(".begin");
     const edit = answers.querySelector(".edit");
     if (link === opener) {
       event.preventDefault();
-      if (!opener.hasAttribute("href")) return;
       begin(opener, edit);
       edit.querySelector("input:not([type=hidden]), textarea, select")?.focus();
     } else if (!confirmStop(edit)) {
       event.preventDefault();
     } else if (approval) {
       event.preventDefault();
-      stop(opener, edit, link.getAttribute("href"));
+      stop(opener, edit);
     }
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
-    status = document.getElementById("unread");
-    status.querySelector("button").addEventListener("click", showNext);
     answers.addEventListener("click", press);
     if (!sessionStorage.getItem(readKey())) watch();
     guard();

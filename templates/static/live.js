@@ -5,7 +5,6 @@
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  const scope = body.dataset.stream?.includes("run=") ? "run" : "inbox";
   let skew = Number(body.dataset.now) - Date.now();
   let stream = null;
   let pending = null;
@@ -79,7 +78,30 @@
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
+  // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
+  function close(region, fresh) {
+    const kept = region.dataset.forms === "kept"; // the server filled them with earlier input
+    const controls = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
+    const texts = controls.filter((control) => (kept ? control.value : changed(control))).map((control) => control.value);
+    region.replaceChildren(...fresh.childNodes);
+    Object.assign(region.dataset, fresh.dataset);
+    if (!texts.length) return;
+    const section = Object.assign(document.createElement("section"), { className: "kept" });
+    section.append(Object.assign(document.createElement("h2"), { textContent: "Your input was not used" }));
+    for (const text of texts) {
+      const box = Object.assign(document.createElement("textarea"), { readOnly: true, value: text });
+      box.setAttribute("aria-label", "Your input");
+      section.append(box);
+    }
+    region.append(section);
+  }
+
   function swap(region, fresh) {
+    if ("closed" in fresh.dataset && !("closed" in region.dataset) && inUse(region)) {
+      notify(fresh.dataset.notice, "Show the current state");
+      close(region, fresh);
+      return;
+    }
     if (inUse(region)) {
       if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
       return;
@@ -123,21 +145,45 @@
     }
   }
 
+  const offline = document.getElementById("offline");
+  let lost = null;
+
+  function connected() {
+    clearTimeout(lost);
+    lost = null;
+    offline.hidden = true;
+  }
+
+  function disconnected() {
+    if (lost !== null || document.hidden) return;
+    const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+    lost = setTimeout(() => {
+      offline.textContent = `Not connected since ${since}. This page may be old; every decision is checked before it counts.`;
+      offline.hidden = false;
+    }, 5000);
+  }
+
   function follow() {
     stream?.close();
     stream = new EventSource(body.dataset.stream);
-    stream.addEventListener("inbox", (event) => {
-      count(Number(event.data));
-      if (scope === "inbox") refresh();
+    stream.addEventListener("inbox", (event) => count(Number(event.data)));
+    stream.addEventListener("rows", (event) => {
+      // The inbox takes single rows and prevents the default; other pages are fetched again.
+      const changed = new CustomEvent("rows", { detail: event.data.split(" "), cancelable: true });
+      if (document.dispatchEvent(changed)) refresh();
     });
+    stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
+    stream.addEventListener("open", connected);
     stream.addEventListener("error", () => {
+      disconnected();
       if (stream.readyState !== EventSource.CLOSED) return;
       setTimeout(follow, 5000);
       refresh();
     });
   }
 
+  document.addEventListener("refresh", refresh); // from inbox.js
   tick(document);
   setInterval(() => tick(document), 1000);
   if (!body.dataset.stream) return;

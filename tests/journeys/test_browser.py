@@ -61,7 +61,7 @@ def sign_in(page: Page, stack: Stack) -> None:
 
 def approve_with_an_edit(page: Page) -> None:
     open_from_inbox(page, "bank_account.transfer")
-    page.get_by_role("link", name="Edit and approve").click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label("amount").fill("12.5")
     page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.locator("#standing")).to_contain_text('"transferred": 12.5')

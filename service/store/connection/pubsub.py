@@ -14,9 +14,12 @@ _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
-    """One connection with subscriptions; `notify` gets the channel's name at its confirmation and each message."""
+    """One connection with subscriptions.
 
-    def __init__(self, connection: Any, notify: Callable[[bytes], None]) -> None:
+    `notify` gets the channel's name and, for a message, its text: at the confirmation of a subscription it is None.
+    """
+
+    def __init__(self, connection: Any, notify: Callable[[bytes, bytes | None], None]) -> None:
         self._connection = connection  # garbage collection would close it
         self._notify = notify
         self._reader = hiredis.Reader(replyError=ResponseError)
@@ -26,7 +29,7 @@ class Channels(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     @classmethod
-    async def open(cls, redis: Redis, notify: Callable[[bytes], None]) -> Self:
+    async def open(cls, redis: Redis, notify: Callable[[bytes, bytes | None], None]) -> Self:
         """Connect; raises the library's errors."""
         pool: Any = redis.connection_pool
         connection = pool.make_connection()
@@ -63,7 +66,7 @@ class Channels(asyncio.Protocol):
                 if isinstance(found, ResponseError):
                     raise found
                 if isinstance(found, list) and found[0] in _MESSAGES:
-                    self._notify(found[1])
+                    self._notify(found[1], found[2] if isinstance(found[2], bytes) else None)
         except (hiredis.ProtocolError, ResponseError) as error:
             self.connection_lost(error)
             self._transport.abort()

@@ -18,7 +18,30 @@ from service.store.keys import CHANGES
 
 ALIVE_EVERY_S = 2.0  # interval of PINGs on a quiet connection; without an answer within another interval it is lost
 HEARD_WITHIN_S = 1.0  # how long to wait for the first wake-up before reading anyway
+MOST_NAMES = 1000  # a waiter with more changes reads everything again
 READERS = 32  # how many woken waiters read at once; each uses a connection to the store
+
+
+class Wakes(asyncio.Event):
+    """The wake-ups of one waiter, and the names of what has changed since `take`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: set[str] | None = None
+
+    def take(self) -> set[str] | None:
+        """Clear the event and return the changed suspensions; None where some of them are not known."""
+        names, self._names = self._names, set()
+        self.clear()
+        return names
+
+    def wake(self, names: bytes | None) -> None:
+        """Set the event; `names` lists the changed suspensions."""
+        if names is None or self._names is None or len(self._names) > MOST_NAMES:
+            self._names = None
+        else:
+            self._names.update(names.decode().split())
+        self.set()
 
 
 class Watch:
@@ -34,13 +57,13 @@ class Watch:
         self._on_lost, self._on_found = on_lost, on_found
         self._channels: Channels | None = None
         self._heard: set[str] = set()
-        self._waiters: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._waiters: dict[str, set[Wakes]] = defaultdict(set)
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
-    def on(self, topic: str) -> Iterator[asyncio.Event]:
+    def on(self, topic: str) -> Iterator[Wakes]:
         """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again."""
-        event = asyncio.Event()
+        event = Wakes()
         if topic in self._heard:
             event.set()
         elif self._channels is not None and topic not in self._waiters:
@@ -79,19 +102,19 @@ class Watch:
             self._heard.clear()
             channels.close()
 
-    def _wake(self, channel: bytes) -> None:
+    def _wake(self, channel: bytes, names: bytes | None) -> None:
         """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
         if events:
             self._heard.add(topic)
             for event in events:
-                event.set()
+                event.wake(names)
 
     def wake_all(self) -> None:
         for events in self._waiters.values():
             for event in events:
-                event.set()
+                event.wake(None)
 
 
 async def wait_woken(event: asyncio.Event, timeout_s: float) -> bool:

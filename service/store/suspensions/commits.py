@@ -117,8 +117,9 @@ def build_commit(
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
+    changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
-        commit.write("PUBLISH", CHANGES + topic, "")
+        commit.write("PUBLISH", CHANGES + topic, changed)
     return commit, after, head
 
 

@@ -33,6 +33,20 @@ class Card:
     resemblance: str
     silence: str
 
+    @property
+    def row_id(self) -> str:
+        """The id of the card's element in the inbox."""
+        return f"{self.record.id}-{self.item.item_id}"
+
+
+@dataclass(frozen=True)
+class Closed:
+    """An item that left the inbox."""
+
+    row_id: str
+    tool: str
+    outcome: str
+
 
 @dataclass(frozen=True)
 class Row:
@@ -65,6 +79,16 @@ def make_cards(
         if item.open
     ]
     return sorted(cards, key=lambda card: card.item.terms.deadline_at_ms)
+
+
+def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
+    """Return the items of the records that no longer wait for a decision."""
+    return [
+        Closed(f"{record.id}-{item.item_id}", item.tool.name, describe_outcome(item) or "The run was cancelled")
+        for record in records
+        for item in record.items
+        if not item.open or record.status is not Status.PENDING
+    ]
 
 
 def make_rows(record: SuspensionRecord) -> list[Row]:

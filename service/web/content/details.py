@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Decision, DecisionAction
 from sayso.records.events import EventType, TrailEntry
-from sayso.records.items import Item
+from sayso.records.items import Item, ItemKind
 from sayso.text.summaries import list_values
 from sayso.transitions.closing import args_of
 from service.web.content.facts import Facts
@@ -73,6 +73,17 @@ def find_result(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> 
             success, output, error = facts.flag("success"), facts.value("output"), facts.text("error")
             return Result(success, output, error, facts.latency(), entry.at_ms)
     return None
+
+
+def find_doubt(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> str:
+    """Return the path of the later item that asks whether this item's call ran; empty if there is none."""
+    for entry in trail[_find_suspension(suspension_id, trail) + 1 :]:
+        payload = Facts(entry.data).object("payload")
+        for row in payload.objects("items") if entry.type == EventType.RUN_PAUSED else ():
+            about = (row.text("call_id"), row.text("tool_name"), row.text("kind"))
+            if about == (item.call_id, item.tool.name, ItemKind.INPUT):
+                return f"/items/{payload.text('suspension_id')}/{row.text('item_id')}"
+    return ""
 
 
 def list_extensions(item: Item) -> list[int]:

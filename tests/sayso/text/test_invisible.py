@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.text.invisible import Piece, count_hidden, reveal
+from sayso.text.invisible import Piece, count_hidden, reveal, write_signs
 
 
 def test_a_plain_text_is_one_piece() -> None:
@@ -34,9 +34,38 @@ def test_prose_keeps_its_line_breaks_without_signs() -> None:
     assert reveal("a\r\nb", breaks=False)[1].sign == "⟨U+000D⟩"
 
 
-def test_a_variation_selector_behind_a_symbol_is_shown_too() -> None:
-    assert [piece.sign or piece.text for piece in reveal("\u2764\ufe0f!")] == ["\u2764", "⟨U+FE0F⟩", "!"]
-    assert count_hidden("a\ufe0f and \u2764\ufe0f\ufe0f") == 3
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
+
+
+@pytest.mark.parametrize(
+    "emoji", [FAMILY, "\u2764\ufe0f", "\U0001f3f3\ufe0f\u200d\U0001f308", "5\ufe0f\u20e3", "\U0001f44b\U0001f3fd"]
+)
+def test_an_emoji_is_one_piece_without_signs(emoji: str) -> None:
+    assert reveal(f"a {emoji}!") == [Piece(f"a {emoji}!")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\ufe0f",
+        "\u2764\ufe0f\ufe0f",
+        "pay\u200dpal",
+        "\U0001f468\u200d",
+        "\u200d\U0001f468",
+        "\U0001f468\u200d\u200d\U0001f469",
+    ],
+)
+def test_joiners_and_selectors_elsewhere_are_marked(text: str) -> None:
+    assert count_hidden(text) >= 1
+    assert any(piece.sign for piece in reveal(text))
+
+
+def test_a_look_alike_keeps_its_letter_and_gets_its_number() -> None:
+    shown = reveal("ex\u0430mple")
+    assert [(piece.text, piece.sign) for piece in shown] == [("ex", ""), ("\u0430", "⟨U+0430⟩"), ("mple", "")]
+    assert shown[1].name == "cyrillic small letter a"
+    assert write_signs("ex\u0430mple") == "ex\u0430⟨U+0430⟩mple"
+    assert count_hidden("ex\u0430mple") == 0
 
 
 @pytest.mark.parametrize("sign", ["\U0001d159", "\ufffc", "\U00016fe4", "\U0001107f"])

@@ -12,8 +12,9 @@ from sayso.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, Pro
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
 from sayso.records.terms import RuleTerms
-from sayso.records.tool_calls import ToolDefinition
+from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.transitions.execution import Fence
+from sayso.transitions.in_doubt import doubt_intent, put_in_doubt
 from service.wiring import Wiring
 
 TENANT = "default"
@@ -177,6 +178,19 @@ async def finish(
     completed = tuple(_completed(item, output, error) for item in record.items)
     end = RunEnd(status="completed", result={"text": "All is done."})  # type: ignore[arg-type]
     return (await wiring.desk.settle(record.id, fence, end, completed)).record
+
+
+async def lose_worker(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
+    """Start the approved call and lose its worker; return the suspension that asks whether it ran."""
+    fence = await take_up(wiring, record)
+    (item,) = record.items
+    intent = _intent(record, item, fence)
+    await wiring.desk.redeem(record.id, fence, (intent,), (), None)
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args)
+    draft = put_in_doubt(call, item.tool.definition, doubt_intent(intent))
+    saved = await wiring.desk.suspend_again(record, fence, (draft,), STATE, (), 1)
+    assert saved.following is not None
+    return saved.following
 
 
 def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:

@@ -244,14 +244,18 @@ async def test_call_in_doubt_offers_its_choices(settings: Settings) -> None:
         record = await asked(anna.wiring, put_in_doubt(call, REFUND.digest, doubt))
         page = await anna.read(place_of(record))
         for words in (
-            "This call may already have run",
+            "Did refund_payment run? Nobody knows.",
             "may already have run</span>",
+            "by host:1, attempt 1; no result was reported",
             "sus_0:i1",
-            "run_again",
+            "It did run",
+            "It did not run",
+            "Stop the run",
             "the run fails",
         ):
             assert words in page, words
         assert "No rule matched" not in page
+        assert "Send value" not in page
         for choice in ("run_again", "fail"):
             page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
             assert 'id="v1-problem">A result is accepted only with skip.' in page
@@ -288,3 +292,12 @@ async def test_largest_arguments_can_be_edited(settings: Settings) -> None:
         assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}
         page = await answer(anna, await asked(anna.wiring), "edit", 413, **fields_of_refund(f4="x" * 300_000))
         assert "x" * 300_000 in page
+
+
+async def test_version_that_nobody_approved_is_refused(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        terms = {"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}
+        record = await asked(anna.wiring, make_ask(terms=terms))
+        record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 48.25})
+        assert "No reviewer has approved that version." in await answer(anna, record, "approve", 422, version="0" * 64)
+        assert (await now(anna, record)).open

@@ -48,12 +48,23 @@ async def test_stream_sends_the_count_at_once_and_after_changes(settings: Settin
         assert "event: run" not in await follow(lines, "data: 0")
 
 
+async def test_stream_names_the_changed_suspensions(settings: Settings) -> None:
+    async with stream(settings) as (lines, _), visit(settings, None) as desk:
+        await follow(lines, "event: all")
+        record = await asked(desk.wiring)
+        seen = await follow(lines, "data: 1")
+        while not any(record.id in line for line in seen):
+            seen.append(await anext(lines))
+        assert "event: rows" in seen
+        assert "event: all" not in seen
+
+
 @pytest.mark.parametrize("of", ["every run", "one run"])
 async def test_stream_sends_nothing_without_changes(settings: Settings, of: str) -> None:
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
-            await follow(lines, "data: changed" if of == "one run" else "data: 1")
+            await follow(lines, "data: changed" if of == "one run" else "data:")
             assert await anext(lines) == ""
             line = asyncio.ensure_future(anext(lines))
             await asyncio.wait({line}, timeout=5 * APART_S)

@@ -26,25 +26,25 @@ async def ask_shell(wiring: Wiring, **args: JsonValue) -> SuspensionRecord:
 
 
 def approve(page: Page) -> Locator:
-    return page.get_by_role("button", name="Approve", exact=True)
+    return page.locator(".approval .wide")
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_approve_is_disabled_until_the_end_was_in_view(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     page = open_as(place_of(site.act(ask_shell)), viewport=viewport)
     expect(approve(page)).to_be_disabled()
-    expect(page.get_by_role("link", name="Edit and approve")).to_be_visible()
-    expect(page.locator("#unread")).to_contain_text("Read 1 text to the end before you approve.")
+    expect(page.get_by_role("link", name="Edit", exact=True)).to_be_visible()
+    expect(approve(page)).to_have_text("Approve · 1 text not yet shown")
     page.locator(".what td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
     expect(approve(page)).to_be_enabled()
-    expect(page.locator("#unread")).to_be_hidden()
+    expect(approve(page)).to_have_text("Approve")
     approve(page).click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
 def test_keyboard_reaches_the_end_and_approves(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)))
-    page.get_by_role("button", name="Show next").focus()
+    approve(page).focus()
     page.keyboard.press("Enter")
     expect(page.locator(".what td")).to_be_focused()
     for _ in range(40):
@@ -58,7 +58,7 @@ def test_keyboard_reaches_the_end_and_approves(site: Site, open_as: Open) -> Non
 
 def test_show_next_visits_every_text(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(lambda wiring: ask_shell(wiring, second=LONG, third="short"))))
-    expect(page.locator("#unread")).to_contain_text("Read 3 texts to the end")
+    expect(approve(page)).to_have_text("Approve · 3 texts not yet shown")
     read_to_the_end(page)
     expect(approve(page)).to_be_enabled()
 
@@ -66,11 +66,11 @@ def test_show_next_visits_every_text(site: Site, open_as: Open) -> None:
 def test_edit_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_as: Open) -> None:
     valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
     page = open_as(place_of(valued))
-    expect(page.get_by_role("button", name="Send value")).to_be_disabled()
+    expect(page.get_by_role("button", name="Send value")).to_have_attribute("aria-disabled", "true")
     page.goto(place_of(site.act(ask_shell)))
-    page.get_by_text("Edit and approve").click()
-    expect(page.get_by_role("button", name="Approve edited arguments")).to_be_disabled()
-    page.get_by_text("Deny", exact=True).first.click()
+    page.locator(".begin").click()
+    expect(page.get_by_role("button", name="Approve edited arguments")).to_have_attribute("aria-disabled", "true")
+    page.get_by_text("Deny…", exact=True).click()
     page.get_by_role("button", name="Deny").click()
     expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
 
@@ -86,9 +86,7 @@ def test_long_prompt_must_be_read_to_its_end(site: Site, open_as: Open) -> None:
 def test_form_sent_around_the_button_is_blocked(site: Site, open_as: Open) -> None:
     record = site.act(ask_shell)
     page = open_as(place_of(record))
-    page.evaluate(
-        "() => { const button = document.querySelector('.approval .approve'); button.disabled = false; button.click() }"
-    )
+    page.locator(".approval .wide").evaluate("button => { button.removeAttribute('aria-disabled'); button.click() }")
     page.reload()
     expect(approve(page)).to_be_disabled()
 
@@ -104,7 +102,7 @@ def test_refreshed_page_still_waits_for_the_end(site: Site, open_as: Open) -> No
     record = site.act(lambda wiring: asked(wiring, *(make_ask(SHELL, {"command": LONG}, index=i) for i in range(2))))
     page = open_as(place_of(record))
     other = open_as(place_of(record, "i2"), name="ben")
-    other.get_by_text("Deny", exact=True).first.click()
+    other.get_by_text("Deny…", exact=True).click()
     other.get_by_role("button", name="Deny").click()
     expect(page.locator("#siblings")).to_contain_text("denied")
     expect(approve(page)).to_be_disabled()
@@ -113,7 +111,7 @@ def test_refreshed_page_still_waits_for_the_end(site: Site, open_as: Open) -> No
 def test_page_without_scripts_can_be_approved(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)), java_script_enabled=False)
     expect(page.locator(".what td")).to_contain_text("#the-end")
-    expect(page.locator("#unread")).to_be_hidden()
+    expect(approve(page)).to_have_text("Approve")
     approve(page).click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 

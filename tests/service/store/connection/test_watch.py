@@ -144,7 +144,7 @@ async def test_who_waits_before_anybody_listens_is_woken_when_somebody_does(clea
 
 async def test_a_connection_that_does_not_answer_is_given_up_and_one_that_does_is_kept(clean_store_url: str) -> None:
     async with connect(clean_store_url, blocking=True) as blocking, connect(clean_store_url) as redis:
-        channels = await Channels.open(blocking, lambda _: None)
+        channels = await Channels.open(blocking, lambda _channel, _names: None)
         lasting = asyncio.create_task(channels.run(0.05))
 
         async def was_asked() -> bool:

@@ -1,0 +1,30 @@
+"""Sentences that warn of characters that nobody sees, or that look like others."""
+
+from pydantic import JsonValue
+
+from sayso.text.invisible import count_hidden
+from sayso.text.lookalikes import find_lookalikes
+from sayso.text.summaries import list_texts
+
+
+def describe_characters(value: JsonValue) -> list[str]:
+    """Return a warning for the hidden and one for the look-alike characters of all texts and keys, if there are any."""
+    texts = list(list_texts(value))
+    hidden = sum(map(count_hidden, texts))
+    alike = sum(len(find_lookalikes(text)) for text in texts)
+    return [*_describe_hidden(hidden), *_describe_alike(alike)]
+
+
+def _describe_hidden(count: int) -> list[str]:
+    if not count:
+        return []
+    return [f"{count} invisible {'character is' if count == 1 else 'characters are'} shown by a sign such as ⟨U+200B⟩."]
+
+
+def _describe_alike(count: int) -> list[str]:
+    if not count:
+        return []
+    subject = (
+        "1 character is not what it looks like" if count == 1 else f"{count} characters are not what they look like"
+    )
+    return [f"{subject} like. The number stands behind each, such as ⟨U+0430⟩."]

@@ -1,0 +1,97 @@
+"""Letters that look like others: of two scripts in one word, like ASCII without being it, or built from accents."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+
+_WORD = re.compile(r"\w(?:\w|[\u0300-\u036f])*")
+_ACCENTED = re.compile(r"\w[\u0300-\u036f\u0483-\u0487\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+")
+_BETWEEN = re.compile(r"(?<=\w)[^\w\s\x00-\x7f](?=\w)")
+_STRUCTURE = frozenset("/.:@?#&=\\-")
+"""ASCII signs that part addresses and paths."""
+
+_TYPOGRAPHIC = frozenset("\u2013\u2014\u2212")
+"""Dashes and the minus sign: longer than a hyphen, and ordinary between words and numbers."""
+
+_SCRIPTS_LIKE_ASCII = frozenset(
+    ("COMMON", "INHERITED", "LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "GEORGIAN", "COPTIC", "CHEROKEE", "LISU", "OSAGE")
+) | {"CANADIAN_ABORIGINAL", "DESERET", "TIFINAGH", "GOTHIC", "OLD_ITALIC", "WARANG_CITI", "ELBASAN"}
+"""Scripts in which a whole word can pass for an English one."""
+
+_EAST_ASIAN = frozenset(("HAN", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"))
+"""Scripts that ordinary words combine with each other and with Latin (UTS 39, "highly restrictive")."""
+
+_COMBINING_AT_MOST = 2
+
+
+def find_lookalikes(text: str) -> list[int]:
+    """Return the positions of letters and accents that are not what they look like, in order.
+
+    The rules follow Unicode Technical Standard 39: words of two scripts, and words whose skeleton is ASCII. An accent
+    that is written apart from its letter, and the third and further accents of a letter, count too.
+    """
+    if text.isascii():
+        return []
+    return sorted({*_find_accents(text), *_find_words(text), *_find_separators(text)})
+
+
+def _find_words(text: str) -> Iterator[int]:
+    for found in _WORD.finditer(text):
+        word = found.group()
+        if not word.isascii():
+            yield from (found.start() + place for place in _mark(word))
+
+
+@lru_cache(maxsize=4096)
+def _mark(word: str) -> tuple[int, ...]:
+    foreign = [place for place, sign in enumerate(word) if not sign.isascii()]
+    scripts = [_script(sign) for sign in word]
+    known = [one for one in scripts if one not in ("COMMON", "INHERITED")]
+    base = "LATIN" if "LATIN" in known else max(known, key=known.count, default="")
+    mixed = {*known} - {base}
+    if mixed and not ({*known} - {"LATIN"} <= _EAST_ASIAN):
+        return tuple(place for place in foreign if scripts[place] in mixed)
+    if {*scripts} <= _SCRIPTS_LIKE_ASCII and all(word[place] in _ascii_likes() for place in foreign):
+        return tuple(foreign)
+    return tuple(place for place in foreign if scripts[place] == "COMMON" and word[place] in _ascii_likes())
+
+
+def _find_accents(text: str) -> Iterator[int]:
+    for found in _ACCENTED.finditer(text):
+        written, start = found.group(), found.start() + 1
+        composed = len(unicodedata.normalize("NFC", written)) < len(written)
+        yield from range(start if composed else start + _COMBINING_AT_MOST, found.end())
+
+
+def _find_separators(text: str) -> Iterator[int]:
+    """Yield signs between letters that look like a slash, a dot or another part of an address."""
+    return (found.start() for found in _BETWEEN.finditer(text) if found.group() in _ascii_separators())
+
+
+def _script(sign: str) -> str:
+    from confusable_homoglyphs import categories
+
+    script = categories.alias(unicodedata.normalize("NFKC", sign)[:1] or sign)
+    return str(script) if script is not None else "COMMON"
+
+
+@cache
+def _ascii_likes() -> frozenset[str]:
+    """Return every character that looks like one ASCII letter or digit."""
+    return _like(str.isalnum)
+
+
+@cache
+def _ascii_separators() -> frozenset[str]:
+    return _like(_STRUCTURE.__contains__) - _TYPOGRAPHIC
+
+
+def _like(fits: Callable[[str], bool]) -> frozenset[str]:
+    from confusable_homoglyphs.confusables import confusables_data
+
+    return frozenset(
+        sign
+        for sign, others in confusables_data.items()
+        if not sign.isascii() and any(len(one["c"]) == 1 and one["c"].isascii() and fits(one["c"]) for one in others)
+    )

@@ -1,0 +1,93 @@
+"""An open inbox changes row by row, and never under the pointer."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Request, expect
+
+from sayso.clock import new_id
+from sayso.policy.external import ExternalCall
+from sayso.records.suspensions import ResumeSpec, RunRef
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.wiring import Wiring
+from tests.service.web.sites import Site
+from tests.service.web.stories import asked, decide, make_ask
+
+INSERTS = 1000
+PLAIN = ToolDefinition(name="refund_payment")
+
+
+async def ask_many(wiring: Wiring) -> None:
+    """Many items of clients, each with a deadline of its own."""
+    for place in range(INSERTS):
+        run = RunRef(id=new_id("run"), agent="support", owner=f"demo-{place % 10}", thread_id=new_id("thr"))
+        call = ExternalCall(ToolCall(call_id="", index=0, name="refund_payment", args={"amount": place}), PLAIN)
+        await wiring.desk.suspend(run, [call], ResumeSpec(mode="poll", resumer="poll"))
+
+
+def test_row_under_the_pointer_stays_through_a_thousand_inserts(site: Site, open_as: Callable[..., Page]) -> None:
+    first = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 3000})))
+    second = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 3600})))
+    page = open_as("/")
+    row = page.locator(f"#{second.id}-i1")
+    row.hover()
+    place = row.bounding_box()
+    moved = page.evaluate_handle(
+        """id => {
+            const row = document.getElementById(id), places = new Set();
+            const look = () => { const { x, y } = row.getBoundingClientRect(); places.add(`${x} ${y}`); };
+            new MutationObserver(look).observe(document.body, { childList: true, subtree: true, attributes: true });
+            look();
+            return places;
+        }""",
+        f"{second.id}-i1",
+    )
+    site.act(ask_many)
+    expect(page.locator("#pending")).to_have_text(str(INSERTS + 2))
+    expect(page.locator("#fresh")).to_contain_text("new · Show")
+    assert moved.evaluate("places => places.size") == 1
+    assert row.bounding_box() == place
+    expect(page.locator("#rows > li")).to_have_count(2)
+    expect(page.locator("#rows > li").first).to_have_attribute("id", f"{first.id}-i1")
+
+
+def test_new_rows_wait_behind_a_button_and_come_by_deadline(site: Site, open_as: Callable[..., Page]) -> None:
+    late = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 900})))
+    page = open_as("/")
+    page.locator(f"#{late.id}-i1").hover()
+    soon = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 60})))
+    expect(page.locator("#fresh")).to_have_text("1 new · Show")
+    expect(page.locator(f"#{soon.id}-i1")).to_have_count(0)
+    page.locator("#fresh").click()
+    expect(page.locator("#rows > li").first).to_have_attribute("id", f"{soon.id}-i1")
+
+
+def test_row_decided_elsewhere_keeps_its_place_while_the_pointer_is_there(
+    site: Site, open_as: Callable[..., Page]
+) -> None:
+    first, second = site.act(asked), site.act(asked)
+    page = open_as("/")
+    page.locator(f"#{second.id}-i1").hover()
+    place = page.locator(f"#{second.id}-i1").bounding_box()
+    site.act(lambda wiring: decide(wiring, first, "deny"))
+    gone = page.locator(f"#{first.id}-i1")
+    expect(gone).to_contain_text("ben denied this")
+    expect(gone.get_by_role("link")).to_have_count(0)
+    assert page.locator(f"#{second.id}-i1").bounding_box() == place
+    page.mouse.move(0, 0)
+    expect(gone).to_have_count(0)
+
+
+def test_a_change_fetches_its_rows_and_not_the_page(site: Site, open_as: Callable[..., Page]) -> None:
+    site.act(asked)
+    page = open_as("/")
+    fetched: list[str] = []
+
+    def note(request: Request) -> None:
+        fetched.append(request.url.removeprefix(site.url))
+
+    first = site.act(asked)
+    expect(page.locator(f"#{first.id}-i1")).to_be_visible()
+    page.on("request", note)
+    record = site.act(asked)
+    expect(page.locator(f"#{record.id}-i1")).to_be_visible()
+    assert {one.partition("=")[0] for one in fetched} == {"/rows?ids"}

@@ -1,0 +1,45 @@
+"""Under a quorum the next reviewer sees, and can approve, what another one edited."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from sayso.records.suspensions import SuspensionRecord
+from service.wiring import Wiring
+from tests.service.web.sites import Site
+from tests.service.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
+
+EDITED = {**REFUND_ARGS, "amount": 48.25}
+TERMS = {"quorum": {"approve": 2}, "reviewers": ["anna", "ben", "carla"]}
+
+
+async def edited_by_ben(wiring: Wiring) -> SuspensionRecord:
+    record = await asked(wiring, make_ask(terms=TERMS))
+    return await decide(wiring, record, "approve", args=EDITED)
+
+
+def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(edited_by_ben)
+    page = open_as(place_of(record))
+    expect(page.get_by_role("link", name="As requested")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("button", name="Approve as requested")).to_be_visible()
+    page.get_by_role("link", name="ben’s version").click()
+    row = page.locator(".what .changes tr", has_text="amount")
+    expect(row).to_contain_text("48.25")
+    page.get_by_role("button", name="Approve ben’s version").click()
+    expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
+
+    async def read(wiring: Wiring) -> object:
+        outcome = (await wiring.desk.suspensions.read(record.id)).record.items[0].outcome
+        return outcome.args if outcome is not None else None
+
+    assert site.act(read) == EDITED
+
+
+def test_switch_appears_when_somebody_edits_meanwhile(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms=TERMS)))
+    page = open_as(place_of(record))
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    site.act(lambda wiring: decide(wiring, record, "approve", args=EDITED))
+    expect(page.get_by_role("link", name="ben’s version")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve as requested")).to_be_visible()
