@@ -48,9 +48,20 @@
     question.append(`${button.textContent.trim()}? `, keys[0], " sends · ", keys[1], " goes back");
     one(".decide").prepend(question);
     one("#say").textContent = question.textContent;
-    const changes = new MutationObserver(disarm);
+    const changes = new MutationObserver(keepOrDisarm);
     changes.observe(one("#answers"), { childList: true, subtree: true, attributes: true });
-    armed = { button, question, changes, timer: setTimeout(disarm, ARMED_MS) };
+    armed = { asked: describe(button), question, changes, timer: setTimeout(disarm, ARMED_MS) };
+  }
+
+  // What Enter would send: live.js may put the same form there again.
+  function describe(button) {
+    const { textContent, form } = button;
+    return `${textContent} ${button.matches("[aria-disabled]")} ${new URLSearchParams(new FormData(form))}`;
+  }
+
+  function keepOrDisarm() {
+    const button = one(".approval .wide");
+    if (armed && (!button || describe(button) !== armed.asked)) disarm();
   }
 
   function disarm() {
@@ -62,8 +73,8 @@
   }
 
   function send() {
-    const { button } = armed;
     disarm();
+    const button = one(".approval .wide");
     button.form.requestSubmit(button);
   }
 

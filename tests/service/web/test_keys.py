@@ -112,6 +112,16 @@ def test_change_of_the_item_disarms(site: Site, open_as: Open) -> None:
     expect(page.locator(".armed")).to_have_count(0)
 
 
+def test_refresh_of_the_same_item_stays_armed(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(asked)))
+    arm(page)
+    with page.expect_response(lambda response: "/items/" in response.url):
+        page.evaluate("document.dispatchEvent(new Event('refresh'))")
+    expect(page.locator(".armed")).to_be_visible()
+    press(page, "Enter")
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
 def test_held_enter_does_not_send(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(asked)))
     arm(page)
