@@ -6,7 +6,7 @@ from playwright.sync_api import Page, Request, expect
 
 from sayso.clock import new_id
 from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef
+from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.wiring import Wiring
 from tests.service.web.sites import Site
@@ -125,8 +125,10 @@ def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Ca
 
 
 def test_days_are_those_of_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
-    spans = (3600 + 12 * 3600 * half for half in range(4))
-    records = [site.act(lambda wiring, s=span: asked(wiring, make_ask(terms={"timeout_s": s}))) for span in spans]
+    async def ask_through_two_days(wiring: Wiring) -> list[SuspensionRecord]:
+        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * hours})) for hours in (1, 13, 25, 37)]
+
+    records = site.act(ask_through_two_days)
     for zone in ("Pacific/Kiritimati", "Pacific/Niue"):
         page = open_as("/", timezone_id=zone)
         for record in records:
