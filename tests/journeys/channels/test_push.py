@@ -26,7 +26,7 @@ def test_edit_behind_a_notification_is_executed(office: Office) -> None:
         assert text.startswith("bank_account.transfer")
         phone.click()
         page.wait_for_url(desk.stack.url + path)
-        page.get_by_role("link", name="Edit and approve").click()
+        page.get_by_role("link", name="Edit", exact=True).click()
         page.get_by_label("amount").fill("12.5")
         page.get_by_role("button", name="Approve edited arguments").click()
         assert write_calls(desk.await_effects(asked)) == wanted(BANK, amount=12.5)
