@@ -1,6 +1,8 @@
 """Read an item's page as a person does before deciding."""
 
-from playwright.sync_api import Page
+import re
+
+from playwright.sync_api import Page, expect
 
 
 def read_to_the_end(page: Page) -> None:
@@ -8,3 +10,12 @@ def read_to_the_end(page: Page) -> None:
     button = page.locator(".decide [aria-disabled]").first
     while button.count():
         button.dispatch_event("click")
+
+
+def approve_edit(page: Page) -> None:
+    """Review the changes of an edit down to the last one, and approve them."""
+    page.get_by_role("button", name=re.compile("^Review")).click()
+    approve = page.get_by_role("button", name=re.compile("^Approve with"))
+    expect(approve).to_be_visible()
+    page.locator(".what").evaluate("node => node.scrollIntoView({ block: 'end' })")
+    approve.click()
