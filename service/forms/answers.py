@@ -65,11 +65,12 @@ def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Fo
     )
 
 
-def describe_problems(forms: Forms) -> str:
-    """Return which fields to correct, without their input; empty if no field has a problem."""
+def describe_problems(forms: Forms, error: SaysoError) -> str:
+    """Return which fields to correct, without their input; empty if the error's message says it."""
     marked = [field for field in (*forms.args, *forms.value) if field.problem]
     if not marked:
-        return ""
+        secret = "problems" in error.facts and any(field.masked for field in forms.value)
+        return "Nothing was sent. Correct the value." if secret else ""
     whole = "the arguments" if marked[0] in forms.args else "the value"
     names = [whole if field.name is None else field.shown_name for field in marked]
     return f"Nothing was sent. Correct {join_words(names)}."

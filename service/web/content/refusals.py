@@ -54,4 +54,4 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Fo
     if isinstance(error, DeadlinePassed):
         return f"The deadline has passed: {deadlines.describe_fallback(record, item)}. Nothing was changed."
     known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
-    return known or describe_problems(forms) or error.message
+    return known or describe_problems(forms, error) or error.message

@@ -42,7 +42,7 @@ async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Setti
             "(1) refund_payment needs approval",
         ):
             assert words in page, words
-        for shown in ("Approve</button>", "Edit</a>", "Deny</button>"):
+        for shown in ("Approve</button>", "Edit</a>", "Deny and go on</button>"):
             assert shown in page
         assert "Send value" not in page
 
