@@ -39,6 +39,11 @@ def describe_need(item: Item) -> str:
     return "needs approval"
 
 
+def describe_wanted(item: Item) -> str:
+    """Return the value that the item needs, such as `wants loyalty_code`; empty where it needs an approval."""
+    return f"wants {item.target_arg or 'a value'}" if describe_need(item) == "needs a value" else ""
+
+
 def describe_number(record: SuspensionRecord, item: Item) -> str:
     """Return how to get the number that an approval needs, or an empty text."""
     return f"Ask {record.run.owner} for the two digits of this item" if item.terms.match_number else ""
@@ -72,6 +77,13 @@ def describe_quorum(item: Item) -> str:
     same = " of the same arguments" if len(approvals) > 1 else ""
     most = max(approvals.values(), default=0)
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+
+
+def count_quorum(item: Item) -> str:
+    """Return the most equal approvals against the quorum, such as `1 of 2`; empty where one is enough."""
+    approvals, _ = _count_decisions(item)
+    needed = item.terms.quorum.approve
+    return f"{max(approvals.values(), default=0)} of {needed}" if needed > 1 else ""
 
 
 def describe_deadlock(record: SuspensionRecord, item: Item) -> str:

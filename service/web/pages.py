@@ -16,6 +16,7 @@ from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import (
     describe_ago,
     describe_clock,
+    describe_due,
     describe_hour,
     describe_left,
     describe_local,
@@ -90,6 +91,7 @@ def _make_environment() -> Environment:
         "signs": write_signs,
         "ago": describe_ago,
         "clock": describe_clock,
+        "due": describe_due,
         "hour": describe_hour,
         "local": describe_local,
         "iso": iso_utc,

@@ -90,7 +90,7 @@ def give_a_value(page: Page) -> None:
 
 
 def open_from_inbox(page: Page, words: str) -> None:
-    """Open the inbox, wait there until the card with these words comes by itself, and open its item."""
+    """Open the inbox, wait there until the row with these words comes by itself, and open its item."""
     page.get_by_role("link", name="Inbox").first.click()
-    page.locator(".card", has_text=words).get_by_role("link").click()
+    page.locator("#rows li", has_text=words).get_by_role("link").click()
     expect(page.get_by_role("heading", name="Your decision")).to_be_visible()

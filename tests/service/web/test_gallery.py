@@ -38,6 +38,9 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     return {
         "inbox": "/",
         "empty inbox": "/?skip=50",
+        "searched inbox": "/?q=refund",
+        "nothing found": "/?q=zebra",
+        "search not understood": "/?q=is:odd",
         "open": place_of(both),
         "hard": place_of(both, "i2"),
         "value": place_of(value),
@@ -85,6 +88,11 @@ def test_pages_are_accessible_and_fit_the_screen(
     for name, place in places.items():
         page.goto(place)
         check_page(page, name)
+    page.goto("/")
+    page.locator("#rows summary").click()
+    page.keyboard.press("j")
+    page.keyboard.press("?")
+    check_page(page, "keys over the open inbox")
     page.goto(places["open"])
     page.locator(".begin").click()
     page.get_by_label("amount").fill("a lot")
