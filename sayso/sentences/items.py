@@ -19,6 +19,9 @@ _AFTER_DENIAL = {
     "fail": "If you deny it, the run fails.",
 }
 
+DENIAL_PRESETS = ("Wrong amount", "Not now", "Ask me first", "Not allowed")
+"""Reasons of a denial that a reviewer chooses, and edits if they like."""
+
 DOUBT_CHOICES = (
     ('"skip"', "It did run", "The agent continues with the result below. Nothing runs again."),
     ('"run_again"', "It did not run", "It runs now. If it ran after all, its effect may happen twice."),
@@ -49,6 +52,14 @@ def describe_number(record: SuspensionRecord, item: Item) -> str:
 def describe_denial(record: SuspensionRecord) -> str:
     """Return the effect of a denial on the run."""
     return _AFTER_DENIAL[record.on_deny]
+
+
+def name_denial(record: SuspensionRecord, item: Item) -> str:
+    """Return the name of the button that denies, with the effect on the run if this denial decides."""
+    denials = sum(decision.action == "deny" for decision in item.decisions)
+    if denials + 1 < item.terms.quorum.deny:
+        return "Deny"
+    return "Deny and go on" if record.on_deny == "continue" else "Deny and end the run"
 
 
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
