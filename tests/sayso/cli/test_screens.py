@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from rich.console import RenderableType
 
-from sayso.cli.screens import make_console, show_runs, show_suspension
+from sayso.cli.screens import make_console, show_runs
+from sayso.cli.suspensions import show_suspension
 from sayso.client.responses import (
     DeliveryView,
     FallbackView,
@@ -35,7 +36,7 @@ def test_show_suspension_marks_the_title_and_the_context() -> None:
     lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run)))
     assert lines[0] == "bot  sus_1"
     place = lines.index(UNCHECKED)
-    assert lines[place + 1 : place + 4] == [TITLE, "{", '  "env": "prod"']
+    assert lines[place + 1 : place + 3] == [f"│ {TITLE}", "env │ prod"]
 
 
 def test_show_runs_marks_the_titles() -> None:

@@ -1,0 +1,53 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from sayso.canonical_json import JsonObject
+from sayso.cli.suspensions import Barred, shorten_ids, show_args
+from sayso.text.summaries import list_values
+from tests.hostile import CORPUS
+
+
+def test_shorten_ids_takes_as_much_as_tells_them_apart() -> None:
+    ids = ["sus_1aaaaaabbbb", "sus_2caaaaabbbb", "sus_3ffffff"]
+    assert shorten_ids(ids) == {ids[0]: "aaaaaabbbb", ids[1]: "caaaaabbbb", ids[2]: "ffffff"}
+    assert shorten_ids([]) == {}
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=12), unique=True))
+def test_short_ids_are_the_ends_of_one_id_each(ids: list[str]) -> None:
+    for one, short in shorten_ids(ids).items():
+        assert one.endswith(short)
+        assert short == one or [other for other in ids if other.endswith(short)] == [one]
+
+
+def test_every_line_of_a_text_stands_behind_a_bar() -> None:
+    console = Console(width=60, force_terminal=False, color_system=None)
+    for name, text in CORPUS.items():
+        with console.capture() as printed:
+            for part in show_args({"name": text, text: "x"}):
+                assert isinstance(part, Barred)
+                console.print(part)
+        for line in printed.get().split("\n")[:-1]:
+            literal = line.startswith(("name ", text))
+            assert literal or line.lstrip().startswith(("│", "┆")) or " │ " in line, f"{name}: {line!r}"
+
+
+def test_show_args_shows_every_leaf() -> None:
+    args: JsonObject = {"a": {"b": [1, None, True, [], {}]}, "text": "one\ntwo", "quoted": "1", "long" * 10: "x"}
+    console = Console(width=80, force_terminal=False, color_system=None)
+    with console.capture() as printed:
+        console.print(*show_args(args), sep="\n")
+    shown = printed.get()
+    assert all(leaf.path in shown for leaf in list_values(args))
+    assert "a.b[0]   1\n" in shown
+    assert 'quoted │ "1"\n' in shown
+    assert "text   │ one\n       │ two\n" in shown
+
+
+def test_barred_text_ends_with_its_empty_line() -> None:
+    console = Console(width=40, force_terminal=False, color_system=None)
+    with console.capture() as printed:
+        console.print(Barred(Text("a\n"), Text("name"), 5))
+    assert printed.get() == "name │ a\n     │ \n"
