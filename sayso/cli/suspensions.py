@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 from sayso.canonical_json import JsonObject
@@ -27,6 +28,7 @@ _MOST_LINES = 1_000
 _BAR, _WRAPPED = "│ ", "┆ "
 _WIDEST_NAME = 24
 _NARROWEST = 20
+_NO_NAME = Text()
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,17 @@ class Barred:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines for a terminal of this width."""
         room = max(_NARROWEST, options.max_width - self.indent - len(_BAR))
-        name = self.name
+        dim, name = console.get_style("dim"), self.name
         for line in self.text.split("\n", allow_blank=True):
-            for place, piece in enumerate(line.wrap(console, room, overflow="fold", tab_size=4) or [Text()]):
-                bar = "  " if self.literal else _WRAPPED if place else _BAR
-                yield Text.assemble(name, " " * (self.indent - name.cell_len), (bar, "dim"), piece)
-                name = Text()
+            fits = len(line) * 2 <= room and "\t" not in line.plain  # wrapping takes time
+            pieces = [line] if fits else line.wrap(console, room, overflow="fold", tab_size=4) or [Text()]
+            for place, piece in enumerate(pieces):
+                yield from name.render(console)
+                yield Segment(" " * (self.indent - name.cell_len))
+                yield Segment("  " if self.literal else _WRAPPED if place else _BAR, dim)
+                yield from piece.render(console)
+                yield Segment.line()
+                name = _NO_NAME
 
 
 def show_barred(text: str) -> Barred:
@@ -135,13 +142,15 @@ def _show_claims(found: Suspension) -> list[RenderableType]:
 
 def check_readable(console: Console, found: Suspension, link: str) -> None:
     """Raise `TooLarge` for an item that takes more lines than a terminal keeps."""
-    lines = len(console.render_lines(show_suspension(found), pad=False)) if console.is_terminal else 0
-    if lines > _MOST_LINES:
-        raise TooLarge(
-            f"This item takes {lines} lines, but a terminal may keep only {_MOST_LINES}. Nothing was decided. "
-            f"Decide on its page, {link}, or read it with `sayso show {found.id} --secrets | less` and decide with "
-            "--yes."
-        )
+    lines = 0
+    for segment in console.render(show_suspension(found)) if console.is_terminal else ():
+        lines += segment.text.count("\n")
+        if lines > _MOST_LINES:
+            raise TooLarge(
+                f"This item takes more lines than the {_MOST_LINES:,} that a terminal may keep. Nothing was decided. "
+                f"Decide on its page, {link}, or read it with `sayso show {found.id} --secrets | less` and decide with "
+                "--yes."
+            )
 
 
 def _show_item(item: ItemView) -> list[RenderableType]:
@@ -169,7 +178,16 @@ def _show_item(item: ItemView) -> list[RenderableType]:
             parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
         elif item.terms.match_number:
             parts.append(Text("an approval needs the number that the requester sees: --number"))
-    return [*parts, *_show_deliveries(item)]
+    return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
+
+
+def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:
+    for one in item.inquiries:
+        yield show_line(f"{one.by.id} asked{' and waits for an answer' if one.open else ''}:")
+        yield show_barred(one.text)
+        if one.answer is not None:
+            yield Text("The requester answered · not checked", "yellow")
+            yield show_barred(one.answer)
 
 
 def _show_deliveries(item: ItemView) -> list[RenderableType]:

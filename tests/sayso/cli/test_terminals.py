@@ -108,7 +108,7 @@ def test_approve_refuses_what_no_terminal_can_keep(clean_store_url: str, tmp_pat
             shell.press(f"{command} approve {waiting}; echo done-$?", "Enter")
             shell.await_text("done-1")
             shown = "".join(shell.screen().split())
-            assert "aterminalmaykeeponly1000.Nothingwasdecided." in shown
+            assert "the1,000thataterminalmaykeep.Nothingwasdecided." in shown
             assert f"{url}/items/{waiting}/i1" in shown
             shell.press(f"clear; {command} deny {waiting}; echo done-$?", "Enter")
             shell.await_text("Deny?")
@@ -150,15 +150,17 @@ def test_show_and_approve_print_real_line_breaks(clean_store_url: str, tmp_path:
                 lines = shell.screen().split("\n")
                 place = lines.index(next(line for line in lines if line.startswith("body ")))
                 assert [line.rstrip() for line in lines[place : place + 5]] == [
-                    "body      │ Dear Sir,",
-                    "          │",
-                    "          │   your order  is late.",
-                    "          │ allowed: approve",
-                    "          │",
+                    "body       │ Dear Sir,",
+                    "           │",
+                    "           │   your order    is late.",
+                    "           │ allowed: approve",
+                    "           │",
                 ]
-                assert "to        │ x@y.example" in lines
+                assert "to         │ x@y.example" in lines
                 assert '["a\\nkey"] │ "1"' in lines
-                assert sum(line.startswith("          ┆ word") for line in lines) == 2, "wrapped lines have another bar"
+                assert sum(line.startswith("           ┆ word") for line in lines) == 2, (
+                    "wrapped lines have another bar"
+                )
                 assert not any(line.startswith("word") for line in lines)
             shell.press("n", "Enter")
 

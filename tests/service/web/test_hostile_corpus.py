@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -21,13 +22,13 @@ from service.wiring import Wiring
 from tests.builders import answer_question, person
 from tests.hostile import CORPUS, EMOJI, HIDDEN, LOOKALIKES
 from tests.service.web.sites import Site
-from tests.service.web.stories import STATE, decide, finish, make_ask, pause, place_of
+from tests.service.web.stories import STATE, asked, decide, finish, make_ask, pause, place_of
 
 END = "~"
 """Stands behind every text in a list of texts, so that a sign at the end of a text is seen to be missing."""
 
 TITLE_CHARS = 200
-LONG = 150
+REASON_CHARS = 2000
 HIDDEN_CATEGORIES = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
 NAMED = frozenset(name.split(" ")[-1] for name in HIDDEN)
 
@@ -58,14 +59,11 @@ ROWS = """
 """
 
 
-def chunks() -> Iterator[dict[str, str]]:
-    """Yield all texts in groups that fit a title; long ones come alone."""
+def chunks(most: int) -> Iterator[dict[str, str]]:
+    """Yield all texts in groups of at most so many characters; longer ones come alone."""
     chunk: dict[str, str] = {}
     for name, text in CORPUS.items():
-        if len(text) >= LONG:
-            yield {name: text}
-            continue
-        if len(join({**chunk, name: text})) > TITLE_CHARS:
+        if chunk and len(join({**chunk, name: text})) > most:
             yield chunk
             chunk = {}
         chunk[name] = text
@@ -108,14 +106,14 @@ async def submit(wiring: Wiring, texts: dict[str, str]) -> SuspensionRecord:
     args: JsonObject = {**texts, "keys": {text: name for name, text in texts.items()}, "list": [[*texts.values()]]}
     args |= {"filename": joined, "attachments": [{"filename": text, "type": text} for text in texts.values()]}
     prompt = {"title": joined[:TITLE_CHARS], "body": joined, "metadata": {"list": [*texts.values()], joined: joined}}
-    ask = make_ask(definition, args, reason=joined[:2000], prompt=prompt, subagent=joined)
+    ask = make_ask(definition, args, reason=joined[:REASON_CHARS], prompt=prompt, subagent=joined)
     run_id = new_id("run")
     run = RunRef(id=run_id, agent="bot", owner="demo", thread_id=run_id, title=joined, claimed={joined: joined})
     begun = (await wiring.desk.start(run, STATE)).record
-    record = await pause(wiring, begun, [ask], words=joined)
+    record = await pause(wiring, begun, [ask, ask.model_copy(update={"index": 1})], words=joined)
     await report(wiring, run_id, joined)
-    await wiring.desk.ask_requester(record.id, "i1", joined[:2000], person("ben"))
-    return await answer_question(wiring, record, joined[:2000])
+    await wiring.desk.ask_requester(record.id, "i1", joined[:REASON_CHARS], person("ben"))
+    return await answer_question(wiring, record, joined[:REASON_CHARS])
 
 
 async def report(wiring: Wiring, run_id: str, text: str) -> None:
@@ -128,21 +126,26 @@ async def report(wiring: Wiring, run_id: str, text: str) -> None:
     await wiring.external_events.add(run_id, "agent", "sayso", numbered)
 
 
-async def settle(wiring: Wiring, record: SuspensionRecord, texts: dict[str, str], number: int) -> None:
-    """Deny one call, let one fail, one succeed, one run with other arguments, and cancel one run, in turn."""
+async def submit_titles(wiring: Wiring, texts: dict[str, str]) -> None:
+    """Suspend a run for each title: one title holds only few of the texts."""
+    titles = [join(chunk)[:TITLE_CHARS] for chunk in chunks(TITLE_CHARS) if not chunk.keys().isdisjoint(texts)]
+    asks = [make_ask(index=index, prompt={"title": title}) for index, title in enumerate(titles)]
+    await asked(wiring, *asks)
+
+
+async def settle(wiring: Wiring, texts: dict[str, str], record: SuspensionRecord) -> list[str]:
+    """Deny a call, let others succeed with other arguments and fail, and cancel a run; return the pages to see."""
     joined = join(texts)
-    message = joined[:1000]
-    if number % 5 == 0:
-        decided = await decide(wiring, record, "deny", message=message)
-        await finish(wiring, decided)
-    elif number % 5 == 1:
-        await finish(wiring, await decide(wiring, record, "approve", message=message), error=joined)
-    elif number % 5 == 2:
-        await finish(wiring, await decide(wiring, record, "approve", message=message), {joined: [*texts.values()]})
-    elif number % 5 == 3:
-        await finish(wiring, await decide(wiring, record, "approve", args={**texts, joined: joined}), joined)
-    else:
-        await wiring.desk.cancel(record.run.id, Actor(id="demo", kind=ActorKind.AGENT), joined[:500])
+    message = joined[:REASON_CHARS]
+    denied = await decide(wiring, record, "deny", message=message)
+    both = await decide(wiring, denied, "approve", item_id="i2", args={**texts, joined: joined}, message=message)
+    await finish(wiring, both, {joined: [*texts.values()]})
+    failed = await decide(wiring, await asked(wiring, title=joined), "approve", message=message)
+    await finish(wiring, failed, error=joined)
+    cancelled = await asked(wiring)
+    await wiring.desk.cancel(cancelled.run.id, Actor(id="demo", kind=ActorKind.AGENT), message)
+    ids = [one.run.id for one in (record, failed, cancelled)]
+    return [place_of(record), place_of(record, "i2"), place_of(failed), *(f"/runs/{run_id}" for run_id in ids)]
 
 
 @pytest.fixture
@@ -205,36 +208,22 @@ def test_tool_names_take_no_text_that_needs_escapes_or_signs() -> None:
 
 
 def test_no_page_lets_the_corpus_fire_or_hide(site: Site, witness: Page) -> None:
-    groups = [*chunks()]
-    records = site.act(lambda wiring: _submit_all(wiring, groups))
-    for skip in range(0, len(groups), 50):
-        check_page(witness, f"/?skip={skip}", CORPUS)
-    check_page(witness, f"/runs/{records[0].run.id}/cancel", groups[0])
-    for record, texts in zip(records, groups, strict=True):
+    for texts in chunks(REASON_CHARS):
+        record = site.act(partial(submit, texts=texts))
+        check_page(witness, f"/runs/{record.run.id}/cancel", texts)
+        check_page(witness, f"{place_of(record)}?answer=edit", texts)
         check_page(witness, place_of(record), texts)
         check_signs(witness, texts)
-        check_page(witness, f"{place_of(record)}?answer=edit", texts)
-    site.act(lambda wiring: _settle_all(wiring, records, groups))
-    for record, texts in zip(records, groups, strict=True):
-        check_page(witness, place_of(record), texts)
-        check_page(witness, f"/runs/{record.run.id}", texts)
-    for place in ("/decided", "/runs"):
-        for skip in range(0, len(groups), 25):
-            check_page(witness, f"{place}?skip={skip}", CORPUS)
+        check_page(witness, "/", texts)
+        for place in site.act(partial(settle, texts=texts, record=record)):
+            check_page(witness, place, texts)
+    site.act(partial(submit_titles, texts=CORPUS))
+    for place in ("/", "/decided", "/runs"):
+        check_page(witness, place, CORPUS)
 
 
-def test_no_page_lets_an_address_fire(witness: Page, site: Site) -> None:
+def test_no_page_lets_an_address_fire(witness: Page) -> None:
     """The texts stand in the address of a page that shows what was searched."""
-    for texts in chunks():
+    for texts in chunks(TITLE_CHARS):
         given = quote(join(texts)[:TITLE_CHARS])
-        for place in (f"/decided?q={given}&agent={given}", f"/runs?agent={given}"):
-            check_page(witness, place, {})
-
-
-async def _submit_all(wiring: Wiring, groups: list[dict[str, str]]) -> list[SuspensionRecord]:
-    return [await submit(wiring, texts) for texts in groups]
-
-
-async def _settle_all(wiring: Wiring, records: list[SuspensionRecord], groups: list[dict[str, str]]) -> None:
-    for number, (record, texts) in enumerate(zip(records, groups, strict=True)):
-        await settle(wiring, record, texts, number)
+        check_page(witness, f"/decided?q={given}&agent={given}&by={given}&tool={given}", {})
