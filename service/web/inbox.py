@@ -27,13 +27,14 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response
     ids = await wiring.runs.inbox(skip, PAGE)
     found = await wiring.desk.suspensions.read_page(ids)
     records, damaged = split_readable(found)
-    freezes = await wiring.freezes.known()
+    freezes, definitions = await wiring.freezes.known(), await wiring.runs.find_definitions(records)
+    reviewer = visitor.principal.reviewer("web")
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title="Inbox",
-        cards=await asyncio.to_thread(make_cards, records, visitor.principal.reviewer("web"), freezes, now_ms()),
+        cards=await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), definitions),
         damaged=damaged,
         skip=skip,
         page=PAGE,
@@ -49,7 +50,8 @@ async def read_rows(
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms)
+    definitions = await wiring.runs.find_definitions(records)
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, definitions)
     closings = list_closed(records)
     fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=cards, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)

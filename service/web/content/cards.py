@@ -7,6 +7,8 @@ from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.rendering.table import render_call
+from sayso.rendering.views import View
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
@@ -14,7 +16,7 @@ from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
-from service.operations.masking import mask_record
+from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Card:
     item: Item
     href: str
     need: str
+    view: View
     summary: Summary
     hold: str
     fallback: str
@@ -68,11 +71,15 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
 
 
 def make_cards(
-    records: Iterable[SuspensionRecord], reviewer: Actor, freezes: Sequence[Freeze], now_ms: int
+    records: Iterable[SuspensionRecord],
+    reviewer: Actor,
+    freezes: Sequence[Freeze],
+    now_ms: int,
+    definitions: Definitions = NO_DEFINITIONS,
 ) -> list[Card]:
     """Return a card for every open item as the reviewer sees it, sorted by deadline."""
     cards = [
-        _card(record, item, reviewer, deadlines.describe_hold(record, item, freezes, now_ms))
+        _card(record, item, reviewer, deadlines.describe_hold(record, item, freezes, now_ms), definitions)
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -97,14 +104,17 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
-def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> Card:
+def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str, definitions: Definitions) -> Card:
     masked = mask_record(record)
     shown = find_item(masked, item.item_id)
+    definition = definitions.get(item.tool.definition or "")
+    schema = definition.parameters if definition is not None else None
     return Card(
         record=masked,
         item=shown,
         href=item_href(record, item),
         need=sentences.describe_need(item),
+        view=render_call(item.tool.name, shown.tool.args, schema),
         summary=summarize(shown.tool.args),
         hold=hold,
         fallback=deadlines.describe_fallback(record, item),

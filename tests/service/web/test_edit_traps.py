@@ -34,7 +34,7 @@ def is_open(site: Site, record: SuspensionRecord) -> bool:
 
 def as_asked(page: Page) -> None:
     """The one green button approves the original arguments."""
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 4,890.00", exact=True)).to_be_visible()
     expect(page.get_by_label("amount")).to_be_hidden()
 
 
@@ -110,7 +110,7 @@ def test_stop_editing_restores_plain_approve(site: Site, open_as: Open) -> None:
     page.locator(".begin").click()
     expect(page.get_by_label("amount")).to_have_value("4890")
     page.get_by_role("link", name="Stop editing").click()
-    page.get_by_role("button", name="Approve", exact=True).click()
+    page.get_by_role("button", name="Approve EUR 4,890.00", exact=True).click()
     expect(page.get_by_role("heading", name="anna approved this", exact=True)).to_be_visible()
 
 

@@ -6,7 +6,7 @@ from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, as
 
 
 def tools(page: str) -> list[str]:
-    return re.findall(r'<h2><a href="/items/[^"]+">([^<]+)</a></h2>', page)
+    return re.findall(r'<h2><a href="/items/[^"]+"(?: class="tool")?>([^<]+)</a></h2>', page)
 
 
 async def test_inbox_without_items(settings: Settings) -> None:
@@ -21,7 +21,7 @@ async def test_inbox_sorts_items_by_deadline(settings: Settings) -> None:
         await asked(anna.wiring, make_ask(terms={"timeout_s": 900}), title="Broken cup")
         await asked(anna.wiring, ask_value(terms={"timeout_s": 60, "fallback": {"action": "fail"}}))
         page = await anna.read("/")
-        assert tools(page) == ["book_hotel", "refund_payment"]
+        assert tools(page) == ["book_hotel", "Refund payment EUR 250.00"]
         assert "<title>(2) Inbox · Sayso</title>" in page
         assert "2 runs are waiting, the next deadline first." in page
         for words in ("Refunds over 100 need a person", "Broken cup", "support, requested by demo", "the run fails"):
