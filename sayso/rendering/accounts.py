@@ -18,7 +18,7 @@ def check_accounts(call: Call) -> Iterator[Flag]:
             account = read_text(leaf)
             if not is_valid(account):
                 sentence = f"{shorten(leaf.path)} is not a valid IBAN: the checksum of {shorten(account)} is wrong."
-                yield Flag(sentence, SEVERE)
+                yield Flag(sentence, SEVERE, "wrong IBAN")
 
 
 def has_iban_form(text: str) -> bool:

@@ -44,4 +44,6 @@ def _check_address(url: Leaf) -> list[Flag]:
     address = urlsplit(read_text(url))
     if "@" not in address.netloc and "\\" not in address.netloc:
         return []
-    return [Flag(f"The address hides its host behind a user name: it leads to {address.hostname}.", SEVERE)]
+    return [
+        Flag(f"The address hides its host behind a user name: it leads to {address.hostname}.", SEVERE, "hidden host")
+    ]

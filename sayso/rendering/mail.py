@@ -41,18 +41,27 @@ def _check_blind(bcc: list[Leaf]) -> list[Flag]:
     if not bcc:
         return []
     more = f" and {len(bcc) - 1} more" if bcc[1:] else ""
-    return [Flag(f"Bcc: {shorten(read_text(bcc[0]))}{more} gets a copy that the other recipients do not see.")]
+    return [
+        Flag(f"Bcc: {shorten(read_text(bcc[0]))}{more} gets a copy that the other recipients do not see.", label="Bcc")
+    ]
 
 
 def _check_headers(leaves: list[Leaf]) -> list[Flag]:
     broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
-    return [Flag(f"A line break in {shorten(path)} can add recipients or other headers.", SEVERE) for path in broken]
+    return [
+        Flag(f"A line break in {shorten(path)} can add recipients or other headers.", SEVERE, "added headers")
+        for path in broken
+    ]
 
 
 def _check_names(leaves: list[Leaf]) -> list[Flag]:
     pairs = [pair for leaf in leaves for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
     return [
-        Flag(f"The name {shorten(name)} is itself an address, but the mail goes to {shorten(address)}.", SEVERE)
+        Flag(
+            f"The name {shorten(name)} is itself an address, but the mail goes to {shorten(address)}.",
+            SEVERE,
+            "name differs",
+        )
         for name, address in pairs
         if "@" in name and name.strip().lower() != address.lower()
     ]

@@ -79,4 +79,7 @@ def _is_wrong(leaf: Leaf) -> bool:
 
 
 def _describe_account(leaf: Leaf) -> Flag:
-    return Flag(f"{shorten(leaf.path)} {shorten(leaf.text)} has the form of an IBAN, but its checksum is wrong.")
+    return Flag(
+        f"{shorten(leaf.path)} {shorten(leaf.text)} has the form of an IBAN, but its checksum is wrong.",
+        label="wrong IBAN",
+    )

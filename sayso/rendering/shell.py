@@ -43,8 +43,8 @@ class _Reading:
     breaks: list[int] = field(default_factory=list)
     flags: dict[Flag, None] = field(default_factory=dict)
 
-    def flag(self, sentence: str) -> None:
-        self.flags[Flag(sentence, SEVERE)] = None
+    def flag(self, sentence: str, label: str = "command unclear") -> None:
+        self.flags[Flag(sentence, SEVERE, label)] = None
 
 
 def render(call: Call) -> Sketch | None:
@@ -130,11 +130,11 @@ class _Reader:
         """Flag a command by its name; return whether it is dangerous."""
         self.wrapped |= name in _SHELLS | _RUNNERS | _RIGHTS
         if name in _RIGHTS:
-            self.reading.flag(f"Runs with the rights of another user: {name}.")
+            self.reading.flag(f"Runs with the rights of another user: {name}.", name)
         elif name in _DELETES or name.startswith("mkfs."):
-            self.reading.flag(f"Deletes or overwrites data: {name}.")
+            self.reading.flag(f"Deletes or overwrites data: {name}.", "deletes data")
         elif name in _SHELLS and self.piped:
-            self.reading.flag(f"Pipes into {name}, which runs what it reads.")
+            self.reading.flag(f"Pipes into {name}, which runs what it reads.", "pipes into a shell")
         else:
             return False
         return True

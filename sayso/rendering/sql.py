@@ -87,7 +87,7 @@ def render(call: Call) -> Sketch | None:
 def check_statements(text: str) -> Iterator[Flag]:
     """Yield the flags of a text of SQL."""
     if len(text) > MAX_PARSED_CHARS:
-        yield Flag("The SQL is too long to be checked. Read it in full.", SEVERE)
+        yield Flag("The SQL is too long to be checked. Read it in full.", SEVERE, "not checked")
         return
     for reading in _READINGS:
         tokens = _read(text, reading)
@@ -95,7 +95,7 @@ def check_statements(text: str) -> Iterator[Flag]:
         if len(statements) > 1:
             yield Flag("Several statements in one text.")
         if any(token.kind == "comment" and "/*" in token.text[2:] for token in tokens):
-            yield Flag("A comment within a comment: databases read it differently.", SEVERE)
+            yield Flag("A comment within a comment: databases read it differently.", SEVERE, "nested comment")
         for statement in statements:
             yield from _check(statement)
 
@@ -136,14 +136,16 @@ def _is_sql(leaf: Leaf) -> bool:
 def _check(statement: list[_Token]) -> Iterator[Flag]:
     words = [token.word for token in statement]
     if words[0] in ("DROP", "TRUNCATE"):
-        yield Flag(f"{words[0]} removes data as a whole.", SEVERE)
+        yield Flag(f"{words[0]} removes data as a whole.", SEVERE, words[0])
     writes = [
         place
         for place, word in enumerate(words)
         if word in ("UPDATE", "DELETE") and (not place or words[place - 1] not in _NO_WRITE_AFTER)
     ]
     if len(writes) > _MOST_WRITES:
-        yield Flag(f"One statement has {len(writes)} writes, too many to be checked. Read it in full.", SEVERE)
+        yield Flag(
+            f"One statement has {len(writes)} writes, too many to be checked. Read it in full.", SEVERE, "not checked"
+        )
     for place in writes[:_MOST_WRITES]:
         yield from _check_write(words[place], statement[place:])
 
@@ -158,9 +160,11 @@ def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
     ends = [place for place, one in enumerate(condition) if one.depth == depth and one.word in _AFTER_WHERE]
     condition = _unwrap(condition[: ends[0]] if ends else condition)
     if not condition or _is_always_true(condition):
-        yield Flag(f"{verb} has no WHERE that limits it: it changes every row.", SEVERE)
+        yield Flag(f"{verb} has no WHERE that limits it: it changes every row.", SEVERE, "no WHERE")
     elif any(one.depth == condition[0].depth and (one.word in ("OR", "XOR") or one.text == "|") for one in condition):
-        yield Flag(f"OR at the top level of the WHERE of {verb}: it may change more rows than meant.", SEVERE)
+        yield Flag(
+            f"OR at the top level of the WHERE of {verb}: it may change more rows than meant.", SEVERE, "OR in WHERE"
+        )
 
 
 def _unwrap(condition: list[_Token]) -> list[_Token]:

@@ -34,7 +34,11 @@ def _sketch(call: Call) -> tuple[str, Sketch]:
         try:
             sketch = render(call)
         except (ArithmeticError, LookupError, RecursionError, ValueError):
-            fault = Flag(f"This may be a call of kind {name}, but it cannot be read as one. Check every value.", SEVERE)
+            fault = Flag(
+                f"This may be a call of kind {name}, but it cannot be read as one. Check every value.",
+                SEVERE,
+                "not readable",
+            )
             return "tree", replace(tree.render(call), flags=(fault,))
         if sketch is not None:
             return name, sketch

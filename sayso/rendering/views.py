@@ -20,10 +20,11 @@ _MOST_MARKS = 5_000
 
 @dataclass(frozen=True)
 class Flag:
-    """A warning about a call, and its severity: 1 is the most severe."""
+    """A warning about a call, its severity, of which 1 is the most severe, and its short form for a list."""
 
     sentence: str
     severity: int = 2
+    label: str = ""
 
 
 @dataclass(frozen=True)
