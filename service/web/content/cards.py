@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
 from sayso.records.inquiries import find_claim
 from sayso.records.items import Item
@@ -177,7 +177,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         summary=summarize(args),
         state=find_item_state(record, item),
         outcome=describe_outcome(item) or "The run was cancelled",
-        note=(outcome.message or "") if outcome is not None else "",
+        note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,
     )
