@@ -145,12 +145,20 @@ def test_denial_with_a_reason_by_keys(site: Site, open_as: Open) -> None:
 def test_edit_by_keys(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(asked)))
     press(page, "e")
-    expect(page.locator(".edit :focus")).to_have_count(1)
-    press(page, "Escape")
-    expect(page.locator(".edit")).to_be_hidden()
+    expect(page.locator("#edit :focus")).to_have_count(1)
+    press(page, "Escape", "Escape")
+    expect(page.locator("#edit")).to_have_count(0)
     press(page, "e")
     page.get_by_label("amount").fill("120")
     press(page, "Control+Enter")
+    expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
+    press(page, "a")
+    expect(page.locator(".armed")).to_have_text("Approve with 1 change? Enter sends · Esc goes back")
+    press(page, "Escape", "Escape")
+    expect(page.get_by_label("amount")).to_have_value("120")
+    page.get_by_label("amount").press("Control+Enter")
+    expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
+    press(page, "a", "Enter")
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
