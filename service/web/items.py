@@ -37,9 +37,9 @@ from service.web.content.details import (
     find_why,
     list_extensions,
 )
-from service.web.content.edits import UNCHANGED, EditReview, find_step, make_review
+from service.web.content.editing.edits import UNCHANGED, EditReview, find_step, make_review
+from service.web.content.editing.refusals import write_banner
 from service.web.content.external_events import describe_both, read_external_events
-from service.web.content.refusals import write_banner
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail

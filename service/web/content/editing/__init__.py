@@ -1,0 +1,1 @@
+"""An edit before it is sent: its changes, and why it was refused."""
