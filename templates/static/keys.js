@@ -33,12 +33,12 @@
   const isEdited = () => one(".edit:not([hidden])");
 
   function arm() {
-    const button = one(".approval .wide");
+    const button = one(":is(.approval, .edited) .wide");
     if (button.matches("[aria-disabled]")) {
       button.click(); // leads to the next text that was not yet shown
       return;
     }
-    const missing = one(".approval :invalid");
+    const missing = one(":is(.approval, .edited) :invalid");
     if (missing) {
       missing.focus();
       return;
@@ -60,7 +60,7 @@
   }
 
   function keepOrDisarm() {
-    const button = one(".approval .wide");
+    const button = one(":is(.approval, .edited) .wide");
     if (armed && (!button || describe(button) !== armed.asked)) disarm();
   }
 
@@ -74,7 +74,7 @@
 
   function send() {
     disarm();
-    const button = one(".approval .wide");
+    const button = one(":is(.approval, .edited) .wide");
     button.form.requestSubmit(button);
   }
 
@@ -107,7 +107,7 @@
     ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
     [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
     ["/", "Search", () => one("main [type=search]"), () => one("main [type=search]").select()],
-    ["a", "Approve: Enter sends", () => one(".approval .wide"), arm],
+    ["a", "Approve: Enter sends", () => one(":is(.approval, .edited) .wide"), arm],
     ["d", "Deny, with a reason", deny, openDenial],
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
@@ -172,7 +172,9 @@
     }
     if (key === "Enter" && (event.ctrlKey || event.metaKey) && field && !repeat) {
       event.preventDefault();
-      field.form?.querySelector("button.wide, button:not([disabled])")?.click();
+      const sending = "button:not([type=button], [disabled], [hidden])"; // also those that stand outside of their form
+      const buttons = [...(field.form?.elements ?? [])].filter((control) => control.matches(sending));
+      (buttons.find((button) => button.matches(".wide")) ?? buttons[0])?.click();
       return;
     }
     if (repeat && key !== "j" && key !== "k") return;

@@ -151,6 +151,10 @@ def test_edit_by_keys(site: Site, open_as: Open) -> None:
     press(page, "e")
     page.get_by_label("amount").fill("120")
     press(page, "Control+Enter")
+    expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
+    press(page, "a")
+    expect(page.locator(".armed")).to_contain_text("Approve with 1 change?")
+    press(page, "Enter")
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
