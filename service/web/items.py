@@ -14,6 +14,8 @@ from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
@@ -41,7 +43,7 @@ from service.web.content.refusals import write_banner
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
-from service.web.content.versions import VERSION, find_version, list_versions
+from service.web.content.versions import VERSION, Version, find_version, list_versions
 from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, read_form
 from service.web.pages import render, show
@@ -232,7 +234,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        **await asyncio.to_thread(_describe_args, view.record, view.item),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }
 
 
@@ -260,10 +262,14 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
     }
 
 
-def _describe_args(record: SuspensionRecord, item: Item) -> dict[str, object]:
+def _describe_args(
+    record: SuspensionRecord, item: Item, version: Version | None, definition: ToolDefinition | None
+) -> dict[str, object]:
     """Return what quotes arguments, of a record whose secrets are masked."""
+    schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
     return {
+        "view": render_call(item.tool.name, version.args if version is not None else item.tool.args, schema),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (describe_decision(decision), decision.message or "", decision.at_ms, find_changes(item, decision))
