@@ -3,8 +3,8 @@ import pytest
 from sayso.policy.engine import PolicyDecision
 from sayso.policy.external import FinalJudgement
 from sayso.policy.rules import Action
+from service.web.content.deciding.edits import find_step, make_review
 from service.web.content.details import compare_args
-from service.web.content.edits import find_step, make_review
 from tests.service.web.stories import make_ask
 
 ROWS = compare_args({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 5, "d": 4})
