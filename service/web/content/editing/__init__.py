@@ -1,1 +1,0 @@
-"""An edit before it is sent: its changes, and why it was refused."""
