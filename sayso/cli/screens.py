@@ -16,7 +16,7 @@ from sayso.clock import now_ms
 from sayso.errors import TooLarge
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
-from sayso.sentences.outcomes import describe_outcome, describe_state
+from sayso.sentences.outcomes import describe_outcome, describe_shown, describe_state
 from sayso.sentences.times import describe_left
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, write_piece
@@ -129,6 +129,9 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     parts.append(show_json(item.tool.args))
     if "value" in item.allowed:
         parts += _show_requested_value(item)
+    parts += [
+        show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
+    ]
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""

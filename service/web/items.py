@@ -17,7 +17,7 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
-from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
+from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome, describe_shown
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
@@ -35,11 +35,12 @@ from service.web.content.details import (
     find_why,
     list_extensions,
 )
+from service.web.content.displays import make_display, read_shown
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
-from service.web.content.versions import VERSION, find_version, list_versions
+from service.web.content.versions import VERSION, Version, find_version, list_versions
 from service.web.errors import show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.pages import render, show
@@ -135,15 +136,18 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    view = look_at(found.record, item, definition, shown=False)
+    view = look_at(found.record, item, definition, shown=SHOW in post)
     await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     if VERSION in post:
         decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
+    shown = await asyncio.to_thread(read_shown, view, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
-    await wiring.desk.decide(suspension_id, item_id, decision, by=visitor.principal.reviewer("web"), key=key)
+    await wiring.desk.decide(
+        suspension_id, item_id, decision, by=visitor.principal.reviewer("web"), key=key, shown=shown
+    )
 
 
 async def _show_again(
@@ -202,7 +206,6 @@ async def _gather(
         "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
         "versions": versions,
         "version": version,
-        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "lines": view.mask_lines(describe_both(trail, external.entries)),
@@ -216,7 +219,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        **await asyncio.to_thread(_describe_args, view.record, view.item),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version),
     }
 
 
@@ -242,13 +245,21 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
     }
 
 
-def _describe_args(record: SuspensionRecord, item: Item) -> dict[str, object]:
+def _describe_args(record: SuspensionRecord, item: Item, version: Version | None) -> dict[str, object]:
     """Return what quotes arguments, of a record whose secrets are masked."""
     decided = item.outcome.args if item.outcome is not None else None
     return {
+        "display": make_display(item, version).hash,
+        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
-            (describe_decision(decision), decision.message or "", decision.at_ms, find_changes(item, decision))
+            (
+                describe_decision(decision),
+                decision.message or "",
+                decision.at_ms,
+                find_changes(item, decision),
+                describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
+            )
             for decision in item.decisions
         ],
         "siblings": [

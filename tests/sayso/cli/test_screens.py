@@ -1,16 +1,20 @@
 """Screens mark the claims of agents."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs, show_suspension
 from sayso.client.responses import (
+    ActorView,
+    DecisionView,
     DeliveryView,
     FallbackView,
     ItemView,
     Run,
     RunRefView,
+    ShownView,
     Suspension,
     TermsView,
     ToolView,
@@ -28,6 +32,15 @@ def read(shown: RenderableType) -> list[str]:
     with console.capture() as printed:
         console.print(shown)
     return printed.get().splitlines()
+
+
+def make_suspension(**fields: Any) -> Suspension:
+    """Return a suspension with one item that has these fields."""
+    terms = TermsView(deadline_at=NOW, fallback=FallbackView(action="deny"))
+    tool = ToolView(name="refund", args={})
+    item = ItemView(item_id="i1", kind="approval", tool=tool, terms=terms, digest="d", **fields)
+    run = RunRefView(id="run_1", agent="bot", owner="demo")
+    return Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))
 
 
 def test_show_suspension_marks_the_title_and_the_context() -> None:
@@ -55,18 +68,20 @@ def test_show_runs_marks_the_titles() -> None:
 
 def test_show_suspension_says_who_was_not_notified() -> None:
     failed = DeliveryView(channel="ops", person="anna", state="failed", reason="HTTP 503", next_try_at=NOW)
-    item = ItemView(
-        item_id="i1",
-        kind="approval",
-        tool=ToolView(name="refund", args={}),
-        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
-        digest="d",
-        state="open",
-        deliveries=(failed,),
-    )
-    run = RunRefView(id="run_1", agent="bot", owner="demo")
-    suspension = Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))
-    assert read(show_suspension(suspension))[-2:] == [
+    assert read(show_suspension(make_suspension(state="open", deliveries=(failed,))))[-2:] == [
         NOBODY,
         "anna was not notified over ops: HTTP 503. The next attempt is due at 2026-11-22 00:00:00 UTC.",
     ]
+
+
+def test_show_suspension_says_what_reviewers_were_shown() -> None:
+    shown = ShownView(display_hash="1:ab", values=7, values_shown=7, look_ms=41_000)
+    decisions = (
+        DecisionView(action="approve", by=ActorView(id="anna", kind="human"), at=NOW, shown=shown),
+        DecisionView(action="approve", by=ActorView(id="ben", kind="human"), at=NOW),
+        DecisionView(action="deny", by=ActorView(id="timeout", kind="timeout"), at=NOW),
+    )
+    lines = read(show_suspension(make_suspension(decisions=decisions)))
+    assert "anna: 7 of 7 values shown, 41 s" in lines
+    assert "ben: what was shown was not measured" in lines
+    assert not any(line.startswith("timeout") for line in lines)

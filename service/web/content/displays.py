@@ -1,0 +1,75 @@
+"""The values that an item's page displays, and what the page reports of them with a decision."""
+
+import re
+from dataclasses import dataclass
+
+from sayso.records.decisions import Shown
+from sayso.records.items import Item
+from sayso.text.displays import hash_display, write_shown
+from sayso.text.summaries import list_values
+from service.web.content.details import compare_args
+from service.web.content.secrets import ItemView
+from service.web.content.versions import Version, list_versions
+from service.web.form_posts import Post
+
+MOST_PATHS = 20
+MOST_PATH_CHARS = 200
+MOST_LOOK_MS = 86_400_000
+
+_PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
+_SPAN = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True)
+class Display:
+    """The paths of the displayed values in order, and the hash of all their cells."""
+
+    paths: tuple[str, ...]
+    hash: str
+
+
+def make_display(item: Item, version: Version | None) -> Display:
+    """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
+    if version is not None:
+        changes = compare_args(item.tool.args, version.args)
+        compared = [
+            (
+                row.path,
+                "not sent" if row.state == "added" else write_shown(row.before, breaks=True),
+                "not sent" if row.state == "removed" else write_shown(row.after, breaks=True),
+            )
+            for row in changes
+        ]
+        return _build([(write_shown(path), before, after) for path, before, after in compared])
+    leaves = list_values(item.tool.args) if item.tool.args else []
+    return _build([(write_shown(leaf.path), write_shown(leaf.text, breaks=True)) for leaf in leaves])
+
+
+def read_shown(view: ItemView, post: Post) -> Shown | None:
+    """Return what the page reports as shown.
+
+    None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
+    secrets. A report gives no rights, so it is never a reason to refuse a decision.
+    """
+    unseen, look = post.get("unseen"), post.get("look_ms", "")
+    masked = view.has_secrets and not view.shown
+    if masked or unseen is None or not _PLACES.fullmatch(unseen) or not _SPAN.fullmatch(look):
+        return None
+    displays = (make_display(view.item, version) for version in (None, *list_versions(view.item)))
+    display = next((one for one in displays if one.hash == post.get("display")), None)
+    missing = {int(place) for place in unseen.split(",") if place}
+    if display is None or max(missing, default=-1) >= len(display.paths):
+        return None
+    paths = tuple(path for place, path in enumerate(display.paths) if place not in missing)
+    few = len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
+    return Shown(
+        display_hash=display.hash,
+        values=len(display.paths),
+        values_shown=len(paths),
+        paths=paths if few and not view.has_secrets else (),
+        look_ms=min(int(look), MOST_LOOK_MS),
+    )
+
+
+def _build(rows: list[tuple[str, ...]]) -> Display:
+    return Display(tuple(row[0] for row in rows), hash_display(rows))
