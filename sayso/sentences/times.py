@@ -1,4 +1,4 @@
-"""Times and spans in words; `templates/static/live.js` uses the same words."""
+"""Times and spans in words; `templates/static/times.js` uses the same words."""
 
 from datetime import UTC, datetime, tzinfo
 

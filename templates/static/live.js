@@ -5,42 +5,9 @@
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  let skew = Number(body.dataset.now) - Date.now();
   let stream = null;
   let pending = null;
   let busy = false, stale = false;
-
-  // The same words as sayso/sentences/times.py.
-  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-  function span(ms) {
-    let rest = Math.floor(Math.max(0, ms) / 1000);
-    const words = [];
-    for (const [size, unit] of UNITS) {
-      if (rest >= size || (unit === "s" && !words.length)) {
-        words.push(`${Math.floor(rest / size)} ${unit}`);
-        rest %= size;
-        if (!rest || words.length === 2) break;
-      } else if (words.length) break;
-    }
-    return words.join(" ");
-  }
-
-  const ago = (ms) => (ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`);
-  const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
-
-  function tick(root) {
-    const now = Date.now() + skew;
-    for (const node of root.querySelectorAll("[data-left]")) {
-      const left = Number(node.dataset.left) - now;
-      put(node, left > 0 ? `${span(left)} left` : "time is up");
-      node.classList.toggle("soon", left < 60000);
-    }
-    for (const node of root.querySelectorAll("[data-ago]")) put(node, ago(now - Number(node.dataset.ago)));
-    for (const node of root.querySelectorAll("[data-hour]")) {
-      const moment = new Date(Number(node.dataset.hour));
-      put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));
-    }
-  }
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -128,9 +95,7 @@
           notify(`You are signed out.${typed ? " Your input stays on this page." : ""}`, "Sign in", typed ? "_blank" : "");
         } else if (response.ok) {
           const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-          skew = Number(fresh.body.dataset.now) - Date.now();
-          tick(fresh);
-          tick(document);
+          document.dispatchEvent(new CustomEvent("fetched", { detail: fresh })); // for times.js
           for (const region of document.querySelectorAll("[data-live]")) {
             const other = fresh.getElementById(region.id);
             if (other) swap(region, other);
@@ -145,24 +110,6 @@
     }
   }
 
-  const offline = document.getElementById("offline");
-  let lost = null;
-
-  function connected() {
-    clearTimeout(lost);
-    lost = null;
-    offline.hidden = true;
-  }
-
-  function disconnected() {
-    if (lost !== null || document.hidden) return;
-    const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-    lost = setTimeout(() => {
-      offline.textContent = `Not connected since ${since}. This page may be old; every decision is checked before it counts.`;
-      offline.hidden = false;
-    }, 5000);
-  }
-
   function follow() {
     stream?.close();
     stream = new EventSource(body.dataset.stream);
@@ -174,9 +121,9 @@
     });
     stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
-    stream.addEventListener("open", connected);
+    stream.addEventListener("open", () => document.dispatchEvent(new Event("connected")));
     stream.addEventListener("error", () => {
-      disconnected();
+      document.dispatchEvent(new Event("disconnected"));
       if (stream.readyState !== EventSource.CLOSED) return;
       setTimeout(follow, 5000);
       refresh();
@@ -184,8 +131,6 @@
   }
 
   document.addEventListener("refresh", refresh); // from inbox.js
-  tick(document);
-  setInterval(() => tick(document), 1000);
   if (!body.dataset.stream) return;
   if (!document.hidden || location.pathname === "/") follow();
   // A browser limits open streams: in the background only the inbox, with the count in its title, keeps one.

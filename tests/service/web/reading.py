@@ -5,6 +5,5 @@ from playwright.sync_api import Page
 
 def read_to_the_end(page: Page) -> None:
     """Have every text shown to its end: until then the main button leads to the next of them."""
-    button = page.locator(".decide [aria-disabled]").first
-    while button.count():
-        button.dispatch_event("click")
+    while page.locator(".decide [aria-disabled]").count():
+        page.evaluate("document.querySelector('.decide [aria-disabled]')?.click()")

@@ -21,11 +21,11 @@ def test_templates_escape_and_have_no_inline_scripts_or_styles(path: Path) -> No
 
 
 def test_static_files_load_nothing_external() -> None:
-    for name in ("sayso.css", "live.js", "item.js"):
+    for name in ("sayso.css", "times.js", "live.js", "item.js"):
         assert not re.search(r"https?://|@import|url\((?!data:)", (STATIC / name).read_text())
 
 
-@pytest.mark.parametrize("name", ["live.js", "item.js"])
+@pytest.mark.parametrize("name", ["times.js", "connection.js", "live.js", "item.js", "inbox.js"])
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
     assert len(script.splitlines()) <= 150

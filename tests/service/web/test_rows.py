@@ -91,3 +91,13 @@ def test_a_change_fetches_its_rows_and_not_the_page(site: Site, open_as: Callabl
     record = site.act(asked)
     expect(page.locator(f"#{record.id}-i1")).to_be_visible()
     assert {one.partition("=")[0] for one in fetched} == {"/rows?ids"}
+
+
+def test_lost_connection_is_said_until_it_is_back(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/")
+    page.clock.install()
+    page.evaluate("document.dispatchEvent(new Event('disconnected'))")
+    page.clock.run_for(6000)
+    expect(page.locator("#offline")).to_contain_text("Not connected since")
+    page.evaluate("document.dispatchEvent(new Event('connected'))")
+    expect(page.locator("#offline")).to_be_hidden()

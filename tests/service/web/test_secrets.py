@@ -148,7 +148,7 @@ def test_arguments_can_be_edited_after_they_are_shown(site: Site, open_as: Calla
 
 
 def approve(page: Page) -> Locator:
-    return page.get_by_role("button", name="Approve", exact=True)
+    return page.locator(".approval .wide")
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])

@@ -23,7 +23,7 @@ OUR_OWN = {
     Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key", "number"},
     Permit: {"report_by_ms"},
-    CardDelivery: {"tries", "references", "shown", "reminded"},
+    CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
     Lease: {"step"},
     Reviewer: {"password_hash", "password_set_at_ms", "sessions_end_at_ms"},
     ApiKey: {"tenant", "predecessor_id", "withdrawn"},

@@ -1,0 +1,46 @@
+// Counts times down and up, in the reader's time zone. The store's clock counts, not the browser's.
+(() => {
+  "use strict";
+  let skew = Number(document.body.dataset.now) - Date.now();
+
+  // The same words as sayso/sentences/times.py.
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function span(ms) {
+    let rest = Math.floor(Math.max(0, ms) / 1000);
+    const words = [];
+    for (const [size, unit] of UNITS) {
+      if (rest >= size || (unit === "s" && !words.length)) {
+        words.push(`${Math.floor(rest / size)} ${unit}`);
+        rest %= size;
+        if (!rest || words.length === 2) break;
+      } else if (words.length) break;
+    }
+    return words.join(" ");
+  }
+
+  const ago = (ms) => (ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`);
+  const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+  function tick(root) {
+    const now = Date.now() + skew;
+    for (const node of root.querySelectorAll("[data-left]")) {
+      const left = Number(node.dataset.left) - now;
+      put(node, left > 0 ? `${span(left)} left` : "time is up");
+      node.classList.toggle("soon", left < 60000);
+    }
+    for (const node of root.querySelectorAll("[data-ago]")) put(node, ago(now - Number(node.dataset.ago)));
+    for (const node of root.querySelectorAll("[data-hour]")) {
+      const moment = new Date(Number(node.dataset.hour));
+      put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));
+    }
+  }
+
+  // A page fetched again carries the time at which it was made.
+  document.addEventListener("fetched", ({ detail: fresh }) => {
+    skew = Number(fresh.body.dataset.now) - Date.now();
+    tick(fresh);
+    tick(document);
+  });
+  tick(document);
+  setInterval(() => tick(document), 1000);
+})();
