@@ -1,6 +1,5 @@
 // Guards a decision. Until the end of every value and of every long text was in view, the main button leads to the next
-// of them and sends nothing. A press within 400 ms of a change of the bar sends nothing either. With the decision go
-// which values were not in view, and for how long the item was open.
+// of them and sends nothing.
 // During an edit the plain approve form is not on the page. This runs before the page is drawn, so no form is sent
 // earlier. Without scripts the server shows everything in full, and edits on a separate page.
 (() => {
@@ -8,10 +7,9 @@
   const RUNS = ".approval, .edit, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
-  const SETTLE_MS = 400;
   const unread = new Set();
   const names = new WeakMap(); // not in the page, where live.js would find a change
-  let ready = false, answers = null, approval = null, what = null, settling = null, earlierMs = 0;
+  let ready = false, answers = null, approval = null;
 
   document.addEventListener("submit", (event) => {
     if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
@@ -19,48 +17,12 @@
 
   // A reviewer reads an item once per tab, even if the page is shown again, such as after an error. With its secret
   // values, or as another version, it is another text.
-  const keyOf = (kind) =>
-    `${kind} ${document.querySelector(".who")?.textContent} ${location.pathname} ${what.dataset.display}`;
-  const readKey = () => keyOf("read");
-  const lookedMs = () => earlierMs + Math.round(performance.now());
-
-  document.addEventListener("formdata", ({ target, formData }) => {
-    if (!target.closest("#answers") || !formData.has("answer")) return;
-    const rows = [...what.querySelectorAll(":scope > table > tbody > tr")];
-    const unseen = [...rows.keys()].filter((place) => [...rows[place].cells].some((cell) => unread.has(cell)));
-    formData.set("display", what.dataset.display);
-    formData.set("unseen", unseen.join());
-    formData.set("look_ms", lookedMs());
-  });
-
-  // What is pressed now may have been something else a moment ago.
-  function settle() {
-    const bar = answers.closest(".decide");
-    bar.setAttribute("aria-disabled", "true");
-    clearTimeout(settling);
-    settling = setTimeout(() => bar.removeAttribute("aria-disabled"), SETTLE_MS);
-  }
-
-  function count() {
-    const total = what.querySelectorAll(":scope > table > tbody > tr").length;
-    const all = total && answers.querySelector(RUNS) && ![...unread].some((text) => text.matches(".what td"));
-    const words = all ? (total === 1 ? "1 value shown" : `All ${total} values shown`) : "";
-    const counted = document.querySelector(".counted");
-    if (counted.textContent !== words) counted.textContent = words;
-  }
-
-  function update() {
-    if (answers.querySelector(RUNS) && answers.dataset.display !== what.dataset.display) {
-      ready = false; // live.js brought forms for other arguments than those on the page
-      location.replace(location.pathname + location.search);
-      return;
-    }
-    settle();
-    guard();
+  function readKey() {
+    const { display } = document.querySelector(".what").dataset;
+    return `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${display}`;
   }
 
   function guard() {
-    count();
     const rest = unread.size === 1 ? "1 text not yet shown" : `${unread.size} texts not yet shown`;
     for (const form of answers.querySelectorAll(RUNS)) {
       const button = form.querySelector(".wide");
@@ -89,6 +51,7 @@
         if (!isIntersecting) continue;
         ends.unobserve(target);
         unread.delete(target.parentElement);
+        target.remove(); // shown.js counts the others
       }
       if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
@@ -140,10 +103,6 @@
       showNext();
       return;
     }
-    if (event.target.closest(".decide[aria-disabled]") && event.target.closest("button, a")) {
-      event.preventDefault();
-      return;
-    }
     const link = event.target.closest(".begin, .stop");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const opener = answers.querySelector(".begin");
@@ -162,23 +121,15 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
-    what = document.querySelector(".what");
-    earlierMs = Number(sessionStorage.getItem(keyOf("looked")));
     answers.addEventListener("click", press);
     if (!sessionStorage.getItem(readKey())) watch();
     guard();
-    settle();
-    new MutationObserver(update).observe(answers, { // live.js replaces it
-      subtree: true, childList: true, attributeFilter: ["open", "hidden", "aria-disabled"],
-    });
+    new MutationObserver(guard).observe(answers, { childList: true }); // live.js replaces it
     ready = true;
   });
 
-  addEventListener("pagehide", () => sessionStorage.setItem(keyOf("looked"), lookedMs()));
-
   // A browser that goes back or reloads may restore the input, and with it an unfinished edit.
   addEventListener("pageshow", () => {
-    settle();
     const edit = answers.querySelector(".edit[hidden]");
     if (edit && countChanges(edit)) begin(answers.querySelector(".begin"), edit);
   });
