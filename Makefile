@@ -31,7 +31,7 @@ test: $(DEV) ## run all tests except the journeys and the proofs (TESTS=tests/wo
 
 journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest $(JOURNEYS) -q -n 2 --dist worksteal
+	@$(PYTHON) -m pytest $(JOURNEYS) -q -n 2 --dist loadgroup
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal

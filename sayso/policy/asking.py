@@ -10,7 +10,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.redaction import list_secret_paths, redact
+from sayso.text.redaction import is_secret, list_secret_paths, redact
 
 MAX_REASON_CHARS = 2000
 _EMPTY_PAYLOAD = RequestPayload()
@@ -61,6 +61,8 @@ def build_item(
     payload = decision.request_payload or _EMPTY_PAYLOAD
     target = target_of(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
+    response = None if target is None else payload.response_schema or _schema_of(definition, target)
+    secrets = (target,) if target is not None and response is not None and is_secret(response) else ()
     tool = ItemTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
     return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
@@ -71,9 +73,9 @@ def build_item(
         prompt=_write_prompt(payload, decision),
         allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
         choices=payload.choices,
-        response_schema=None if target is None else payload.response_schema or _schema_of(definition, target),
+        response_schema=response,
         target_arg=target,
-        terms=_terms(decision, timeout_s, definition),
+        terms=_terms(decision, timeout_s, definition, secrets),
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
@@ -94,12 +96,14 @@ def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
     return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
 
 
-def _terms(decision: PolicyDecision, timeout_s: int | None, definition: ToolDefinition) -> RuleTerms:
-    """Return the terms of the rules, with the agent's timeout if they have none, and with the schema's secrets."""
+def _terms(
+    decision: PolicyDecision, timeout_s: int | None, definition: ToolDefinition, asked: tuple[str, ...]
+) -> RuleTerms:
+    """Return the terms of the rules, with the agent's timeout if they have none, and with the schemas' secrets."""
     update: dict[str, object] = {}
     if timeout_s is not None and "timeout_s" not in decision.terms.model_fields_set:
         update["timeout_s"] = timeout_s
-    if secrets := _list_secrets(definition.model_dump_json()):
+    if secrets := (*_list_secrets(definition.model_dump_json()), *asked):
         update["secrets"] = tuple(dict.fromkeys((*decision.terms.secrets, *secrets)))
     return decision.terms.model_copy(update=update) if update else decision.terms
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
@@ -46,21 +46,31 @@ def evaluate_calls(
     return tuple(drafts), tuple(events)
 
 
+class FinalJudgement(NamedTuple):
+    """The rules' decision on a reviewer's arguments, and the new item if they need another decision.
+
+    The rules do not evaluate a call in doubt.
+    """
+
+    decision: PolicyDecision | None
+    renewed: ItemDraft | None
+
+
 def judge_final(
     policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
-) -> ItemDraft | None:
-    """Return a new item when the reviewer's arguments need another decision, or None; raises `PolicyForbids`.
+) -> FinalJudgement:
+    """Evaluate the arguments that a reviewer would have run; raises `PolicyForbids`.
 
-    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them.
+    They need another decision when another rule applies, the terms are stricter, or the rules cannot evaluate them.
     """
     if item.doubt is not None:
-        return None
+        return FinalJudgement(None, None)
     judged = policy.judge(describe_item(record, item, args))
     if definition is not None and record.resume.mode != "poll":
         judged = put_question(definition, args, judged)
     _check_final(item, judged, definition)
     if judged.action not in ASKING or not _needs_asking(item, args, judged):
-        return None
+        return FinalJudgement(judged, None)
     if definition is None:
         raise PolicyForbids(
             f"The definition of {item.tool.name} is no longer stored, so these arguments cannot be evaluated. "
@@ -70,7 +80,7 @@ def judge_final(
         terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
         judged = judged.model_copy(update={"terms": terms})
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    return build_item(definition, call, judged)
+    return FinalJudgement(judged, build_item(definition, call, judged))
 
 
 def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:

@@ -19,6 +19,9 @@ _AFTER_DENIAL = {
     "fail": "If you deny it, the run fails.",
 }
 
+DENIAL_PRESETS = ("Wrong amount", "Not now", "Ask me first", "Not allowed")
+"""Reasons of a denial that a reviewer chooses, and edits if they like."""
+
 DOUBT_CHOICES = (
     ('"skip"', "It did run", "The agent continues with the result below. Nothing runs again."),
     ('"run_again"', "It did not run", "It runs now. If it ran after all, its effect may happen twice."),
@@ -36,6 +39,11 @@ def describe_need(item: Item) -> str:
     return "needs approval"
 
 
+def describe_wanted(item: Item) -> str:
+    """Return the value that the item needs, such as `wants loyalty_code`; empty where it needs an approval."""
+    return f"wants {item.target_arg or 'a value'}" if describe_need(item) == "needs a value" else ""
+
+
 def describe_number(record: SuspensionRecord, item: Item) -> str:
     """Return how to get the number that an approval needs, or an empty text."""
     return f"Ask {record.run.owner} for the two digits of this item" if item.terms.match_number else ""
@@ -44,6 +52,14 @@ def describe_number(record: SuspensionRecord, item: Item) -> str:
 def describe_denial(record: SuspensionRecord) -> str:
     """Return the effect of a denial on the run."""
     return _AFTER_DENIAL[record.on_deny]
+
+
+def name_denial(record: SuspensionRecord, item: Item) -> str:
+    """Return the name of the button that denies, with the effect on the run if this denial decides."""
+    denials = sum(decision.action == "deny" for decision in item.decisions)
+    if denials + 1 < item.terms.quorum.deny:
+        return "Deny"
+    return "Deny and go on" if record.on_deny == "continue" else "Deny and end the run"
 
 
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
@@ -61,6 +77,13 @@ def describe_quorum(item: Item) -> str:
     same = " of the same arguments" if len(approvals) > 1 else ""
     most = max(approvals.values(), default=0)
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+
+
+def count_quorum(item: Item) -> str:
+    """Return the most equal approvals against the quorum, such as `1 of 2`; empty where one is enough."""
+    approvals, _ = _count_decisions(item)
+    needed = item.terms.quorum.approve
+    return f"{max(approvals.values(), default=0)} of {needed}" if needed > 1 else ""
 
 
 def describe_deadlock(record: SuspensionRecord, item: Item) -> str:

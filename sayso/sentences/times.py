@@ -25,6 +25,19 @@ def describe_left(left_ms: int) -> str:
     return f"{describe_span(left_ms)} left" if left_ms > 0 else "time is up"
 
 
+def describe_due(at_ms: int, now_ms: int) -> str:
+    """Return a deadline briefly: `42 s`, `9 min`, and from 10 minutes `11:58 UTC`, `Tue` or `3 Dec`."""
+    left_ms = at_ms - now_ms
+    if left_ms < 600_000:
+        return (
+            describe_span(left_ms if left_ms < 60_000 else left_ms // 60_000 * 60_000) if left_ms > 0 else "time is up"
+        )
+    at, now = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in (at_ms, now_ms))
+    if at.date() == now.date():
+        return f"{at:%H:%M} UTC"
+    return f"{at:%a}" if (at.date() - now.date()).days < 7 else f"{at.day} {at:%b}"
+
+
 def describe_ago(at_ms: int, now_ms: int) -> str:
     """Return the age of a moment in its largest unit: `12 s ago`, `3 h ago`."""
     if now_ms - at_ms < 1000:

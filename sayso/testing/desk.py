@@ -136,7 +136,7 @@ class InProcessDesk:
             args = final_args(item, edited=request.args, value=request.value)
             definition = self.definitions[item.tool.definition]
             check_outline(definition.parameters, args, "args")
-            if draft := judge_final(self.policy, record, item, args, definition):
+            if draft := judge_final(self.policy, record, item, args, definition).renewed:
                 change = ask_again(record, decision, draft, self.clock.now_ms)
         self.save(change)
 

@@ -86,7 +86,7 @@ class _PathFinder:
         self.visited += 1
         expanded = _expand(self.root, schemas)
         repeated = any(id(one) in above and one.get("properties", one.get("items")) for one in expanded)
-        if repeated or any(map(_is_secret, expanded)):
+        if repeated or any(map(is_secret, expanded)):
             yield path
             return
         if self.visited > _MOST_PARTS:
@@ -117,7 +117,7 @@ def _prefix_items(schemas: Sequence[JsonObject]) -> int:
 
 def _has_secret(value: JsonValue) -> bool:
     if isinstance(value, dict):
-        return _is_secret(value) or any(map(_has_secret, value.values()))
+        return is_secret(value) or any(map(_has_secret, value.values()))
     return isinstance(value, list) and any(map(_has_secret, value))
 
 
@@ -160,7 +160,7 @@ def _step(patterns: Sequence[tuple[str, ...]], name: str) -> list[tuple[str, ...
 def _mask(
     value: JsonValue, schemas: Sequence[JsonObject], root: JsonObject, patterns: Sequence[tuple[str, ...]]
 ) -> JsonValue:
-    if () in patterns or any(map(_is_secret, schemas)):
+    if () in patterns or any(map(is_secret, schemas)):
         return MASK
     if isinstance(value, dict):
         return _mask_object(value, schemas, root, patterns)
@@ -176,7 +176,8 @@ def _mask_object(
     return {name: _mask(one, _below(root, schemas, name), root, _step(patterns, name)) for name, one in value.items()}
 
 
-def _is_secret(schema: JsonObject) -> bool:
+def is_secret(schema: JsonObject) -> bool:
+    """Whether a schema marks its value as secret."""
     return schema.get("writeOnly") is True or schema.get("format") == "password" or schema.get("x-secret") is True
 
 

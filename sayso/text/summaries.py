@@ -28,10 +28,10 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Summary:
-    """The first leaves, and the number of omitted bytes of names and values."""
+    """The first leaves, and the number of omitted ones."""
 
     shown: tuple[Leaf, ...]
-    hidden_bytes: int
+    hidden_values: int
 
 
 def list_values(value: JsonValue) -> list[Leaf]:
@@ -56,7 +56,7 @@ def summarize(args: JsonObject) -> Summary:
     """Return a summary of the arguments that fits on one line."""
     values = list_values(args) if args else []
     shown = tuple(_shorten(leaf) for leaf in values[:SUMMARY_PAIRS])
-    return Summary(shown, sum(map(_size, values)) - sum(map(_size, shown)))
+    return Summary(shown, len(values) - len(shown))
 
 
 def write_pretty(value: JsonValue, indent: str = "") -> str:
@@ -119,7 +119,3 @@ def _scalar(value: JsonValue) -> str:
 def _shorten(leaf: Leaf) -> Leaf:
     path, text = leaf.path[:SUMMARY_PATH_CHARS], leaf.text[:SUMMARY_VALUE_CHARS]
     return leaf if (path, text) == (leaf.path, leaf.text) else Leaf(path, text, leaf.literal, cut=True)
-
-
-def _size(leaf: Leaf) -> int:
-    return len(leaf.path.encode()) + len(leaf.text.encode())

@@ -59,6 +59,13 @@ def _content(decision: Decision) -> bytes:
 
 def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
     """Return who decides, as recorded; raises the error of `decide` for a decision that the item cannot take."""
+    by = check_draft(record, item, decision, verb, now_ms)
+    _check_number(record, item, decision)
+    return by
+
+
+def check_draft(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> Actor:
+    """Check a decision as `check_decision` does, but for the number, which a reviewer types last."""
     check_item_open(record, item)
     check_step(record, verb)
     check_in_time(item, now_ms)
@@ -66,7 +73,6 @@ def check_decision(record: SuspensionRecord, item: Item, decision: Decision, ver
         raise StaleDigest(digest=item.digest)
     by = check_reviewer(record, item, decision.by)
     _check_answer(item, decision)
-    _check_number(record, item, decision)
     return by
 
 

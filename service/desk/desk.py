@@ -45,6 +45,7 @@ class Desk:
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts)
         self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
+        self.judge_edit = reviewing.judge_edit
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         notifying = Notifying(changes)
         self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards

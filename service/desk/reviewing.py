@@ -10,13 +10,13 @@ from pydantic import JsonValue
 from sayso.clock import new_id, new_number
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
-from sayso.policy.external import judge_final
+from sayso.policy.external import FinalJudgement, judge_final
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item
-from sayso.transitions.decision_checks import check_open
+from sayso.transitions.decision_checks import check_draft, check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
@@ -97,6 +97,25 @@ class Reviewing:
         except DeadlinePassed:
             await self.scheduling.tick(suspension_id)
             raise
+
+    async def judge_edit(self, suspension_id: str, item_id: str, request: DecisionRequest, by: Actor) -> FinalJudgement:
+        """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""
+        found = await self.changes.suspensions.read(suspension_id)
+        record, item = found.record, find_item(found.record, item_id)
+        draft = Decision(
+            id="dec_draft",
+            suspension_id=suspension_id,
+            suspension_version=record.version,
+            item_id=item_id,
+            action=DecisionAction(request.action),
+            args=request.args,
+            args_digest=request.digest,
+            by=by,
+            at_ms=found.now_ms,
+        )
+        frozen_ms = self.frozen_ms(record, item_id, await self.changes.freezes(), found.now_ms)
+        check_draft(record, item, draft, "decide", found.now_ms - frozen_ms)
+        return await self._judge(record, item, request, by.id)
 
     @asynccontextmanager
     async def _counted(self, guessing: bool, who: str) -> AsyncIterator[None]:
@@ -186,12 +205,17 @@ class Reviewing:
             return None
         if request.action == "value":
             await self._check_value(item, request.value, caller)
+        renewed = (await self._judge(record, item, request, caller)).renewed
+        return assign_numbers((renewed,), new_number)[0] if renewed is not None else None
+
+    async def _judge(
+        self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str
+    ) -> FinalJudgement:
         args = final_args(item, edited=request.args, value=request.value)
         definition = await self.runs.definition(item.tool.definition)
         if definition is not None:
             await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
-        renewed = judge_final(self.policy(), record, item, args, definition)
-        return assign_numbers((renewed,), new_number)[0] if renewed is not None else None
+        return judge_final(self.policy(), record, item, args, definition)
 
     async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
         if item.kind is not ItemKind.INPUT:

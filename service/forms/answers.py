@@ -11,6 +11,7 @@ from sayso.errors import InvalidInput, SaysoError, TooLarge
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
+from sayso.sentences.names import join_words
 from service.forms.fields import Field, args_fields, normalize, note_problems, read_fields, value_fields
 from service.http.bodies import misfit
 
@@ -36,7 +37,7 @@ def make_forms(item: Item, definition: ToolDefinition | None) -> Forms:
     return Forms(
         allowed=item.allowed,
         args=args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else (),
-        value=value_fields(value_schema, item.choices) if Answer.VALUE in item.allowed else (),
+        value=_mask(item, value_fields(value_schema, item.choices)) if Answer.VALUE in item.allowed else (),
     )
 
 
@@ -62,6 +63,17 @@ def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Fo
     return replace(
         forms, args=note_problems(forms.args, texts, "args"), value=note_problems(forms.value, of_value, "value")
     )
+
+
+def describe_problems(forms: Forms, error: SaysoError) -> str:
+    """Return which fields to correct, without their input; empty if the error's message says it."""
+    marked = [field for field in (*forms.args, *forms.value) if field.problem]
+    if not marked:
+        secret = "problems" in error.facts and any(field.masked for field in forms.value)
+        return "Nothing was sent. Correct the value." if secret else ""
+    whole = "the arguments" if marked[0] in forms.args else "the value"
+    names = [whole if field.name is None else field.shown_name for field in marked]
+    return f"Nothing was sent. Correct {join_words(names)}."
 
 
 def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
@@ -105,6 +117,12 @@ def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
     if not reading.valid:
         raise InvalidInput("Some fields are invalid; see below. Nothing was changed.")
     return reading.value
+
+
+def _mask(item: Item, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    if item.target_arg not in item.terms.secrets:
+        return fields
+    return tuple(replace(field, shape=replace(field.shape, secret=True)) for field in fields)
 
 
 def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:

@@ -18,7 +18,9 @@ from service.forms.schemas import Shape, properties_of, shape_of
 
 MANY_FIELDS = 40  # arguments with more fields are edited as one JSON text
 LONG_TEXT_CHARS = 60
+MOST_SEGMENTS = 5
 
+_PATTERN = " does not match "  # the validator quotes the input and a regular expression
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 
 
@@ -51,6 +53,17 @@ class Field:
         if self.shape.kind == "text" and (len(self.text) > LONG_TEXT_CHARS or "\n" in self.text or "\r" in self.text):
             return "lines"
         return self.shape.kind
+
+    @property
+    def masked(self) -> bool:
+        """Whether the value is typed unseen, and never shown again."""
+        return self.requested and self.shape.secret and not self.segmented
+
+    @property
+    def segmented(self) -> bool:
+        """Whether the options are few enough to be buttons in a row."""
+        picked = self.control == "choice" and self.required
+        return self.requested and picked and len(self.shape.options) <= MOST_SEGMENTS
 
     @property
     def options(self) -> list[tuple[str, str]]:
@@ -108,11 +121,12 @@ def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
     shown: list[Field] = []
     for field in fields:
         typed = normalize(posted.get(field.key, ""))
+        kept = "" if field.masked else typed
         try:
             part = _read(field, typed)
-            shown.append(replace(field, text=typed))
+            shown.append(replace(field, text=kept))
         except InvalidInput as error:
-            shown.append(replace(field, text=typed, problem=error.message))
+            shown.append(replace(field, text=kept, problem=error.message))
             continue
         if field.name is None:
             value = None if isinstance(part, Absent) else part
@@ -128,6 +142,8 @@ def note_problems(fields: Iterable[Field], problems: Iterable[str], root: str) -
     def problem_of(field: Field) -> str:
         place = root if field.name is None else f"{root}.{field.name}"
         own = [text for path, _, text in parsed if path == place or path.startswith((f"{place}.", f"{place}["))]
+        if own and (field.masked or any(_PATTERN in text for text in own)):
+            return field.shape.description or "This does not have the required form."
         return field.problem or "; ".join(own)
 
     return tuple(replace(field, problem=problem_of(field)) for field in fields)

@@ -1,26 +1,34 @@
 """Form controls for JSON schemas. Schemas are untrusted, and an unsupported one is edited as JSON."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.text.redaction import is_secret
 
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _MAX_OPTIONS = 100
 _MAX_HOPS = 8
+_DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A control's kind (text, integer, number, boolean, choice or json), with its description."""
+    """A control's kind (text, integer, number, boolean, choice or json), with its description.
+
+    A `secret` value is typed unseen. `digits` are all that a text may contain.
+    """
 
     kind: str
     nullable: bool = False
     options: tuple[JsonValue, ...] = ()
     title: str = ""
     description: str = ""
+    secret: bool = False
+    digits: bool = False
 
 
 def properties_of(schema: JsonObject, limit: int) -> list[tuple[str, Shape, bool]]:
@@ -44,6 +52,8 @@ def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
         options=options,
         title=_text(node.get("title")),
         description=_text(node.get("description")),
+        secret=is_secret(node),
+        digits=_DIGITS.fullmatch(_text(node.get("pattern"))) is not None,
     )
 
 

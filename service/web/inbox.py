@@ -1,65 +1,106 @@
-"""The inbox: all open items, sorted by deadline."""
+"""The inbox: open items, sorted by deadline, with a search."""
 
 import asyncio
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from sayso.clock import now_ms
-from service.store.suspensions.reading import split_readable
-from service.web.content.cards import list_closed, make_cards
+from service.store.suspensions.reading import UnreadableRecord, split_readable
+from service.web.content import queries
+from service.web.content.cards import Card, group_cards, list_closed, make_cards
+from service.web.content.finished import describe_finished
 from service.web.pages import render, show
-from service.web.sessions import SignedIn, wiring_of
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.wiring import Wiring
 
 PAGE = 50
+MOST_SEARCHED = 1000
+_MOST_FINISHED = 100
+_FILTERS = (("is:doubt", "May already have run"), ("is:escalated", "Escalated"))
 
 router = APIRouter()
 
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
+Text = Annotated[str, Query(max_length=queries.LONGEST)]
+
+
+class Found(NamedTuple):
+    """The cards of a page, its unreadable records, and where the next page begins if there is one."""
+
+    cards: list[Card]
+    damaged: list[UnreadableRecord]
+    following: int | None
 
 
 @router.get("/")
-async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response:
-    """Show the open items."""
+async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "") -> Response:
+    """Show the open items that fit the search."""
     wiring = wiring_of(request)
-    ids = await wiring.runs.inbox(skip, PAGE)
-    found = await wiring.desk.suspensions.read_page(ids)
-    records, damaged = split_readable(found)
-    freezes = await wiring.freezes.known()
+    query = await asyncio.to_thread(queries.parse_query, q)
+    found = Found([], [], None) if query.problem else await _find(wiring, visitor, query, skip)
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title="Inbox",
-        cards=await asyncio.to_thread(make_cards, records, visitor.principal.reviewer("web"), freezes, now_ms()),
-        damaged=damaged,
+        query=query,
+        cards=found.cards,
+        sections=group_cards(found.cards),
+        damaged=found.damaged,
         skip=skip,
-        page=PAGE,
-        more=len(ids) == PAGE,
+        following=found.following,
+        filters=_FILTERS,
+        finished="" if found.cards or query or skip else await _read_finished(wiring),
     )
 
 
 @router.get("/rows")
 async def read_rows(
-    request: Request, visitor: SignedIn, ids: Annotated[str, Query(max_length=60 * PAGE)]
+    request: Request, visitor: SignedIn, ids: Annotated[str, Query(max_length=60 * PAGE)], q: Text = ""
 ) -> HTMLResponse:
     """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox."""
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms)
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, queries.parse_query(q))
     closings = list_closed(records)
     fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=cards, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)
 
 
 @router.get("/next")
-async def open_next(request: Request, visitor: SignedIn) -> Response:
-    """Lead to the item with the next deadline that the visitor may decide, or to the inbox."""
-    wiring = wiring_of(request)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(await wiring.runs.inbox(0, PAGE)))
-    reviewer = visitor.principal.reviewer("web")
-    cards = await asyncio.to_thread(make_cards, records, reviewer, await wiring.freezes.known(), now_ms())
-    return RedirectResponse(next((card.href for card in cards if not card.ineligibility), "/"), 303)
+async def open_next(request: Request, visitor: SignedIn, after: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Lead to the visitor's item that follows `after` by deadline, else to their first one, else to the inbox."""
+    cards = (await _find(wiring_of(request), visitor, queries.EVERYTHING, 0)).cards
+    mine = [card for card in cards if not card.ineligibility]
+    place = next((place for place, card in enumerate(mine) if card.row_id == after), -1)
+    others = [*mine[place + 1 :], *mine[: max(place, 0)]]
+    return RedirectResponse(others[0].href if others else "/", 303)
+
+
+async def _find(wiring: Wiring, visitor: Visitor, query: queries.Query, skip: int) -> Found:
+    """Return a page of cards; a search reads until it has a page or has read the most runs."""
+    reviewer, freezes = visitor.principal.reviewer("web"), await wiring.freezes.known()
+    cards: list[Card] = []
+    damaged: list[UnreadableRecord] = []
+    position = skip
+    while True:
+        ids = await wiring.runs.inbox(position, PAGE)
+        records, unreadable = split_readable(await wiring.desk.suspensions.read_page(ids))
+        cards += await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), query)
+        damaged += unreadable
+        position += len(ids)
+        if len(ids) < PAGE:
+            return Found(cards, damaged, None)
+        if not query or len(cards) >= PAGE or position - skip >= MOST_SEARCHED:
+            return Found(cards, damaged, position)
+
+
+async def _read_finished(wiring: Wiring) -> str:
+    """Return what was decided today, from the latest decisions."""
+    ids = await wiring.runs.decided(0, _MOST_FINISHED)
+    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
+    return describe_finished(records, now_ms(), cut=len(ids) == _MOST_FINISHED)

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso import errors
-from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
+from sayso.errors import InvalidInput, SaysoError
 from sayso.problems import Problem
-from sayso.records.decisions import Actor, ActorKind
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -35,14 +35,16 @@ from service.web.content.details import (
     find_why,
     list_extensions,
 )
-from service.web.content.displays import make_display, read_shown
+from service.web.content.displays import compare_display, make_display, read_shown
+from service.web.content.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.external_events import describe_both, read_external_events
+from service.web.content.refusals import write_banner
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.content.versions import VERSION, Version, find_version, list_versions
 from service.web.errors import show_again
-from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
+from service.web.form_posts import Post, check_session, read_form
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
@@ -50,27 +52,6 @@ from service.web.sign_ins import find_sender
 router = APIRouter()
 
 _NO_POST: Post = {}
-
-_HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
-    (errors.AlreadyDecided, "Already decided"),
-    (errors.IdempotencyConflict, "You have already decided this"),
-    (DeadlinePassed, "The deadline has passed"),
-    (errors.ClockInDoubt, "The clock is in doubt"),
-    (errors.StaleDigest, "The request has changed"),
-    (errors.Conflict, "This can no longer be decided"),
-    (EarlierSignIn, "You have signed in again"),
-    (errors.WrongNumber, "That is not the number"),
-    (errors.TooManyRequests, "Too many wrong numbers"),
-    (errors.PolicyForbids, "The rules do not allow this"),
-    (errors.NotAllowed, "You cannot decide this"),
-    (InvalidInput, "Your input was not accepted"),
-)
-
-_SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
-    (errors.IdempotencyConflict, "Your first decision counts; other reviewers must still decide. Nothing was changed."),
-    (errors.StaleDigest, "Check it again below before you decide. Nothing was changed."),
-    (EarlierSignIn, SEND_AGAIN),
-)
 
 
 @router.get("/items/{suspension_id}/{item_id}")
@@ -100,6 +81,8 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
+        if step := find_step(post):
+            return await _show_edit(request, visitor, suspension_id, item_id, post, step)
         await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
         await _show_again(request, visitor, suspension_id, item_id, post, error)
@@ -131,7 +114,44 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
     await desk.extend(suspension_id, item_id, int(until), visitor.principal.reviewer("web"))
 
 
+async def _show_edit(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, step: str
+) -> Response:
+    """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
+    review = await _review(request, visitor, suspension_id, item_id, post) if step == "review" else None
+    context = await _gather(request, visitor, suspension_id, item_id, post)
+    forms = await asyncio.to_thread(refill, context["forms"], post)
+    edit = {"forms": forms, "editing": True, "review": review if Answer.EDIT in forms.allowed else None}
+    if review is not None:
+        edit["display"] = compare_display((*review.changes, *review.same)).hash
+    return await show(request, visitor, "pages/item.html", **{**context, **edit})
+
+
+async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
+    item, decision, _ = await _read_decision(request, visitor, suspension_id, item_id, post)
+    rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {})
+    by = visitor.principal.reviewer("web")
+    try:
+        judged = await wiring_of(request).desk.judge_edit(suspension_id, item_id, decision, by)
+        review = make_review(rows, judged)
+    except errors.PolicyForbids as error:
+        review = make_review(rows, None, error.message)
+    if not review.changes:
+        raise InvalidInput(UNCHANGED)
+    return review
+
+
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
+    _, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    # A reviewer decides once per digest, so the digest makes a repeated form the same request.
+    key = f"web-{item_id}-{decision.digest}"
+    by = visitor.principal.reviewer("web")
+    await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
+
+
+async def _read_decision(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post
+) -> tuple[Item, DecisionRequest, Shown | None]:
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
@@ -142,12 +162,8 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     if VERSION in post:
         decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
-    shown = await asyncio.to_thread(read_shown, view, post)
-    # A reviewer decides once per digest, so the digest makes a repeated form the same request.
-    key = f"web-{item_id}-{decision.digest}"
-    await wiring.desk.decide(
-        suspension_id, item_id, decision, by=visitor.principal.reviewer("web"), key=key, shown=shown
-    )
+    shown = await asyncio.to_thread(read_shown, view, decision.args, post)
+    return item, decision, shown
 
 
 async def _show_again(
@@ -162,7 +178,7 @@ async def _show_again(
     pending = await wiring_of(request).runs.count_pending()
 
     def again(problem: Problem) -> Response:
-        context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, record, item)}
+        context["banner"] = write_banner(error, problem, record, item, context["forms"])
         return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
 
     show_again(request, again)
@@ -225,6 +241,7 @@ async def _gather(
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
     return {
+        "review": None,
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
@@ -233,6 +250,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "fallback": deadlines.describe_fallback(record, item),
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
+        "denial_name": sentences.name_denial(record, item),
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
         "resemblance": sentences.describe_resemblance(item.resembles),
@@ -268,19 +286,3 @@ def _describe_args(record: SuspensionRecord, item: Item, version: Version | None
             if other.item_id != item.item_id
         ],
     }
-
-
-def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
-    if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
-        return "The deadline has passed"
-    return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
-
-
-def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
-    if not item.open:
-        return f"{describe_outcome(item)}. Nothing was changed."
-    if record.status is Status.CANCELLED:
-        return "The run was cancelled. Nothing was changed."
-    if isinstance(error, DeadlinePassed):
-        return f"The deadline has passed: {deadlines.describe_fallback(record, item)}. Nothing was changed."
-    return next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), error.message)

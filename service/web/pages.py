@@ -10,12 +10,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
 from sayso.sentences.characters import describe_characters
-from sayso.sentences.items import DOUBT_CHOICES
+from sayso.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES
 from sayso.sentences.names import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import (
     describe_ago,
     describe_clock,
+    describe_due,
     describe_hour,
     describe_left,
     describe_local,
@@ -90,6 +91,7 @@ def _make_environment() -> Environment:
         "signs": write_signs,
         "ago": describe_ago,
         "clock": describe_clock,
+        "due": describe_due,
         "hour": describe_hour,
         "local": describe_local,
         "iso": iso_utc,
@@ -101,7 +103,8 @@ def _make_environment() -> Environment:
         "listed": join_words,
         "scope": describe_scope,
     }
-    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "doubt_choices": DOUBT_CHOICES}
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 
 

@@ -2,19 +2,54 @@
 // wait behind a button, and rows that were decided elsewhere keep their place until nobody is in the list.
 (() => {
   "use strict";
-  const APART_MS = 300, GONE_MS = 4000, MOST = 50;
+  const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
   const pill = document.getElementById("fresh");
+  const query = new URLSearchParams(location.search).get("q");
   const queue = new Set(), waiting = new Map();
   let timer = null;
 
   const rows = () => document.getElementById("rows");
+  const items = () => [...rows().querySelectorAll("li")];
+  const dueAt = (row) => Number(row.dataset.due);
   const occupied = () => rows().matches(":hover") || rows().contains(document.activeElement);
 
+  // The sections of service/web/content/cards.py, with days in the browser's time zone.
+  function sectionOf(row) {
+    if ("others" in row.dataset) return "others";
+    const now = window.sayso.now();
+    if (dueAt(row) - now < SOON_MS) return "soon";
+    return new Date(dueAt(row)).toDateString() === new Date(now).toDateString() ? "today" : "later";
+  }
+
+  function put(row) {
+    const list = rows().querySelector(`[data-section="${sectionOf(row)}"] ul`);
+    const next = [...list.children].find((other) => other !== row && dueAt(other) > dueAt(row));
+    list.insertBefore(row, next ?? null);
+  }
+
+  function showSections() {
+    for (const section of rows().children) {
+      const count = section.querySelectorAll("li").length;
+      section.hidden = !count;
+      const number = section.querySelector(".number");
+      if (number) number.textContent = count;
+    }
+  }
+
+  function regroup() {
+    if (!rows() || occupied()) return;
+    for (const row of items()) {
+      const before = row.previousElementSibling;
+      const moved = row.closest("[data-section]").dataset.section !== sectionOf(row) || (before && dueAt(before) > dueAt(row));
+      if (moved && !row.matches(".gone")) put(row);
+    }
+    showSections();
+  }
+
   function insert(row) {
-    const due = Number(row.dataset.due);
-    const next = [...rows().children].find((other) => Number(other.dataset.due) > due);
-    if (!next && "more" in rows().dataset) return; // it belongs on a later page
-    rows().insertBefore(row, next ?? null);
+    if ("more" in rows().dataset && !items().some((other) => dueAt(other) > dueAt(row))) return; // it is on a later page
+    put(row);
+    showSections();
   }
 
   function offer() {
@@ -33,14 +68,19 @@
     row.replaceChildren(...fresh.childNodes);
     row.className = fresh.className;
     row.dataset.due = fresh.dataset.due;
+    row.toggleAttribute("data-others", "others" in fresh.dataset);
     if (focused) row.querySelector("a")?.focus({ preventScroll: true });
   }
 
   function close(row, fresh) {
     if (row.classList.contains("gone")) return;
-    row.style.minHeight = `${row.getBoundingClientRect().height}px`;
+    const focused = row.contains(document.activeElement);
     row.className = fresh.className;
     row.replaceChildren(...fresh.childNodes);
+    if (focused) {
+      row.tabIndex = -1; // the keys go on from here
+      row.focus({ preventScroll: true });
+    }
     setTimeout(() => sweep(row), GONE_MS);
   }
 
@@ -52,7 +92,8 @@
       return;
     }
     row.remove();
-    if (!rows().children.length) document.dispatchEvent(new Event("refresh"));
+    showSections();
+    if (!items().length) document.dispatchEvent(new Event("refresh"));
   }
 
   function apply(fresh) {
@@ -69,7 +110,7 @@
     const ids = [...queue].slice(0, MOST);
     ids.forEach((id) => queue.delete(id));
     try {
-      const response = await fetch(`/rows?ids=${ids.join(",")}`, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
+      const response = await fetch(`/rows?ids=${ids.join(",")}${query ? `&q=${encodeURIComponent(query)}` : ""}`, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
       if (!response.ok || response.redirected || !rows()) throw new Error("the rows cannot be read");
       const fresh = new DOMParser().parseFromString(`<ul>${await response.text()}</ul>`, "text/html");
       fresh.querySelectorAll("li[id]").forEach(apply);
@@ -80,6 +121,8 @@
     timer = queue.size ? setTimeout(load, APART_MS) : null;
   }
 
+  regroup();
+  setInterval(regroup, REGROUP_MS);
   pill.addEventListener("click", showWaiting);
   document.addEventListener("rows", (event) => {
     event.preventDefault();

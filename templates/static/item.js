@@ -1,31 +1,30 @@
 // Guards a decision. Until the end of every value and of every long text was in view, the main button leads to the next
 // of them and sends nothing.
-// During an edit the plain approve form is not on the page. This runs before the page is drawn, so no form is sent
-// earlier. Without scripts the server shows everything in full, and edits on a separate page.
+// This runs before the page is drawn, so no form is sent earlier. Without scripts the server shows everything in full.
 (() => {
   "use strict";
-  const RUNS = ".approval, .edit, .value";
+  const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
   const unread = new Set();
   const names = new WeakMap(); // not in the page, where live.js would find a change
-  let ready = false, answers = null, approval = null;
+  let ready = false, answers = null;
 
   document.addEventListener("submit", (event) => {
-    if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
+    const back = event.submitter?.matches(".back");
+    if ((!ready || unread.size) && event.target.matches(RUNS) && !back) event.preventDefault();
   }, true);
 
   // A reviewer reads an item once per tab, even if the page is shown again, such as after an error. With its secret
-  // values, or as another version, it is another text.
-  function readKey() {
-    const { display } = document.querySelector(".what").dataset;
-    return `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${display}`;
-  }
+  // values it is another text.
+  const readKey = (values = answers.dataset.values) =>
+    `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${values}`;
 
   function guard() {
     const rest = unread.size === 1 ? "1 text not yet shown" : `${unread.size} texts not yet shown`;
     for (const form of answers.querySelectorAll(RUNS)) {
       const button = form.querySelector(".wide");
+      if (!button) continue; // the rules deny the edit
       if (!names.has(button)) names.set(button, button.textContent);
       if (!unread.size) button.removeAttribute("aria-disabled");
       else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
@@ -66,71 +65,21 @@
     }
   }
 
-  function changed(control) {
-    if (!control.options) return control.value !== control.defaultValue;
-    return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
-  }
-
-  const countChanges = (form) => [...form.querySelectorAll("input:not([type=hidden]), textarea, select")].filter(changed).length;
-
-  function begin(opener, edit) {
-    approval = answers.querySelector(".approval");
-    approval?.remove();
-    opener.hidden = true;
-    edit.hidden = false;
-    guard();
-  }
-
-  function stop(opener, edit) {
-    edit.reset();
-    edit.hidden = true;
-    opener.hidden = false;
-    opener.before(approval);
-    approval = null;
-    opener.focus();
-    guard();
-  }
-
-  function confirmStop(edit) {
-    const count = countChanges(edit);
-    if (!count) return answers.dataset.forms !== "kept" || confirm("Discard your input?");
-    return confirm(`Discard ${count} change${count === 1 ? "" : "s"}?`);
-  }
-
   function press(event) {
-    if (event.target.closest(".wide[aria-disabled]")) {
-      event.preventDefault();
-      showNext();
-      return;
-    }
-    const link = event.target.closest(".begin, .stop");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const opener = answers.querySelector(".begin");
-    const edit = answers.querySelector(".edit");
-    if (link === opener) {
-      event.preventDefault();
-      begin(opener, edit);
-      edit.querySelector("input:not([type=hidden]), textarea, select")?.focus();
-    } else if (!confirmStop(edit)) {
-      event.preventDefault();
-    } else if (approval) {
-      event.preventDefault();
-      stop(opener, edit);
-    }
+    if (!event.target.closest(".wide[aria-disabled]")) return;
+    event.preventDefault();
+    showNext();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
     answers.addEventListener("click", press);
-    if (!sessionStorage.getItem(readKey())) watch();
+    // Before the review of an edit, the arguments that stay as requested may have been read.
+    const unchanged = document.querySelector(".unchanged");
+    if (unchanged) unchanged.open = !sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));
+    if (!document.getElementById("edit") && !sessionStorage.getItem(readKey())) watch();
     guard();
     new MutationObserver(guard).observe(answers, { childList: true }); // live.js replaces it
     ready = true;
-  });
-
-  // A browser that goes back or reloads may restore the input, and with it an unfinished edit.
-  addEventListener("pageshow", () => {
-    const edit = answers.querySelector(".edit[hidden]");
-    if (edit && countChanges(edit)) begin(answers.querySelector(".begin"), edit);
   });
 })();

@@ -11,7 +11,7 @@
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
-    const started = target.matches(".extend") && document.querySelector("#answers .edit:not([hidden]), #answers [open] form, #answers:not(:has([open], .edit:not([hidden]))) .value");
+    const started = target.matches(".extend") && document.querySelector("#edit, #answers .edited, #answers [open] form, #answers:not(:has([open])) .value");
     for (const form of started ? [...document.querySelectorAll("#answers form"), started] : []) {
       for (const [name, text] of new FormData(form)) formData.set(name, text);
     }
@@ -35,13 +35,14 @@
   }
 
   function changed(control) {
+    if (control.type === "radio") return control.checked !== control.defaultChecked;
     if (!control.options) return control.value !== control.defaultValue;
     return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
   }
 
   function inUse(region) {
     if (!("forms" in region.dataset)) return false;
-    if (region.dataset.forms === "kept" || region.querySelector("details[open], .edit:not([hidden])")) return true;
+    if (region.dataset.forms === "kept" || region.querySelector("details[open]")) return true;
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
@@ -49,7 +50,8 @@
   function close(region, fresh) {
     const kept = region.dataset.forms === "kept"; // the server filled them with earlier input
     const controls = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
-    const texts = controls.filter((control) => (kept ? control.value : changed(control))).map((control) => control.value);
+    const typed = controls.filter((control) => control.type !== "password" && (control.type !== "radio" || control.checked));
+    const texts = typed.filter((control) => (kept ? control.value : changed(control))).map((control) => control.value);
     region.replaceChildren(...fresh.childNodes);
     Object.assign(region.dataset, fresh.dataset);
     if (!texts.length) return;

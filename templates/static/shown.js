@@ -2,14 +2,14 @@
 // each unread text with an element .end; one that was read in this tab has none.
 (() => {
   "use strict";
-  const RUNS = ".approval, .edit, .value";
+  const RUNS = ".approval, .edited, .value";
 
   document.addEventListener("DOMContentLoaded", () => {
     const answers = document.getElementById("answers");
     const what = document.querySelector(".what");
     const counted = document.querySelector(".counted");
     const { display } = what.dataset;
-    const rows = [...what.querySelectorAll(":scope > table > tbody > tr")];
+    const rows = [...what.querySelectorAll("#call tbody tr")];
     const lookKey = `look ${document.querySelector(".who")?.textContent} ${location.pathname} ${display}`;
     const earlierMs = Number(sessionStorage.getItem(lookKey));
     const lookMs = () => earlierMs + Math.round(performance.now());
@@ -27,8 +27,10 @@
       location.replace(location.pathname + location.search);
     }
 
+    let sent = null; // other scripts read forms that are not sent
+    addEventListener("submit", ({ defaultPrevented, target }) => { sent = defaultPrevented ? null : target; });
     document.addEventListener("formdata", ({ target, formData }) => {
-      if (!answers.contains(target) || !formData.has("answer")) return;
+      if (target !== sent || !answers.contains(target) || !formData.has("answer") || !display) return;
       formData.set("display", display);
       formData.set("unseen", unseen().join());
       formData.set("look_ms", lookMs());

@@ -18,6 +18,17 @@
     return words.join(" ");
   }
 
+  const part = (moment, options) => new Intl.DateTimeFormat("en", options).format(moment);
+
+  function due(at, now) {
+    const left = at - now;
+    if (left < 600000) return left > 0 ? span(left < 60000 ? left : Math.floor(left / 60000) * 60000) : "time is up";
+    const moment = new Date(at), midnight = new Date(now).setHours(0, 0, 0, 0);
+    const days = Math.round((new Date(at).setHours(0, 0, 0, 0) - midnight) / 86400000);
+    if (!days) return moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+    return days < 7 ? part(moment, { weekday: "short" }) : `${moment.getDate()} ${part(moment, { month: "short" })}`;
+  }
+
   const ago = (ms) => (ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`);
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
@@ -27,6 +38,11 @@
       const left = Number(node.dataset.left) - now;
       put(node, left > 0 ? `${span(left)} left` : "time is up");
       node.classList.toggle("soon", left < 60000);
+    }
+    for (const node of root.querySelectorAll("[data-due-at]")) {
+      const at = Number(node.dataset.dueAt);
+      put(node, due(at, now));
+      node.classList.toggle("soon", at - now < 600000);
     }
     for (const node of root.querySelectorAll("[data-ago]")) put(node, ago(now - Number(node.dataset.ago)));
     for (const node of root.querySelectorAll("[data-hour]")) {
@@ -41,6 +57,7 @@
     tick(fresh);
     tick(document);
   });
+  window.sayso = { now: () => Date.now() + skew }; // for inbox.js
   tick(document);
   setInterval(() => tick(document), 1000);
 })();

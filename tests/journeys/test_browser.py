@@ -12,6 +12,7 @@ from demo.stacks import Stack
 from demo.turns import load_turns
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
+from tests.service.web.reading import approve_edit
 
 BANK, MAILS, _, HOTELS, _ = load_turns()
 DENIAL = "Not to Jane."
@@ -63,7 +64,7 @@ def approve_with_an_edit(page: Page) -> None:
     open_from_inbox(page, "bank_account.transfer")
     page.get_by_role("link", name="Edit", exact=True).click()
     page.get_by_label("amount").fill("12.5")
-    page.get_by_role("button", name="Approve edited arguments").click()
+    approve_edit(page)
     expect(page.locator("#standing")).to_contain_text('"transferred": 12.5')
 
 
@@ -89,7 +90,7 @@ def give_a_value(page: Page) -> None:
 
 
 def open_from_inbox(page: Page, words: str) -> None:
-    """Open the inbox, wait there until the card with these words comes by itself, and open its item."""
+    """Open the inbox, wait there until the row with these words comes by itself, and open its item."""
     page.get_by_role("link", name="Inbox").first.click()
-    page.locator(".card", has_text=words).get_by_role("link").click()
+    page.locator("#rows li", has_text=words).get_by_role("link").click()
     expect(page.get_by_role("heading", name="Your decision")).to_be_visible()

@@ -1,10 +1,11 @@
 """Items in lists: a card for each open item, a row for each decided or cancelled one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
+from sayso.records.inquiries import find_claim
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
@@ -15,6 +16,15 @@ from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import mask_record
+from service.web.content.finished import DAY_MS
+from service.web.content.flags import list_flags
+from service.web.content.headlines import Headline, make_headline
+from service.web.content.queries import EVERYTHING, Query
+
+SOON_MS = 600_000
+
+SECTIONS = (("soon", "Due in 10 min"), ("today", "Today"), ("later", "Later"), ("others", "For others"))
+"""The sections of the inbox in their order: each with its name in the page and its heading."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +34,24 @@ class Card:
     record: SuspensionRecord
     item: Item
     href: str
-    need: str
-    summary: Summary
+    section: str
+    headline: Headline
+    flags: tuple[str, ...]
     hold: str
-    fallback: str
+    wanted: str
     quorum: str
+    claim: str
     ineligibility: str
-    resemblance: str
     silence: str
 
     @property
     def row_id(self) -> str:
         """The id of the card's element in the inbox."""
         return f"{self.record.id}-{self.item.item_id}"
+
+    @property
+    def due_at_ms(self) -> int:
+        return self.item.terms.deadline_at_ms
 
 
 @dataclass(frozen=True)
@@ -68,17 +83,21 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
 
 
 def make_cards(
-    records: Iterable[SuspensionRecord], reviewer: Actor, freezes: Sequence[Freeze], now_ms: int
+    records: Iterable[SuspensionRecord],
+    reviewer: Actor,
+    freezes: Sequence[Freeze],
+    now_ms: int,
+    query: Query = EVERYTHING,
 ) -> list[Card]:
-    """Return a card for every open item as the reviewer sees it, sorted by deadline."""
-    cards = [
-        _card(record, item, reviewer, deadlines.describe_hold(record, item, freezes, now_ms))
-        for record in records
-        if record.status is Status.PENDING
-        for item in record.items
-        if item.open
-    ]
-    return sorted(cards, key=lambda card: card.item.terms.deadline_at_ms)
+    """Return a card for every open item that fits the search, as the reviewer sees it, sorted by deadline."""
+    pending = [record for record in records if record.status is Status.PENDING]
+    cards = (card for record in pending for card in _make_cards(record, reviewer, freezes, now_ms, query))
+    return sorted(cards, key=lambda card: card.due_at_ms)
+
+
+def group_cards(cards: Sequence[Card]) -> list[tuple[str, str, list[Card]]]:
+    """Return each section's name and heading with its cards, also of sections without cards."""
+    return [(name, heading, [card for card in cards if card.section == name]) for name, heading in SECTIONS]
 
 
 def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
@@ -97,22 +116,44 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
-def _card(record: SuspensionRecord, item: Item, reviewer: Actor, hold: str) -> Card:
+def _make_cards(
+    record: SuspensionRecord, reviewer: Actor, freezes: Sequence[Freeze], now_ms: int, query: Query
+) -> Iterator[Card]:
     masked = mask_record(record)
-    shown = find_item(masked, item.item_id)
-    return Card(
-        record=masked,
-        item=shown,
-        href=item_href(record, item),
-        need=sentences.describe_need(item),
-        summary=summarize(shown.tool.args),
-        hold=hold,
-        fallback=deadlines.describe_fallback(record, item),
-        quorum=sentences.describe_quorum(item),
-        ineligibility=sentences.describe_ineligibility(record, item, reviewer),
-        resemblance=sentences.describe_resemblance(item.resembles),
-        silence=describe_silence(item.deliveries, live=True),
-    )
+    for item in record.items:
+        shown = find_item(masked, item.item_id)
+        if not item.open or not query.matches(masked, shown):
+            continue
+        hold = deadlines.describe_hold(record, item, freezes, now_ms)
+        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
+        yield Card(
+            record=masked,
+            item=shown,
+            href=item_href(record, item),
+            section="others" if ineligibility else _find_section(item.terms.deadline_at_ms, now_ms),
+            headline=make_headline(shown),
+            flags=list_flags(shown, reviewer, held=bool(hold)),
+            hold=hold,
+            wanted=sentences.describe_wanted(item),
+            quorum=sentences.count_quorum(item),
+            claim=_describe_claim(item, reviewer, now_ms),
+            ineligibility=ineligibility,
+            silence=describe_silence(item.deliveries, live=True),
+        )
+
+
+def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:
+    claim = find_claim(item.claim, now_ms)
+    if claim is None:
+        return ""
+    return "you handle it" if claim.by.id == reviewer.id else f"{claim.by.id} handles it"
+
+
+def _find_section(due_at_ms: int, now_ms: int) -> str:
+    """Return the section by the deadline, with days in UTC; the browser corrects it to its own days."""
+    if due_at_ms - now_ms < SOON_MS:
+        return "soon"
+    return "today" if due_at_ms // DAY_MS == now_ms // DAY_MS else "later"
 
 
 def _row(record: SuspensionRecord, item: Item) -> Row:

@@ -12,6 +12,7 @@ from sayso.records.items import Item, ItemKind
 from sayso.text.summaries import list_values
 from sayso.transitions.closing import args_of
 from service.web.content.facts import Facts
+from service.web.content.word_changes import Piece, compare_texts
 
 _EXTENSIONS_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
 
@@ -37,12 +38,16 @@ class Result:
 
 @dataclass(frozen=True)
 class Change:
-    """One leaf of the arguments, requested and decided; the state is same, changed, added or removed."""
+    """One leaf of the arguments, requested and decided; the state is same, changed, added or removed.
+
+    A changed long text also has its `pieces`.
+    """
 
     path: str
     before: str
     after: str
     state: str
+    pieces: tuple[Piece, ...] = ()
 
 
 def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
@@ -102,7 +107,8 @@ def compare_args(requested: JsonObject, decided: JsonObject) -> list[Change]:
     for path in dict.fromkeys((*before, *after)):
         old, new = before.get(path), after.get(path)
         state = "same" if old == new else "added" if old is None else "removed" if new is None else "changed"
-        rows.append(Change(path, old or "", new or "", state))
+        pieces = compare_texts(old or "", new or "") if state == "changed" else ()
+        rows.append(Change(path, old or "", new or "", state, pieces))
     return rows
 
 

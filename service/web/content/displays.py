@@ -1,13 +1,16 @@
 """The values that an item's page displays, and what the page reports of them with a decision."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Shown
 from sayso.records.items import Item
 from sayso.text.displays import hash_display, write_shown
 from sayso.text.summaries import list_values
-from service.web.content.details import compare_args
+from service.web.content.details import Change, compare_args
+from service.web.content.edits import make_review
 from service.web.content.secrets import ItemView
 from service.web.content.versions import Version, list_versions
 from service.web.form_posts import Post
@@ -31,21 +34,25 @@ class Display:
 def make_display(item: Item, version: Version | None) -> Display:
     """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
     if version is not None:
-        changes = compare_args(item.tool.args, version.args)
-        compared = [
-            (
-                row.path,
-                "not sent" if row.state == "added" else write_shown(row.before, breaks=True),
-                "not sent" if row.state == "removed" else write_shown(row.after, breaks=True),
-            )
-            for row in changes
-        ]
-        return _build([(write_shown(path), before, after) for path, before, after in compared])
+        return compare_display(compare_args(item.tool.args, version.args))
     leaves = list_values(item.tool.args) if item.tool.args else []
     return _build([(write_shown(leaf.path), write_shown(leaf.text, breaks=True)) for leaf in leaves])
 
 
-def read_shown(view: ItemView, post: Post) -> Shown | None:
+def compare_display(rows: Sequence[Change]) -> Display:
+    """Return what the page displays of two arguments beside each other."""
+    return _build([(write_shown(row.path), *_list_cells(row)) for row in rows])
+
+
+def _list_cells(row: Change) -> tuple[str, ...]:
+    if row.pieces:
+        return ("".join(write_shown(piece.text, breaks=True) for piece in row.pieces),)
+    before = "not sent" if row.state == "added" else write_shown(row.before, breaks=True)
+    after = "not sent" if row.state == "removed" else write_shown(row.after, breaks=True)
+    return before, after
+
+
+def read_shown(view: ItemView, edited: JsonObject | None, post: Post) -> Shown | None:
     """Return what the page reports as shown.
 
     None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
@@ -55,7 +62,10 @@ def read_shown(view: ItemView, post: Post) -> Shown | None:
     masked = view.has_secrets and not view.shown
     if masked or unseen is None or not _PLACES.fullmatch(unseen) or not _SPAN.fullmatch(look):
         return None
-    displays = (make_display(view.item, version) for version in (None, *list_versions(view.item)))
+    displays = [make_display(view.item, version) for version in (None, *list_versions(view.item))]
+    if edited is not None:
+        review = make_review(compare_args(view.item.tool.args, edited), None)
+        displays.append(compare_display((*review.changes, *review.same)))
     display = next((one for one in displays if one.hash == post.get("display")), None)
     missing = {int(place) for place in unseen.split(",") if place}
     if display is None or max(missing, default=-1) >= len(display.paths):

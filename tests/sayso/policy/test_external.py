@@ -38,7 +38,7 @@ def asked(rules: Policy, **args: Any) -> SuspensionRecord:
 def edit(
     rules: Policy, record: SuspensionRecord, args: Any, definition: ToolDefinition | None = TRANSFER
 ) -> ItemDraft | None:
-    return judge_final(rules, record, record.items[0], args, definition)
+    return judge_final(rules, record, record.items[0], args, definition).renewed
 
 
 @pytest.mark.parametrize("amount", ["5000", [5000], None, {"n": 5000}, True])
@@ -158,7 +158,7 @@ def test_question_never_replaces_a_rules_approval() -> None:
 def test_judge_final_of_a_client_tool_is_no_question() -> None:
     record = asked(policy(rule("a", "request_approval", when="args.amount < 9")), amount=5)
     other = policy(rule("b", "request_approval", when="args.amount > 9"))
-    anew = judge_final(other, record, record.items[0], {"amount": 50, "note": "Which?"}, QUESTION)
+    anew = judge_final(other, record, record.items[0], {"amount": 50, "note": "Which?"}, QUESTION).renewed
     assert anew is not None
     assert anew.kind is ItemKind.APPROVAL
 

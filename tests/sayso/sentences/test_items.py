@@ -8,6 +8,7 @@ from sayso.records.freezes import Freeze
 from sayso.records.items import Answer, ItemKind
 from sayso.sentences.deadlines import describe_fallback, describe_hold
 from sayso.sentences.items import (
+    count_quorum,
     describe_deadlock,
     describe_denial,
     describe_ineligibility,
@@ -15,6 +16,7 @@ from sayso.sentences.items import (
     describe_quorum,
     describe_resemblance,
     describe_reviewers,
+    describe_wanted,
 )
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.transitions.deadlines import keep_time
@@ -63,6 +65,19 @@ def test_describe_reviewers_excludes_the_requester() -> None:
     anybody, few = make_item(), make_item(reviewers=["anna", "ben"], no_self_approval=False)
     assert describe_reviewers(make_record(anybody), anybody) == "Any reviewer, except demo, who requested it"
     assert describe_reviewers(make_record(few), few) == "anna or ben"
+
+
+def test_describe_wanted_names_the_argument_that_needs_a_value() -> None:
+    fields: dict[str, Any] = {"kind": ItemKind.INPUT, "allowed": (Answer.VALUE,)}
+    assert describe_wanted(make_item({**fields, "target_arg": "code"})) == "wants code"
+    assert describe_wanted(make_item(fields)) == "wants a value"
+    assert describe_wanted(make_item()) == ""
+
+
+def test_count_quorum_is_brief() -> None:
+    assert count_quorum(make_item()) == ""
+    item = make_item(quorum={"approve": 2}).model_copy(update={"decisions": (make_decision("approve"),)})
+    assert count_quorum(item) == "1 of 2"
 
 
 def test_describe_quorum_counts_approvals_of_the_same_arguments() -> None:

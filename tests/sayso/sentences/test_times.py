@@ -1,6 +1,6 @@
 import pytest
 
-from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_span
+from sayso.sentences.times import describe_ago, describe_clock, describe_due, describe_hour, describe_span
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -31,6 +31,24 @@ def test_describe_span_uses_its_two_largest_units(span_ms: int, words: str) -> N
 )
 def test_describe_ago_uses_one_unit(since_ms: int, words: str) -> None:
     assert describe_ago(1_000_000_000, 1_000_000_000 + since_ms) == words
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "words"),
+    [
+        (0, "time is up"),
+        (42_900, "42 s"),
+        (60_000, "1 min"),
+        (599_999, "9 min"),
+        (600_000, "12:10 UTC"),
+        (43_200_000, "Wed"),
+        (6 * 86_400_000, "Mon"),
+        (7 * 86_400_000, "8 Dec"),
+    ],
+)
+def test_describe_due_is_brief(left_ms: int, words: str) -> None:
+    noon_ms = 1_796_126_400_000
+    assert describe_due(noon_ms + left_ms, noon_ms) == words
 
 
 def test_clock_and_hour_are_in_utc() -> None:

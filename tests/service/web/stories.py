@@ -103,10 +103,12 @@ def ask_value(
     return make_ask(definition, BOOK_HOTEL_ARGS if args is None else args, **given)
 
 
-async def begin(wiring: Wiring, agent: str = "support", title: str = "", owner: str = "demo") -> SuspensionRecord:
+async def begin(
+    wiring: Wiring, agent: str = "support", title: str = "", owner: str = "demo", on_deny: str = "continue"
+) -> SuspensionRecord:
     """Start a run."""
     run = RunRef(id=new_id("run"), agent=agent, owner=owner, thread_id=new_id("thr"), title=title)
-    return (await wiring.desk.start(run, STATE)).record
+    return (await wiring.desk.start(run, STATE, on_deny=on_deny)).record
 
 
 async def pause(

@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.times import describe_ago, describe_span
+from sayso.sentences.times import describe_ago, describe_due, describe_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person
-from tests.service.web.reading import read_to_the_end
+from tests.service.web.reading import approve_edit
 from tests.service.web.sites import PASSWORD, Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 
@@ -45,7 +45,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.locator(".begin").click()
         page.get_by_label("amount").fill("120")
         page.get_by_label("currency").select_option("CHF")
-        page.get_by_role("button", name="Approve edited arguments").click()
+        approve_edit(page)
         expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
         page.get_by_role("link", name="Inbox").first.click()
@@ -75,7 +75,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
 
 def test_inbox_refreshes_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/")
-    expect(page.get_by_text("Nothing is waiting for you.")).to_be_visible()
+    expect(page.get_by_text("All done.")).to_be_visible()
     page.evaluate("window.same = true")
     record = site.act(asked)
     expect(page.get_by_role("link", name="refund_payment")).to_be_visible()
@@ -162,7 +162,7 @@ def test_input_survives_the_end_of_its_session(site: Site, open_as: Callable[...
     page.get_by_label("note").fill("One\n\n  <b>two</b>")
     page.get_by_label("amount").fill("12,5")
     page.context.clear_cookies()
-    page.get_by_role("button", name="Approve edited arguments").click()
+    page.get_by_role("button", name="Review").click()
     expect(page.get_by_role("alert")).to_contain_text("to continue with your input")
     for password in ("wrong password", PASSWORD):
         page.get_by_label("Name").fill("carla")
@@ -172,9 +172,8 @@ def test_input_survives_the_end_of_its_session(site: Site, open_as: Callable[...
     expect(page.get_by_label("note")).to_have_value("One\n\n  <b>two</b>")
     expect(page.get_by_label("amount")).to_have_value("12,5")
     assert now(site, record).items[0].open
-    read_to_the_end(page)
     page.get_by_label("amount").fill("12.5")
-    page.get_by_role("button", name="Approve edited arguments").click()
+    approve_edit(page)
     expect(page.get_by_role("heading", name="carla approved this with edited arguments")).to_be_visible()
     assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
 
@@ -218,7 +217,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     page.get_by_label("amount").fill("12.5")
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")
-    page.get_by_role("button", name="Approve edited arguments").click()
+    approve_edit(page)
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
@@ -289,6 +288,30 @@ def test_script_and_pages_use_the_same_words_for_times(site: Site, open_as: Call
     possible = [{describe_ago(0, span + late) for late in range(0, 8000, 500)} for span in spans]
     assert [words in allowed for words, allowed in zip(shown, possible, strict=True)] == [True] * len(spans)
     assert describe_span(250_900) == "4 min 10 s"
+
+
+def test_script_and_pages_use_the_same_words_for_deadlines(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/", timezone_id="UTC")
+    spans = [-1, 45_000, 250_900, 599_000, 3_600_000, 90_000_000, 500_000_000, 3_000_000_000]
+    page.evaluate(
+        """spans => {
+            const now = Number(document.body.dataset.now);
+            for (const span of spans) {
+                const node = document.createElement("time");
+                node.className = "probe";
+                node.dataset.dueAt = now + span;
+                document.querySelector("main").append(node);
+            }
+        }""",
+        spans,
+    )
+    expect(page.locator(".probe").first).not_to_be_empty()
+    shown = page.locator(".probe").all_inner_texts()
+    now = int(page.locator("body").get_attribute("data-now") or "")
+    possible = [
+        {describe_due(now + span, now + late).removesuffix(" UTC") for late in range(0, 8000, 500)} for span in spans
+    ]
+    assert [words in allowed for words, allowed in zip(shown, possible, strict=True)] == [True] * len(spans)
 
 
 def test_keyboard_reaches_everything(site: Site, open_as: Callable[..., Page]) -> None:

@@ -11,7 +11,6 @@ from sayso.clock import now_ms
 from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
-from tests.service.web.reading import read_to_the_end
 from tests.service.web.sites import Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 
@@ -39,6 +38,9 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     return {
         "inbox": "/",
         "empty inbox": "/?skip=50",
+        "searched inbox": "/?q=refund",
+        "nothing found": "/?q=zebra",
+        "search not understood": "/?q=is:odd",
         "open": place_of(both),
         "hard": place_of(both, "i2"),
         "value": place_of(value),
@@ -86,14 +88,24 @@ def test_pages_are_accessible_and_fit_the_screen(
     for name, place in places.items():
         page.goto(place)
         check_page(page, name)
+    page.goto("/")
+    page.locator("#rows summary").click()
+    page.keyboard.press("j")
+    page.keyboard.press("?")
+    check_page(page, "keys over the open inbox")
     page.goto(places["open"])
     page.locator(".begin").click()
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
-    read_to_the_end(page)
-    page.get_by_role("button", name="Approve edited arguments").click()
+    page.get_by_role("button", name="Review 1 change").click()
     expect(page.get_by_role("alert")).to_be_visible()
     check_page(page, "marked form")
+    page.get_by_label("amount").fill("7")
+    page.get_by_label("note").fill("Sorry for the broken cup.\nHere is all of your money back.")
+    page.get_by_role("button", name="Review changes").click()
+    expect(page.get_by_role("button", name="Approve with 2 changes")).to_be_visible()
+    check_page(page, "review of an edit")
+    page.get_by_role("button", name="Back").click()
     page.get_by_text("Deny…", exact=True).click()
     check_page(page, "denial form")
     page.get_by_role("button", name="Sign out").click()

@@ -1,18 +1,25 @@
 import re
 
+import pytest
+
 from service.settings import Settings
+from service.web import inbox
 from tests.service.web.sites import visit
-from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, asked, decide, make_ask
+from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, asked, decide, make_ask, place_of
 
 
 def tools(page: str) -> list[str]:
-    return re.findall(r'<h2><a href="/items/[^"]+">([^<]+)</a></h2>', page)
+    return re.findall(r'<h3><a href="/items/[^"]+"><span class="tool">([^<]+)</span>', page)
+
+
+def section(page: str, name: str) -> str:
+    return re.split(r'<(?:section|details) data-section="', page.partition(f'data-section="{name}"')[2])[0]
 
 
 async def test_inbox_without_items(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/")
-        assert "Nothing is waiting for you." in page
+        assert "All done." in page
         assert "<title>Inbox · Sayso</title>" in page
 
 
@@ -23,9 +30,10 @@ async def test_inbox_sorts_items_by_deadline(settings: Settings) -> None:
         page = await anna.read("/")
         assert tools(page) == ["book_hotel", "refund_payment"]
         assert "<title>(2) Inbox · Sayso</title>" in page
-        assert "2 runs are waiting, the next deadline first." in page
-        for words in ("Refunds over 100 need a person", "Broken cup", "support, requested by demo", "the run fails"):
-            assert words in page
+        assert tools(section(page, "soon")) == ["book_hotel"]
+        assert "wants loyalty_code" in page
+        for words in ("Refunds over 100 need a person", "Broken cup", "needs approval", "requested by"):
+            assert words not in page
 
 
 async def test_inbox_has_a_card_per_open_item(settings: Settings) -> None:
@@ -35,15 +43,28 @@ async def test_inbox_has_a_card_per_open_item(settings: Settings) -> None:
         await decide(anna.wiring, record, "approve", item_id="i1")
         page = await anna.read("/")
         assert tools(page) == ["book_hotel"]
-        assert "1 run is waiting." in page
+        assert "<title>(1) Inbox" in page
         await decide(anna.wiring, record, "deny", item_id="i2")
-        assert "Nothing is waiting" in await anna.read("/")
+        assert "All done. 2 decided today, median " in await anna.read("/")
 
 
-async def test_inbox_marks_items_of_other_reviewers(settings: Settings) -> None:
+async def test_inbox_folds_items_of_other_reviewers(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"reviewers": ["ben"]}))
-        assert "Only ben can decide this." in await anna.read("/")
+        page = await anna.read("/")
+        assert "You have nothing to decide." in page
+        assert "All done" not in page
+        assert "Only ben can decide this." in section(page, "others")
+        await asked(anna.wiring)
+        page = await anna.read("/")
+        assert "You have nothing to decide." not in page
+        assert len(tools(section(page, "others"))) == 1
+
+
+async def test_row_counts_the_values_that_it_leaves_out(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await asked(anna.wiring)
+        assert '<span class="more">+ 2 values</span>' in await anna.read("/")
 
 
 async def test_inbox_is_paged(settings: Settings) -> None:
@@ -61,3 +82,57 @@ async def test_inbox_with_an_invalid_page_shows_a_problem(settings: Settings) ->
     async with visit(settings) as anna:
         page = await anna.read("/?skip=many", 422)
         assert "<html" in page
+
+
+async def test_search_finds_items_by_text_tool_and_amount(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await asked(anna.wiring, make_ask(), make_ask(BOOK_HOTEL, BOOK_HOTEL_ARGS, index=1))
+        await asked(anna.wiring, make_ask(args={"amount": 4890}), agent="shop")
+        for query, found in (
+            ("q=chicago", ["book_hotel"]),
+            ("q=tool:refund", ["refund_payment", "refund_payment"]),
+            ("q=agent:shop+amount%3E1000", ["refund_payment"]),
+            ("q=is:doubt", []),
+        ):
+            assert tools(await anna.read(f"/?{query}")) == found, query
+
+
+async def test_search_without_a_match_says_how_many_wait(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await asked(anna.wiring)
+        page = await anna.read("/?q=tool:%3Cpayout%3E")
+        assert "Nothing fits <em>tool:&lt;payout&gt;</em>." in page
+        assert "1 run waits in all." in page
+        assert 'value="tool:&lt;payout&gt;"' in page
+        assert "“is:odd” is not a filter." in await anna.read("/?q=is:odd")
+
+
+async def test_search_says_when_it_was_cut(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "MOST_SEARCHED", 50)
+    async with visit(settings) as anna:
+        for place in range(53):
+            await asked(anna.wiring, make_ask(args={"place": place}))
+        page = await anna.read("/?q=place=52")
+        assert "Nothing among 50 runs fits" in page
+        assert 'href="?q=place%3D52&amp;skip=50"' in page
+        assert len(tools(await anna.read("/?q=place=52&skip=50"))) == 1
+        assert "50 runs were searched." in await anna.read("/?q=place=1")
+
+
+async def test_search_does_not_find_masked_secrets(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await asked(anna.wiring, make_ask(args={"token": "hunter2hunter2"}, terms={"secrets": ["token"]}))
+        assert tools(await anna.read("/?q=hunter2")) == []
+        assert tools(await anna.read("/?q=token")) == ["refund_payment"]
+
+
+async def test_next_leads_to_the_item_after_the_named_one(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        first, second = [await asked(anna.wiring, make_ask(terms={"timeout_s": 900 + place})) for place in range(2)]
+        await asked(anna.wiring, make_ask(terms={"reviewers": ["ben"]}))
+        for after, target in (("", first), (f"{first.id}-i1", second), (f"{second.id}-i1", first)):
+            response = await anna.client.get("/next", params={"after": after})
+            assert response.headers["location"] == place_of(target)
+        await decide(anna.wiring, second, "deny")
+        response = await anna.client.get("/next", params={"after": f"{first.id}-i1"})
+        assert response.headers["location"] == "/"

@@ -1,5 +1,6 @@
 """Nothing lets a call run before the end of every value and of every long text was in view: in a real browser."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -63,13 +64,16 @@ def test_show_next_visits_every_text(site: Site, open_as: Open) -> None:
     expect(approve(page)).to_be_enabled()
 
 
-def test_edit_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_as: Open) -> None:
+def test_review_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_as: Open) -> None:
     valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
     page = open_as(place_of(valued))
     expect(page.get_by_role("button", name="Send value")).to_have_attribute("aria-disabled", "true")
     page.goto(place_of(site.act(ask_shell)))
     page.locator(".begin").click()
-    expect(page.get_by_role("button", name="Approve edited arguments")).to_have_attribute("aria-disabled", "true")
+    page.locator("#f0").fill(json.dumps({"command": LONG + "!"}))
+    page.get_by_role("button", name="Review 1 change").click()
+    expect(page.locator(".edited .wide")).to_have_text("Approve with 1 change · 1 text not yet shown")
+    page.get_by_role("button", name="Back").click()
     page.get_by_text("Deny…", exact=True).click()
     page.get_by_role("button", name="Deny").click()
     expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()

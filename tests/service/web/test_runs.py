@@ -73,7 +73,7 @@ async def test_cancel_asks_first_and_records_the_reason(settings: Settings) -> N
         page = await anna.read(place)
         assert "anna cancelled the run" in page
         assert "Wrong customer" in page
-        assert "Nothing is waiting" in await anna.read("/")
+        assert "All done." in await anna.read("/")
 
 
 async def test_ended_run_cannot_be_cancelled(settings: Settings) -> None:

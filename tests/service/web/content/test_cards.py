@@ -1,10 +1,15 @@
+from typing import Any
+
 from sayso.records.decisions import Verdict
 from sayso.records.deliveries import CardDelivery, DeliveryState
+from sayso.records.inquiries import Claim
+from sayso.records.items import Answer, ItemKind
 from sayso.records.suspensions import Status
 from sayso.sentences.deliveries import NOBODY
-from service.web.content.cards import make_cards, make_rows
+from service.web.content.cards import group_cards, make_cards, make_rows
+from service.web.content.queries import parse_query
 from tests.sayso.samples import person
-from tests.sayso.sentences.samples import make_item, make_outcome, make_record
+from tests.sayso.sentences.samples import NOW, make_item, make_outcome, make_record
 
 
 def test_make_cards_sorts_open_items_by_deadline() -> None:
@@ -18,9 +23,38 @@ def test_make_cards_sorts_open_items_by_deadline() -> None:
 def test_make_cards_describes_the_item() -> None:
     item = make_item(reviewers=["ben"])
     (card,) = make_cards([make_record(item)], person("anna"), (), 0)
-    assert (card.item, card.need) == (item, "needs approval")
+    assert (card.item, card.wanted, card.quorum, card.claim) == (item, "", "", "")
     assert card.ineligibility == "Only ben can decide this."
-    assert card.fallback == "it is denied"
+    assert [leaf.text for leaf in (*card.headline.first, *card.headline.rest)] == ["A-1932", "250", "EUR"]
+
+
+def test_make_cards_names_the_value_the_quorum_and_the_claim() -> None:
+    fields = {"kind": ItemKind.INPUT, "allowed": (Answer.VALUE,), "target_arg": "code"}
+    claim = Claim(by=person("ben"), at_ms=0, until_ms=10)
+    item = make_item(fields, quorum={"approve": 2}).model_copy(update={"claim": claim})
+    (card,) = make_cards([make_record(item)], person("anna"), (), 0)
+    assert (card.wanted, card.quorum, card.claim) == ("wants code", "0 of 2", "ben handles it")
+    (card,) = make_cards([make_record(item)], person("ben"), (), 0)
+    assert card.claim == "you handle it"
+    (card,) = make_cards([make_record(item)], person("ben"), (), 10)
+    assert card.claim == ""
+
+
+def test_group_cards_by_deadline_and_by_who_may_decide() -> None:
+    def group(now_ms: int, **terms: Any) -> list[str]:
+        cards = make_cards([make_record(make_item(**terms))], person("anna"), (), now_ms)
+        return [name for name, _, found in group_cards(cards) if found]
+
+    assert group(NOW, timeout_s=599) == ["soon"]
+    assert group(NOW, timeout_s=600) == ["today"]
+    assert group(NOW, timeout_s=86_400) == ["later"]
+    assert group(NOW, timeout_s=60, reviewers=["ben"]) == ["others"]
+
+
+def test_make_cards_keeps_what_fits_the_search() -> None:
+    records = [make_record(make_item())]
+    assert len(make_cards(records, person("anna"), (), 0, parse_query("amount>100"))) == 1
+    assert make_cards(records, person("anna"), (), 0, parse_query("amount>1000")) == []
 
 
 def test_make_cards_marks_an_item_that_nobody_was_notified_of() -> None:

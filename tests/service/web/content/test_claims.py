@@ -57,7 +57,8 @@ async def test_pages_mark_the_run_title_as_unchecked(settings: Settings) -> None
     async with visit(settings) as anna:
         record = await ask_by_poll(anna.wiring)
         run = f"/runs/{record.run.id}"
-        for place in ("/", "/runs", run, f"{run}/cancel"):
+        assert TITLE not in await anna.read("/")
+        for place in ("/runs", run, f"{run}/cancel"):
             page = await anna.read(place)
             shown = re.sub(r"<[^>]+>", " ", page)
             assert TITLE in shown, place

@@ -1,0 +1,61 @@
+"""The review of an edit before it is sent: what it changes, and what the rules say of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sayso.policy.external import FinalJudgement
+from sayso.policy.rules import ASKING
+from sayso.records.items import Answer
+from service.web.content.details import Change
+from service.web.form_posts import Post
+
+STEP = "step"
+"""The control of the buttons of an edit: `review` shows its changes, `change` goes back to the fields."""
+
+UNCHANGED = "Change something, or stop editing."
+
+
+@dataclass(frozen=True)
+class EditReview:
+    """The leaves of the edited arguments, and the rules' opinion; nobody can send what they deny."""
+
+    changes: tuple[Change, ...]
+    same: tuple[Change, ...]
+    opinion: str
+    denied: bool = False
+    renewed: bool = False
+
+    @property
+    def count(self) -> str:
+        """The number of changes, such as `1 change`."""
+        return f"{len(self.changes)} change{'' if len(self.changes) == 1 else 's'}"
+
+    @property
+    def action(self) -> str:
+        """The name of the button that sends the edit."""
+        return f"{'Ask again' if self.renewed else 'Approve'} with {self.count}"
+
+
+def find_step(post: Post) -> str:
+    """Return the step that the form of an edit asks for; empty where it sends a decision."""
+    step = post.get(STEP, "")
+    return step if step in ("review", "change") and post.get("answer") == Answer.EDIT else ""
+
+
+def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: str = "") -> EditReview:
+    """Return the review of compared arguments. With `refusal`, the rules deny them."""
+    changes = tuple(row for row in rows if row.state != "same")
+    same = tuple(row for row in rows if row.state == "same")
+    if judged is None:
+        return EditReview(changes, same, f"Would be denied: {refusal}", denied=True)
+    return EditReview(changes, same, _describe(judged), renewed=judged.renewed is not None)
+
+
+def _describe(judged: FinalJudgement) -> str:
+    decision, renewed = judged
+    if decision is None:
+        return "The rules do not evaluate this call."
+    name = f"rule {decision.policy_id}" if decision.policy_id else "the default"
+    if renewed is not None:
+        return f"Must be asked again: {name} applies to the changed arguments. Nothing runs before that decision."
+    return f"Still asks: {name}." if decision.action in ASKING else f"Allowed: {name}."

@@ -1,0 +1,24 @@
+"""What was decided today, for an inbox with nothing left to decide."""
+
+from collections.abc import Iterable
+from statistics import median_low
+
+from sayso.records.decisions import ActorKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.times import describe_span
+
+DAY_MS = 86_400_000
+
+
+def describe_finished(records: Iterable[SuspensionRecord], now_ms: int, *, cut: bool) -> str:
+    """Return how many items people decided since midnight UTC and how long they waited; empty for none."""
+    midnight_ms = now_ms // DAY_MS * DAY_MS
+    waits = [
+        item.outcome.at_ms - record.created_at_ms
+        for record in records
+        for item in record.items
+        if item.outcome is not None and item.outcome.by.kind is ActorKind.HUMAN and item.outcome.at_ms >= midnight_ms
+    ]
+    if not waits:
+        return ""
+    return f"{len(waits)}{'+' if cut else ''} decided today, median {describe_span(median_low(waits))}."

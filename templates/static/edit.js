@@ -1,0 +1,67 @@
+// Counts the changes of an edit, asks before it is discarded, and fills the reason of a denial from a preset.
+(() => {
+  "use strict";
+  const form = () => document.getElementById("edit"); // live.js may replace it
+  const reason = () => document.getElementById("message");
+  const reasonKey = `reason ${location.pathname}`;
+  const name = (number) => `${number} change${number === 1 ? "" : "s"}`;
+  const isKept = () => "kept" in form().dataset; // the server filled it with earlier input
+  const fields = () => [...form().querySelectorAll("input:not([type=hidden]), textarea, select")];
+
+  function changed(control) {
+    if (!control.options) return control.value !== control.defaultValue;
+    return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
+  }
+
+  const count = () => fields().filter(changed).length;
+
+  function update() {
+    const button = document.querySelector(".review");
+    if (!form() || !button) return;
+    const number = count();
+    button.hidden = !number && !isKept();
+    document.querySelector(".nothing").hidden = !button.hidden;
+    if (!isKept()) button.textContent = `Review ${name(number)}`;
+  }
+
+  function stop(event) {
+    const number = form() ? count() : 0;
+    const discards = number ? name(number) : "your input";
+    const confirmed = !form() || !(number || isKept()) || confirm(`Discard ${discards}?`);
+    if (!confirmed) event.preventDefault();
+  }
+
+  function fill(preset) {
+    const presets = [...document.querySelectorAll(".preset")].map((button) => button.textContent);
+    const own = presets.includes(reason().value.trim()) ? "" : reason().value.trim();
+    reason().value = own ? `${own}\n${preset.textContent}` : preset.textContent;
+    reason().focus();
+  }
+
+  document.addEventListener("input", update);
+  document.addEventListener("change", update);
+  addEventListener("pageshow", update); // a browser that goes back or reloads may restore the input
+
+  document.addEventListener("click", (event) => {
+    const { target } = event;
+    if (target.matches(".preset")) fill(target);
+    if (target.matches(".stop")) stop(event);
+    // The page of the edit has the reason that was typed before, and the other way round.
+    if (target.matches(".begin, .stop") && reason()?.value) sessionStorage.setItem(reasonKey, reason().value);
+  });
+
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.matches(".deny-sheet[open]")) return;
+    target.querySelector(".presets").hidden = false; // they need this script
+    reason().focus();
+  }, true);
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const typed = sessionStorage.getItem(reasonKey);
+    if (typed && reason() && !reason().value) reason().value = typed;
+    sessionStorage.removeItem(reasonKey);
+    if (!form()) return;
+    update();
+    if (!document.querySelector("[autofocus]")) fields()[0]?.focus();
+  });
+})();

@@ -1,0 +1,198 @@
+// Keys for reviewers; `?` lists those that work on the open page. A single letter does nothing in a field, with a
+// modifier, or after it was turned off in the list. Approving takes two keys: one arms, Enter sends.
+(() => {
+  "use strict";
+  const ARMED_MS = 5000, PREFIX_MS = 2000;
+  const FIELDS = "input:not([type=checkbox], [type=radio]), textarea, select";
+  const one = (selector) => document.querySelector(selector);
+  const store = { // a browser may forbid storage
+    get(area, name) { try { return area().getItem(name); } catch { return null; } },
+    set(area, name, value) { try { area().setItem(name, value); } catch { /* the choice lasts for this page */ } },
+  };
+  const local = () => localStorage, session = () => sessionStorage;
+  let armed = null, prefixAt = -Infinity, sheet = null, single = store.get(local, "keys") !== "off";
+
+  // Lists
+  const rows = () => [...document.querySelectorAll("#rows li, .cards > li")].filter((row) => row.checkVisibility());
+  const currentRow = () => document.activeElement.closest("#rows li, .cards > li");
+
+  function step(by) {
+    const all = rows();
+    const next = all[Math.min(Math.max(all.indexOf(currentRow()) + by, 0), all.length - 1)];
+    const target = next?.querySelector("a") ?? next;
+    if (!target) return;
+    if (target === next) next.tabIndex = -1;
+    target.focus();
+  }
+
+  // Item
+  const path = location.pathname.match(/^\/items\/([^/]+)\/([^/]+)$/);
+  const rowId = path && `${path[1]}-${path[2]}`;
+  const claim = () => one('#inquiries form:is([action$="/claim"], [action$="/release"])');
+  const deny = () => one(".decide .deny")?.closest("details");
+  const isEdited = () => one(".edit:not([hidden])");
+
+  function arm() {
+    const button = one(".approval .wide");
+    if (button.matches("[aria-disabled]")) {
+      button.click(); // leads to the next text that was not yet shown
+      return;
+    }
+    const missing = one(".approval :invalid");
+    if (missing) {
+      missing.focus();
+      return;
+    }
+    const question = Object.assign(document.createElement("p"), { className: "armed" });
+    const keys = ["Enter", "Esc"].map((name) => Object.assign(document.createElement("kbd"), { textContent: name }));
+    question.append(`${button.textContent.trim()}? `, keys[0], " sends · ", keys[1], " goes back");
+    one(".decide").prepend(question);
+    one("#say").textContent = question.textContent;
+    const changes = new MutationObserver(keepOrDisarm);
+    changes.observe(one("#answers"), { childList: true, subtree: true, attributes: true });
+    armed = { asked: describe(button), question, changes, timer: setTimeout(disarm, ARMED_MS) };
+  }
+
+  // What Enter would send: live.js may put the same form there again.
+  function describe(button) {
+    const { textContent, form } = button;
+    return `${textContent} ${button.matches("[aria-disabled]")} ${new URLSearchParams(new FormData(form))}`;
+  }
+
+  function keepOrDisarm() {
+    const button = one(".approval .wide");
+    if (armed && (!button || describe(button) !== armed.asked)) disarm();
+  }
+
+  function disarm() {
+    if (!armed) return;
+    clearTimeout(armed.timer);
+    armed.changes.disconnect();
+    armed.question.remove();
+    armed = null;
+  }
+
+  function send() {
+    disarm();
+    const button = one(".approval .wide");
+    button.form.requestSubmit(button);
+  }
+
+  function openDenial() {
+    deny().open = true;
+    deny().querySelector("textarea").focus();
+  }
+
+  function goBack(field) {
+    const fold = field?.closest("details[open]");
+    if (fold) {
+      fold.open = false;
+      fold.querySelector("summary").focus();
+    } else if (field && !field.closest(".edit")) field.blur();
+    else if (isEdited()) one(".stop").click();
+    else if (deny()?.open) deny().open = false;
+    else return false;
+    return true;
+  }
+
+  function backToList() {
+    if (path) location.assign(`/${store.get(session, "list") ?? ""}#at=${rowId}`);
+    else one(".crumb a").click();
+  }
+
+  const always = () => true;
+  const KEYS = [
+    ["j", "Next row", () => rows().length, () => step(1)],
+    ["k", "Previous row", () => rows().length, () => step(-1)],
+    ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
+    [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
+    ["/", "Search", () => one("main [type=search]"), () => one("main [type=search]").select()],
+    ["a", "Approve: Enter sends", () => one(".approval .wide"), arm],
+    ["d", "Deny, with a reason", deny, openDenial],
+    ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
+    ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
+    ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
+    ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
+    ["u", "Back to the list", () => one(".crumb a"), backToList],
+    ["g i", "Go to the inbox", always, () => location.assign("/")],
+    ["g h", "Go to the decisions", always, () => location.assign("/decided")],
+    ["g r", "Go to the runs", always, () => location.assign("/runs")],
+    ["?", "This list", always, showSheet],
+  ];
+  const OTHERS = [
+    ["Ctrl+Enter", "Send the form you are in", () => one("main form")],
+    ["Esc", "One step back", always],
+  ];
+
+  // The list of keys
+  function element(name, text, fields = {}) {
+    return Object.assign(document.createElement(name), { textContent: text, ...fields });
+  }
+
+  function makeSheet() {
+    sheet = element("dialog", "", { className: "keys" });
+    sheet.setAttribute("aria-labelledby", "keys-h");
+    const list = element("dl", "");
+    for (const [keys, does, works] of [...KEYS, ...OTHERS]) {
+      if (!works()) continue;
+      const term = element("dt", "");
+      for (const key of keys.split(/[ +]/)) term.append(element("kbd", key), " ");
+      list.append(term, element("dd", does));
+    }
+    const choice = element("label", "", { className: "check" });
+    const box = element("input", "", { type: "checkbox", checked: single });
+    box.addEventListener("change", () => {
+      single = box.checked;
+      store.set(local, "keys", single ? "on" : "off");
+    });
+    choice.append(box, "Single keys work in this browser");
+    const close = element("button", "Close");
+    close.addEventListener("click", () => sheet.close());
+    sheet.append(element("h2", "Keyboard shortcuts", { id: "keys-h" }), list, choice, close);
+    document.body.append(sheet);
+  }
+
+  function showSheet() {
+    sheet?.remove();
+    makeSheet();
+    sheet.showModal();
+  }
+
+  // One key
+  function press(event) {
+    const { key, target, repeat } = event;
+    if (event.isComposing || one("dialog[open]")) return;
+    const field = target.closest?.(FIELDS);
+    if (armed) {
+      if (["Shift", "Control", "Alt", "Meta"].includes(key)) return;
+      event.preventDefault();
+      if (key === "Enter" && !repeat) send();
+      else if (!repeat) disarm(); // a held key neither sends nor goes back
+      return;
+    }
+    if (key === "Enter" && (event.ctrlKey || event.metaKey) && field && !repeat) {
+      event.preventDefault();
+      field.form?.querySelector("button.wide, button:not([disabled])")?.click();
+      return;
+    }
+    if (repeat && key !== "j" && key !== "k") return;
+    if (key === "Escape" && goBack(field)) event.preventDefault();
+    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (!single || field || (modified && !event.getModifierState("AltGraph"))) return; // AltGr types `]` on some keyboards
+    const isSecond = event.timeStamp - prefixAt < PREFIX_MS;
+    prefixAt = key === "g" ? event.timeStamp : -Infinity;
+    const found = KEYS.find(([keys]) => keys === (isSecond ? `g ${key}` : key));
+    if (!found?.[2]()) return;
+    event.preventDefault();
+    found[3]();
+  }
+
+  document.addEventListener("keydown", press, true);
+  document.addEventListener("pointerdown", disarm, true);
+  const opener = one("#shortcuts");
+  opener.hidden = false;
+  opener.addEventListener("click", showSheet);
+  if (location.pathname === "/") store.set(session, "list", location.search);
+  // Not the plain id: a browser that scrolls to it takes the focus away.
+  document.getElementById(location.hash.replace("#at=", ""))?.closest("#rows li")?.querySelector("a")?.focus();
+})();
