@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from sayso.errors import NotFound, SaysoError, Unavailable
 from sayso.records.suspensions import SuspensionRecord
-from sayso.records.tool_calls import ToolDefinition
 from service.channels.webhook.events import build_event
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.logs import Trouble
@@ -57,7 +56,7 @@ class FanOut:
     async def _save(
         self, announcement: Announcement, record: SuspensionRecord, wanted: list[Endpoint], now_ms: int
     ) -> None:
-        definitions = await self._find_definitions(record)
+        definitions = await self.wiring.runs.find_definitions([record])
         body = build_event(announcement, record, definitions, self.wiring.settings.public_url)
         if body is None:
             return
@@ -74,10 +73,6 @@ class FanOut:
             for endpoint in wanted
         ]
         await self.wiring.deliveries.add(messages, now_ms)
-
-    async def _find_definitions(self, record: SuspensionRecord) -> dict[str, ToolDefinition | None]:
-        digests = {item.tool.definition for item in record.items if item.tool.definition}
-        return {digest: await self.wiring.runs.definition(digest) for digest in digests}
 
 
 async def keep_announcing(wiring: Wiring, stopping: asyncio.Event) -> None:

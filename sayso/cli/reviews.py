@@ -13,8 +13,9 @@ from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.runs import REFRESH_S
-from sayso.cli.screens import check_readable, make_console, show_inbox, show_json, show_line, show_suspension
+from sayso.cli.screens import make_console, show_line
 from sayso.cli.secrets import mask_suspension
+from sayso.cli.suspensions import check_readable, show_args, show_inbox, show_suspension
 from sayso.client import Client
 from sayso.client.responses import ItemView, Suspension, SuspensionPage
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
@@ -40,12 +41,13 @@ def inbox(
         if once or not console.is_terminal:
             pages = list(_list_pages(client))
             unreadable = [record for page in pages for record in page.unreadable]
-            console.print(show_inbox([found for page in pages for found in page.suspensions], unreadable))
+            waiting = [found for page in pages for found in page.suspensions]
+            console.print(show_inbox(waiting, unreadable, console.width))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 page = client.waiting(limit=50)
-                live.update(show_inbox([*page.suspensions], [*page.unreadable]), refresh=True)
+                live.update(show_inbox(page.suspensions, page.unreadable, console.width), refresh=True)
                 sleep(REFRESH_S)
 
 
@@ -133,7 +135,7 @@ def _confirm(action: str, given: dict[str, Any]) -> None:
         raise InvalidInput("Standard input is not a terminal. Give --yes to decide without confirmation.")
     console = make_console()
     if given.get("args") is not None:
-        console.print("with these arguments:", show_json(given["args"]))
+        console.print("with these arguments:", *show_args(given["args"]), sep="\n")
     typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
 
 
@@ -151,10 +153,14 @@ def _list_waiting(client: Client) -> Iterator[Suspension]:
 
 
 def find_one(client: Client, id_: str) -> Suspension:
-    """Return the suspension with this id, or the pending one whose id has this part; raises `NotFound`."""
+    """Return the suspension with this id, or the pending one whose id ends with or has this part.
+
+    Raises `NotFound`.
+    """
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
-    matches = [found for found in _list_waiting(client) if id_ and id_ in found.id]
+    having = [found for found in _list_waiting(client) if id_ and id_ in found.id]
+    matches = [found for found in having if found.id.endswith(id_)] or having
     if len(matches) != 1:
         count = len(matches) or "No"
         raise NotFound(f"{count} pending suspensions match {id_!r}. Give more of an id from `sayso inbox --once`.")

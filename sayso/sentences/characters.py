@@ -24,7 +24,5 @@ def _describe_hidden(count: int) -> list[str]:
 def _describe_alike(count: int) -> list[str]:
     if not count:
         return []
-    subject = (
-        "1 character is not what it looks like" if count == 1 else f"{count} characters are not what they look like"
-    )
+    subject = "1 character is not what it looks" if count == 1 else f"{count} characters are not what they look"
     return [f"{subject} like. The number stands behind each, such as ⟨U+0430⟩."]

@@ -65,8 +65,22 @@ def _find_accents(text: str) -> Iterator[int]:
 
 
 def _find_separators(text: str) -> Iterator[int]:
-    """Yield signs between letters that look like a slash, a dot or another part of an address."""
-    return (found.start() for found in _BETWEEN.finditer(text) if found.group() in _ascii_separators())
+    """Yield signs between letters that look like a slash, a dot or another part of an address.
+
+    A full-width sign is ordinary next to an East Asian letter.
+    """
+    for found in _BETWEEN.finditer(text):
+        sign, place = found.group(), found.start()
+        if _is_wide(sign):
+            narrow = not (_is_wide(text[place - 1]) or _is_wide(text[place + 1]))
+            if narrow and unicodedata.normalize("NFKC", sign) in _STRUCTURE:
+                yield place
+        elif sign in _ascii_separators():
+            yield place
+
+
+def _is_wide(sign: str) -> bool:
+    return unicodedata.east_asian_width(sign) in "WF"
 
 
 def _script(sign: str) -> str:

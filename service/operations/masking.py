@@ -15,7 +15,7 @@ Definitions = Mapping[str, ToolDefinition | None]
 """Definitions of tools by their digests."""
 
 _NOTHING = Redacted({}, frozenset())
-_NO_DEFINITIONS: Definitions = {}
+NO_DEFINITIONS: Definitions = {}
 
 
 def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
@@ -47,7 +47,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
     return item.model_copy(update=update)
 
 
-def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definitions = _NO_DEFINITIONS) -> Redacted:
+def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definitions = NO_DEFINITIONS) -> Redacted:
     """Return the secrets of all items, to scrub other texts with.
 
     The terms of an item name its secrets; `definitions` add those of items from earlier versions.

@@ -1,68 +1,58 @@
-"""The page of decided items, latest first, with filters."""
+"""The page of decided items, latest first, with filters and exports."""
 
-import asyncio
-from dataclasses import dataclass
-from typing import Annotated
+from contextlib import aclosing
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
-from sayso.records.suspensions import SuspensionRecord
-from sayso.text.summaries import write_pretty
-from sayso.transitions.item_states import ItemState
-from service.operations.masking import mask_record
-from service.store.suspensions.reading import UnreadableRecord, id_of
-from service.web.content.cards import Row, make_rows
+from service.store.suspensions.reading import UnreadableRecord
+from service.web.content.cards import Row
+from service.web.content.exports import write_csv, write_json
+from service.web.content.history import STATES, Filter, Found, search
 from service.web.pages import show
+from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of
 
 PAGE = 25
-_BATCH = 100
 _MAX_SEARCHED = 1000
-
-STATES = tuple(state for state in ItemState if state is not ItemState.OPEN)
+_IDS = ("run_", "sus_")
 
 router = APIRouter()
 
 Text = Annotated[str, Query(max_length=200)]
 
 
-@dataclass(frozen=True)
-class Filter:
-    """A reader's filter; an empty field matches everything."""
+def read_filter(
+    verdict: Text = "",
+    by: Text = "",
+    tool: Text = "",
+    agent: Text = "",
+    fallback: Text = "",
+    edited: Text = "",
+    q: Text = "",
+) -> Filter:
+    """Return the filter of a request; an unknown verdict matches everything."""
+    texts = (one.strip() for one in (by, tool, agent, fallback, edited, q))
+    return Filter(verdict if verdict in STATES else "", *texts)
 
-    verdict: str
-    agent: str
-    text: str
 
-    def __bool__(self) -> bool:
-        return any((self.verdict, self.agent, self.text))
-
-    def matches(self, record: SuspensionRecord, row: Row) -> bool:
-        if self.verdict and row.state != self.verdict:
-            return False
-        if self.agent and self.agent.casefold() not in row.agent.casefold():
-            return False
-        return not self.text or self.text.casefold() in _searchable(record, row).casefold()
+Wanted = Annotated[Filter, Depends(read_filter)]
 
 
 @router.get("/decided")
 async def decided(
-    request: Request,
-    visitor: SignedIn,
-    verdict: Text = "",
-    agent: Text = "",
-    q: Text = "",
-    skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    request: Request, visitor: SignedIn, wanted: Wanted, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0
 ) -> Response:
-    """Show decided items."""
-    wanted = Filter(verdict if verdict in STATES else "", agent.strip(), q.strip())
-    rows, damaged, following = await _find(request, wanted, skip)
+    """Show decided items, or lead to the run or suspension whose id was searched."""
+    if wanted.q.startswith(_IDS) and (place := await find_place(request, wanted.q)):
+        return RedirectResponse(place, 303)
+    rows, damaged, following = await _read_page(request, wanted, skip)
     return await show(
         request,
         visitor,
         "pages/decided.html",
-        title="Decided",
+        title="History",
         rows=rows,
         damaged=damaged,
         wanted=wanted,
@@ -73,29 +63,33 @@ async def decided(
     )
 
 
-async def _find(request: Request, wanted: Filter, skip: int) -> tuple[list[Row], list[UnreadableRecord], int | None]:
-    wiring = wiring_of(request)
+@router.get("/decided/export")
+async def export(
+    request: Request, visitor: SignedIn, wanted: Wanted, format: Literal["csv", "json"] = "csv"
+) -> StreamingResponse:
+    """Send the decided items that match, as a file."""
+    write = write_csv if format == "csv" else write_json
+    return StreamingResponse(
+        write(wiring_of(request), wanted),
+        media_type="text/csv; charset=utf-8" if format == "csv" else "application/json",
+        headers={"Content-Disposition": f'attachment; filename="sayso-history.{format}"', "Cache-Control": "no-store"},
+    )
+
+
+async def _read_page(
+    request: Request, wanted: Filter, skip: int
+) -> tuple[list[Row], list[UnreadableRecord], int | None]:
+    """Return a page of rows; all items of its last suspension are on it."""
     rows: list[Row] = []
     damaged: list[UnreadableRecord] = []
     position = skip
-    while len(rows) < PAGE and position < skip + _MAX_SEARCHED:
-        ids = await wiring.runs.decided(position, _BATCH)
-        by_id = {id_of(found): found for found in await wiring.desk.suspensions.read_page(ids)}
-        for suspension_id in ids:
-            if len(rows) >= PAGE:
+    async with aclosing(search(wiring_of(request), wanted, skip, _MAX_SEARCHED)) as found_ones:
+        async for found in found_ones:
+            if not isinstance(found, Found):
+                return rows, damaged, found
+            if len(rows) >= PAGE and found.position > position:
                 return rows, damaged, position
-            position += 1
-            record = by_id.get(suspension_id)
-            if isinstance(record, UnreadableRecord):
-                damaged.append(record)
-            elif record is not None:
-                masked = mask_record(record)
-                rows += [row for row in await asyncio.to_thread(make_rows, masked) if wanted.matches(masked, row)]
-        if len(ids) < _BATCH:
-            return rows, damaged, None
-    return rows, damaged, position
-
-
-def _searchable(record: SuspensionRecord, row: Row) -> str:
-    args = "\n".join(write_pretty(item.tool.args) for item in record.items if row.href.endswith(f"/{item.item_id}"))
-    return "\n".join((row.tool, row.outcome, row.note, record.run.title, record.id, record.run.id, args))
+            position = found.position
+            damaged += [found.damaged] if found.damaged is not None else []
+            rows += [found.row] if found.row is not None else []
+    return rows, damaged, None

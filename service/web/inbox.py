@@ -65,7 +65,8 @@ async def read_rows(
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, queries.parse_query(q))
+    definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions)
     closings = list_closed(records)
     fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=cards, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)
@@ -90,7 +91,8 @@ async def _find(wiring: Wiring, visitor: Visitor, query: queries.Query, skip: in
     while True:
         ids = await wiring.runs.inbox(position, PAGE)
         records, unreadable = split_readable(await wiring.desk.suspensions.read_page(ids))
-        cards += await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), query)
+        definitions = await wiring.runs.find_definitions(records)
+        cards += await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), query, definitions)
         damaged += unreadable
         position += len(ids)
         if len(ids) < PAGE:

@@ -14,6 +14,8 @@ from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
@@ -162,7 +164,7 @@ async def _read_decision(
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     if VERSION in post:
         decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
-    shown = await asyncio.to_thread(read_shown, view, decision.args, post)
+    shown = await asyncio.to_thread(read_shown, view, definition, decision.args, post)
     return item, decision, shown
 
 
@@ -235,7 +237,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        **await asyncio.to_thread(_describe_args, view.record, view.item, version),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }
 
 
@@ -263,12 +265,16 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
     }
 
 
-def _describe_args(record: SuspensionRecord, item: Item, version: Version | None) -> dict[str, object]:
+def _describe_args(
+    record: SuspensionRecord, item: Item, version: Version | None, definition: ToolDefinition | None
+) -> dict[str, object]:
     """Return what quotes arguments, of a record whose secrets are masked."""
+    schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
     return {
-        "display": make_display(item, version).hash,
+        "display": make_display(item, version, schema).hash,
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
+        "view": render_call(item.tool.name, version.args if version is not None else item.tool.args, schema),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (

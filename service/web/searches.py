@@ -9,7 +9,7 @@ from sayso.errors import NotFound
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable
 from service.web.content.cards import item_href
 from service.web.pages import show
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import SignedIn, wiring_of
 
 router = APIRouter()
 
@@ -18,13 +18,14 @@ router = APIRouter()
 async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Redirect to the run or suspension with this ID, or show that there is none."""
     wanted = q.strip()
-    place = await _find(request, visitor, wanted) if wanted else None
+    place = await find_place(request, wanted) if wanted else None
     if place is not None:
         return RedirectResponse(place, 303)
     return await show(request, visitor, "pages/search.html", title="Search", code=404 if wanted else 200, q=wanted)
 
 
-async def _find(request: Request, visitor: Visitor, wanted: str) -> str | None:
+async def find_place(request: Request, wanted: str) -> str | None:
+    """Return the path of the run or suspension with this ID, or None."""
     wiring = wiring_of(request)
     try:
         return f"/runs/{(await wiring.runs.read(wanted)).id}"

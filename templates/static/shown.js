@@ -2,6 +2,7 @@
 // each unread text with an element .end; one that was read in this tab has none.
 (() => {
   "use strict";
+  const TABLES = ":is(#call > table, #call > .first > table, #call > .unchanged > table) > tbody > tr";
   const RUNS = ".approval, .edited, .value";
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -9,7 +10,7 @@
     const what = document.querySelector(".what");
     const counted = document.querySelector(".counted");
     const { display } = what.dataset;
-    const rows = [...what.querySelectorAll("#call tbody tr")];
+    const rows = [...what.querySelectorAll(TABLES)];
     const lookKey = `look ${document.querySelector(".who")?.textContent} ${location.pathname} ${display}`;
     const earlierMs = Number(sessionStorage.getItem(lookKey));
     const lookMs = () => earlierMs + Math.round(performance.now());

@@ -45,6 +45,11 @@
       node.classList.toggle("soon", at - now < 600000);
     }
     for (const node of root.querySelectorAll("[data-ago]")) put(node, ago(now - Number(node.dataset.ago)));
+    for (const node of root.querySelectorAll("[data-moment]")) {
+      const moment = new Date(Number(node.dataset.moment));
+      const day = moment.toDateString() === new Date(now).toDateString() ? {} : { day: "numeric", month: "short", year: "numeric" };
+      put(node, moment.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit", hour12: false }));
+    }
     for (const node of root.querySelectorAll("[data-hour]")) {
       const moment = new Date(Number(node.dataset.hour));
       put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));

@@ -9,7 +9,7 @@ from sayso.cli.reviews import ItemOption, find_one, pick_item
 from sayso.cli.screens import make_console, show_line
 from sayso.errors import NotFound
 
-_Id = Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")]
 
 
 def claim(id_: _Id, item: ItemOption = None) -> None:

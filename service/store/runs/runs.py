@@ -1,5 +1,6 @@
 """Reads of runs, trails and states. Only the commit of a suspension changes a run."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
@@ -137,6 +138,11 @@ class Runs:
         async with translated():
             raw = await self._redis.hget(self._keys.definitions, digest)
         return ToolDefinition.model_validate_json(raw) if raw else None
+
+    async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
+        """Return the definitions of all tools in the records by digest."""
+        digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
+        return {digest: await self.definition(digest) for digest in sorted(digests)}
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> int:
         """Return the number of this turn in the owner's thread, from 1."""

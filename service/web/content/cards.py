@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
 from sayso.records.inquiries import find_claim
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.rendering.table import render_call
+from sayso.rendering.views import View
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
@@ -15,7 +17,7 @@ from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
-from service.operations.masking import mask_record
+from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.web.content.finished import DAY_MS
 from service.web.content.flags import list_flags
 from service.web.content.headlines import Headline, make_headline
@@ -36,6 +38,7 @@ class Card:
     href: str
     section: str
     headline: Headline
+    view: View
     flags: tuple[str, ...]
     hold: str
     wanted: str
@@ -88,10 +91,11 @@ def make_cards(
     freezes: Sequence[Freeze],
     now_ms: int,
     query: Query = EVERYTHING,
+    definitions: Definitions = NO_DEFINITIONS,
 ) -> list[Card]:
     """Return a card for every open item that fits the search, as the reviewer sees it, sorted by deadline."""
     pending = [record for record in records if record.status is Status.PENDING]
-    cards = (card for record in pending for card in _make_cards(record, reviewer, freezes, now_ms, query))
+    cards = (card for record in pending for card in _make_cards(record, reviewer, freezes, now_ms, query, definitions))
     return sorted(cards, key=lambda card: card.due_at_ms)
 
 
@@ -117,13 +121,20 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
 
 
 def _make_cards(
-    record: SuspensionRecord, reviewer: Actor, freezes: Sequence[Freeze], now_ms: int, query: Query
+    record: SuspensionRecord,
+    reviewer: Actor,
+    freezes: Sequence[Freeze],
+    now_ms: int,
+    query: Query,
+    definitions: Definitions,
 ) -> Iterator[Card]:
     masked = mask_record(record)
     for item in record.items:
         shown = find_item(masked, item.item_id)
         if not item.open or not query.matches(masked, shown):
             continue
+        definition = definitions.get(item.tool.definition or "")
+        view = render_call(item.tool.name, shown.tool.args, definition.parameters if definition is not None else None)
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
         ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         yield Card(
@@ -132,7 +143,8 @@ def _make_cards(
             href=item_href(record, item),
             section="others" if ineligibility else _find_section(item.terms.deadline_at_ms, now_ms),
             headline=make_headline(shown),
-            flags=list_flags(shown, reviewer, held=bool(hold)),
+            view=view,
+            flags=list_flags(shown, view, reviewer, held=bool(hold)),
             hold=hold,
             wanted=sentences.describe_wanted(item),
             quorum=sentences.count_quorum(item),
@@ -165,7 +177,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         summary=summarize(args),
         state=find_item_state(record, item),
         outcome=describe_outcome(item) or "The run was cancelled",
-        note=(outcome.message or "") if outcome is not None else "",
+        note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Shown
 from sayso.records.items import Item
+from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.table import render_call
 from sayso.text.displays import hash_display, write_shown
-from sayso.text.summaries import list_values
 from service.web.content.details import Change, compare_args
 from service.web.content.edits import make_review
 from service.web.content.secrets import ItemView
@@ -31,12 +32,23 @@ class Display:
     hash: str
 
 
-def make_display(item: Item, version: Version | None) -> Display:
+def make_display(item: Item, version: Version | None, schema: JsonObject | None) -> Display:
     """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
     if version is not None:
         return compare_display(compare_args(item.tool.args, version.args))
-    leaves = list_values(item.tool.args) if item.tool.args else []
-    return _build([(write_shown(leaf.path), write_shown(leaf.text, breaks=True)) for leaf in leaves])
+    if not item.tool.args:
+        return _build([])
+    view = render_call(item.tool.name, item.tool.args, schema)
+    rows = (*view.notable, *view.body, *view.rest)
+    return _build(
+        [
+            (
+                write_shown(row.path),
+                "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line),
+            )
+            for row in rows
+        ]
+    )
 
 
 def compare_display(rows: Sequence[Change]) -> Display:
@@ -52,7 +64,9 @@ def _list_cells(row: Change) -> tuple[str, ...]:
     return before, after
 
 
-def read_shown(view: ItemView, edited: JsonObject | None, post: Post) -> Shown | None:
+def read_shown(
+    view: ItemView, definition: ToolDefinition | None, edited: JsonObject | None, post: Post
+) -> Shown | None:
     """Return what the page reports as shown.
 
     None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
@@ -62,7 +76,8 @@ def read_shown(view: ItemView, edited: JsonObject | None, post: Post) -> Shown |
     masked = view.has_secrets and not view.shown
     if masked or unseen is None or not _PLACES.fullmatch(unseen) or not _SPAN.fullmatch(look):
         return None
-    displays = [make_display(view.item, version) for version in (None, *list_versions(view.item))]
+    schema = definition.parameters if definition is not None else None
+    displays = [make_display(view.item, version, schema) for version in (None, *list_versions(view.item))]
     if edited is not None:
         review = make_review(compare_args(view.item.tool.args, edited), None)
         displays.append(compare_display((*review.changes, *review.same)))

@@ -89,7 +89,7 @@ def test_secrets_are_masked_unless_they_run(desk: tuple[str, str, str, str], say
 
 def test_approve_with_other_arguments(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
-    assert waiting in sayso("inbox").stdout
+    assert waiting[-6:] in sayso("inbox").stdout
     done = sayso("approve", waiting, "--args", '{"order": "A-2"}', "--yes")
     assert done.returncode == 0, done.stderr
     assert "refund: approved." in done.stdout
@@ -128,7 +128,7 @@ def test_inbox_lists_more_items_than_one_page(desk: tuple[str, str, str, str], s
     with Client(desk[0], desk[1]) as agent:
         ids = [agent.suspend(body).id for _ in range(201)]
     listed = sayso("inbox", "--once").stdout
-    assert [id_ for id_ in ids if id_ not in listed] == []
+    assert [id_ for id_ in ids if id_[-6:] not in listed] == []
     assert sayso("show", ids[-1][4:30]).returncode == 0
 
 
@@ -192,7 +192,7 @@ def test_inbox_lists_unreadable_suspensions(desk: tuple[str, str, str, str], say
     tear(clean_store_url, broken)
     shown = sayso("inbox", "--once").stdout
     assert f"{broken} cannot be read" in shown
-    assert whole in shown
+    assert whole[-6:] in shown
 
 
 def test_keys_create_rotate_and_revoke(desk: tuple[str, str, str, str], sayso: Run) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from sayso.client import Client
+from sayso.text.invisible import UNCHECKED
 from service.settings import CHECKOUT, Settings
 from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
-from tests.terminals import terminal
+from tests.terminals import Terminal, terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[31mred\x9b8m\u202edlog\u2066\x08\x08\r\x1b[8mhidden[bold]not bold[/bold] :bomb:"
 HARMLESS = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[[0-9]*[AGK]|\x1b\[2?K|\x1b\[\?25[lh]|\x1b\[1A|[\r\n\t]")
@@ -54,9 +55,9 @@ def test_inbox_and_approve_in_a_terminal(clean_store_url: str, tmp_path: Path, c
             shell.press(f"{command} inbox", "Enter")
             shell.await_text("Nothing waits.")
             waiting = ask(url, key, "refund", order="A-1")
-            shell.await_text(waiting)
+            shell.await_text(f"{waiting[-6:]}  ")
             shell.press("C-c")
-            shell.press(f"{command} approve {waiting[-8:]}", "Enter")
+            shell.press(f"{command} approve {waiting[-6:]}", "Enter")
             shell.await_text("Approve?")
             shell.press("y", "Enter")
             shell.await_text("refund: approved.")
@@ -79,7 +80,7 @@ def test_hostile_text_writes_no_control_bytes(clean_store_url: str, tmp_path: Pa
                 shell.await_text(f"done-{number}-0")
             assert shell.title() == title
             assert "⟨U+001B⟩" in shell.screen()
-            assert "[bold]notbold[/bold]:bomb:" in "".join(shell.screen().split()), "no markup is read"
+            assert "[bold]notbold[/bold]:bomb:" in read_through(shell), "no markup is read"
             check_bytes(shell.written())
 
 
@@ -93,8 +94,8 @@ def test_approve_shows_a_long_text_to_its_end(clean_store_url: str, tmp_path: Pa
         with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
             shell.press(f"{command} approve {waiting}", "Enter")
             shell.await_text("Approve?")
-            assert "rm-rf/#the-end" in "".join(shell.screen().split())
-            assert "⟨9001spaces⟩" in "".join(shell.screen().split())
+            assert "rm-rf/#the-end" in read_through(shell)
+            assert "⟨9001spaces⟩" in read_through(shell)
             assert b"characters more" not in shell.written()
 
 
@@ -107,12 +108,66 @@ def test_approve_refuses_what_no_terminal_can_keep(clean_store_url: str, tmp_pat
             shell.press(f"{command} approve {waiting}; echo done-$?", "Enter")
             shell.await_text("done-1")
             shown = "".join(shell.screen().split())
-            assert "aterminalmaykeeponly1000.Nothingwasdecided." in shown
+            assert "the1,000thataterminalmaykeep.Nothingwasdecided." in shown
             assert f"{url}/items/{waiting}/i1" in shown
             shell.press(f"clear; {command} deny {waiting}; echo done-$?", "Enter")
             shell.await_text("Deny?")
             shell.press("y", "Enter")
             shell.await_text("done-0")
+
+
+def test_inbox_says_until_when_and_marks_the_title(clean_store_url: str, tmp_path: Path, command: str) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(prepare(settings))
+        waiting = ask(url, key, "refund", order="A-1", note="short")
+        with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path), "TZ": "UTC"}) as shell:
+            shell.press(f"clear; {command} inbox --once; echo done-$?", "Enter")
+            shell.await_text("done-0")
+            with Client(url, token) as anna:
+                due = anna.find(waiting).items[0].terms.deadline_at
+            first, second, third = shell.screen().split("\n")[:3]
+            clock = rf"(\w{{3}} \d\d \w{{3}} )?{due:%H:%M}, (\d+ \w+ ){{1,2}}left"
+            assert re.match(rf"{waiting[-6:]}  {clock}  refund {{", first), first
+            assert second.startswith("        bot · No rule matched")
+            assert third.startswith(f"        {UNCHECKED}: Title ")
+            assert third.endswith("…"), "a title that is cut says so"
+            assert max(map(len, (first, second, third))) <= 100
+
+
+MAIL = "Dear Sir,\n\n  your order\tis late.\nallowed: approve\n"
+
+
+def test_show_and_approve_print_real_line_breaks(clean_store_url: str, tmp_path: Path, command: str) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(prepare(settings))
+        waiting = ask(url, key, "mail", body=MAIL, to="x@y.example", long="word " * 40, **{"a\nkey": "1"})
+        with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
+            for words, end in (("show", "done-0"), ("approve", "Approve?")):
+                shell.press(f"clear; {command} {words} {waiting[-6:]}; echo done-$?", "Enter")
+                shell.await_text(end)
+                lines = shell.screen().split("\n")
+                place = lines.index(next(line for line in lines if line.startswith("body ")))
+                assert [line.rstrip() for line in lines[place : place + 5]] == [
+                    "body       │ Dear Sir,",
+                    "           │",
+                    "           │   your order    is late.",
+                    "           │ allowed: approve",
+                    "           │",
+                ]
+                assert "to         │ x@y.example" in lines
+                assert '["a\\nkey"] │ "1"' in lines
+                assert sum(line.startswith("           ┆ word") for line in lines) == 2, (
+                    "wrapped lines have another bar"
+                )
+                assert not any(line.startswith("word") for line in lines)
+            shell.press("n", "Enter")
+
+
+def read_through(shell: Terminal) -> str:
+    """Return the screen without blanks and bars."""
+    return re.sub(r"[\s│┆]", "", shell.screen())
 
 
 def find_run(url: str, key: str) -> str:

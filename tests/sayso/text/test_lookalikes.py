@@ -41,6 +41,7 @@ def test_find_lookalikes_marks_what_passes_for_another(text: str, marked: str) -
         "नमस्ते दुनिया",
         "東京タワーとABC",
         "한국어 텍스트",
+        "価格：100円 東京／大阪",
         "it’s “quoted” – 2024–2025 … №",
     ],
 )

@@ -41,7 +41,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.get_by_label("Name").fill("anna")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("refund_payment")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Refund payment EUR 250.00")
         page.locator(".begin").click()
         page.get_by_label("amount").fill("120")
         page.get_by_label("currency").select_option("CHF")
@@ -49,7 +49,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
         page.get_by_role("link", name="Inbox").first.click()
-        page.get_by_role("link", name="refund_payment").click()
+        page.get_by_role("link", name="Refund payment").click()
         page.get_by_text("Deny…", exact=True).click()
         page.get_by_label("Reason").fill("Too old")
         page.get_by_role("button", name="Deny").click()
@@ -78,18 +78,18 @@ def test_inbox_refreshes_without_a_reload(site: Site, open_as: Callable[..., Pag
     expect(page.get_by_text("All done.")).to_be_visible()
     page.evaluate("window.same = true")
     record = site.act(asked)
-    expect(page.get_by_role("link", name="refund_payment")).to_be_visible()
+    expect(page.get_by_role("link", name="Refund payment")).to_be_visible()
     expect(page).to_have_title("(1) Inbox · Sayso")
     expect(page.locator("#pending")).to_have_text("1")
     expect(page.locator("#say")).to_have_text("1 run is waiting.")
-    page.get_by_role("link", name="refund_payment").focus()
+    page.get_by_role("link", name="Refund payment").focus()
     site.act(asked)
     expect(page.get_by_role("button", name="1 new · Show")).to_be_visible()
     assert page.evaluate("document.activeElement.getAttribute('href')") == place_of(record)
     page.get_by_role("button", name="1 new · Show").click()
-    expect(page.get_by_role("link", name="refund_payment")).to_have_count(2)
+    expect(page.get_by_role("link", name="Refund payment")).to_have_count(2)
     site.act(lambda wiring: decide(wiring, record, "deny"))
-    expect(page.get_by_role("link", name="refund_payment")).to_have_count(1)
+    expect(page.get_by_role("link", name="Refund payment")).to_have_count(1)
     expect(page).to_have_title("(1) Inbox · Sayso")
     assert page.evaluate("window.same")
 
@@ -97,7 +97,7 @@ def test_inbox_refreshes_without_a_reload(site: Site, open_as: Callable[..., Pag
 def test_receipt_refreshes_until_the_result(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
-    page.get_by_role("button", name="Approve", exact=True).click()
+    page.get_by_role("button", name="Approve EUR 250.00", exact=True).click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
     expect(page.get_by_text("The run resumed").first).to_be_visible()
     site.act(lambda wiring: finish(wiring, record, {"refund_id": "rf_81"}))
@@ -110,10 +110,10 @@ def test_receipt_refreshes_until_the_result(site: Site, open_as: Callable[..., P
 def test_open_item_page_closes_after_another_decision(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
     site.act(lambda wiring: decide(wiring, record, "deny"))
     expect(page.get_by_role("heading", name="ben denied this")).to_be_visible()
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_have_count(0)
 
 
 def test_closed_item_loses_its_buttons_and_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> None:
@@ -322,9 +322,9 @@ def test_keyboard_reaches_everything(site: Site, open_as: Callable[..., Page]) -
     expect(page.locator("main")).to_be_focused()
     for _ in range(12):
         page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent") == "Approve":
+        if page.evaluate("document.activeElement.textContent") == "Approve EUR 250.00":
             break
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_focused()
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_enabled()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_enabled()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()

@@ -39,7 +39,7 @@ PAYLOADS = (
 KNOWN_TAGS = frozenset(
     re.findall(
         r"\w+",
-        "html head meta title link script body a header div svg path nav span form input button main footer p h1 h2 "
+        "html head meta title link script body a header div svg path nav span form input button main footer p h1 h2 h3 "
         "section table thead tbody tr th td details summary pre code strong ol ul li dl dt dd time label textarea "
         "select option blockquote noscript",
     )

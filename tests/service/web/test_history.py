@@ -1,8 +1,25 @@
-import re
+"""The page History filters and exports decided items."""
 
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from sayso.canonical_json import JsonObject
+from sayso.text.redaction import MASK
 from service.settings import Settings
-from tests.service.web.sites import visit
+from service.web.content.exports import Bounds, write_csv, write_json
+from service.web.content.history import Filter, search
+from service.wiring import Wiring
+from tests.hostile import CORPUS, HIDDEN
+from tests.service.web.sites import Site, Visit, visit
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, make_ask
+from tests.service.web.test_secrets import CANARY
+from tests.service.web.test_secrets import ask as ask_secretly
 
 
 def count(page: str) -> int:
@@ -35,6 +52,14 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
             ("q=CUP-7", 3),
             ("q=%2525", 0),
             ("verdict=denied&agent=support&q=cup", 2),
+            ("by=BEN", 3),
+            ("by=deadline", 1),
+            ("tool=refund", 3),
+            ("tool=hotel", 1),
+            ("fallback=on", 1),
+            ("edited=on", 1),
+            ("edited=on&fallback=on", 0),
+            ("by=ben&tool=book&verdict=answered", 1),
         ):
             assert count(await anna.read(f"/decided?{query}")) == found, query
         assert "Nothing matches." in await anna.read("/decided?q=zebra")
@@ -42,9 +67,11 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
 
 async def test_decided_page_escapes_the_filter(settings: Settings) -> None:
     async with visit(settings) as anna:
-        page = await anna.read("/decided?agent=%22%3E%3Cb%3E&verdict=denied")
+        page = await anna.read("/decided?agent=%22%3E%3Cb%3E&verdict=denied&fallback=on")
         assert 'value="&#34;&gt;&lt;b&gt;"' in page
         assert '<option value="denied" selected>' in page
+        assert 'name="fallback" value="on" checked>' in page
+        assert 'name="edited" value="on">' in page
 
 
 async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
@@ -57,3 +84,110 @@ async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
         second = await anna.read(f"/decided?skip={following[1]}")
         seen = re.findall(r"reason (\d+)\.", first) + re.findall(r"reason (\d+)\.", second)
         assert [int(place) for place in seen] == list(range(29, -1, -1))
+
+
+async def test_search_for_an_id_leads_to_its_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await decide(anna.wiring, await asked(anna.wiring), "deny")
+        for given, place in ((record.id, f"/items/{record.id}/i1"), (record.run.id, f"/runs/{record.run.id}")):
+            response = await anna.client.get("/decided", params={"q": f" {given} "})
+            assert (response.status_code, response.headers["location"]) == (303, place)
+        assert count(await anna.read(f"/decided?q={record.id[4:]}")) == 1
+        assert "Nothing matches." in await anna.read("/decided?q=run_nobody")
+
+
+async def test_pages_carry_the_filter(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        for _ in range(26):
+            await decide(anna.wiring, await asked(anna.wiring, agent="a & b"), "deny")
+        page = await anna.read("/decided?agent=a+%26+b&by=ben")
+        assert 'href="?by=ben&amp;agent=a+%26+b&amp;skip=25"' in page
+        assert 'href="/decided/export?by=ben&amp;agent=a+%26+b&amp;format=csv"' in page
+        assert count(await anna.read("/decided?by=ben&agent=a+%26+b&skip=25")) == 1
+
+
+async def export_csv(anna: Visit, query: str = "") -> list[dict[str, str]]:
+    return [*csv.DictReader(io.StringIO(await anna.read(f"/decided/export?{query}format=csv"), newline=""))]
+
+
+async def test_export_has_what_is_filtered(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        edited: JsonObject = {**REFUND_ARGS, "amount": 7}
+        await decide(anna.wiring, await asked(anna.wiring, title="Mine"), "approve", args=edited, message="Less")
+        denied = await decide(anna.wiring, await asked(anna.wiring), "deny")
+        response = await anna.client.get("/decided/export?edited=on&format=json")
+        assert response.headers["content-disposition"] == 'attachment; filename="sayso-history.json"'
+        found = response.json()
+        assert (found["cut"], found["notes"], len(found["items"])) == (False, [], 1)
+        (item,) = found["items"]
+        assert item["args"] == edited
+        assert item["requested_args"] == REFUND_ARGS
+        assert (item["verdict"], item["decided_by"], item["edited"]) == ("approved", "ben", True)
+        assert (item["claimed_title"], item["message"], item["fallback"]) == ("Mine", "Less", False)
+        rows = await export_csv(anna)
+        assert [row["verdict"] for row in rows] == ["denied", "approved"]
+        assert rows[0]["suspension_id"] == denied.id
+        assert json.loads(rows[1]["args"]) == edited
+        assert await export_csv(anna, "q=zebra&") == []
+        assert (await anna.client.get("/decided/export?format=xml")).status_code == 422
+
+
+async def test_export_masks_secrets(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await decide(
+            anna.wiring, await ask_secretly(anna.wiring, title=f"Run with {CANARY}"), "deny", message=f"no {CANARY}"
+        )
+        for format_ in ("csv", "json"):
+            text = await anna.read(f"/decided/export?format={format_}")
+            assert CANARY not in text
+            assert MASK in text
+
+
+async def test_export_has_no_formula_and_no_hidden_character(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        for number, text in enumerate(CORPUS.values()):
+            ask = make_ask(args={"x": text}, reason=text[:2000])
+            record = await asked(anna.wiring, ask, title=text, owner=f"demo {number // 100}")
+            await decide(anna.wiring, record, "deny", message=text[:2000])
+        rows = await export_csv(anna)
+        assert len(rows) == len(CORPUS)
+        cells = [cell for row in rows for cell in row.values() if cell]
+        assert [cell for cell in cells if re.match(r"\s*[=+\-@|;]", cell) or cell[0] in "\t\r\n"] == []
+        named = {chr(int(name.split("U+")[1], 16)) for name in HIDDEN if "U+" in name} - set("\u200d\ufe0f")
+        assert named.isdisjoint("".join(cells))
+        exact = json.loads(await anna.read("/decided/export?format=json"))
+        assert [item["reason"] for item in exact["items"]][::-1] == [text[:2000] for text in CORPUS.values()]
+
+
+@pytest.mark.parametrize("bounds", [Bounds(items=2), Bounds(suspensions=2)])
+async def test_cut_export_says_so(settings: Settings, bounds: Bounds) -> None:
+    async with visit(settings) as anna:
+        for count in (2, 3):
+            while len([one async for one in search(anna.wiring, Filter(), 0, 10)]) < count:
+                await decide(anna.wiring, await asked(anna.wiring), "deny")
+            found = json.loads("".join([part async for part in write_json(anna.wiring, Filter(), bounds)]))
+            assert (len(found["items"]), found["cut"], len(found["notes"])) == (2, count == 3, count == 3)
+            lines = [line async for line in write_csv(anna.wiring, Filter(), bounds)]
+            assert lines[-1].startswith('"Cut: ') == (count == 3)
+
+
+async def fill(wiring: Wiring) -> None:
+    await decide(wiring, await asked(wiring, title="One"), "deny")
+    await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
+
+
+def test_history_is_filtered_and_exported_in_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
+    site.act(fill)
+    page = open_as("/decided", timezone_id="Asia/Tokyo", locale="en-GB")
+    shown = page.locator("#decided time").first
+    at_ms = int(shown.get_attribute("data-moment") or "")
+    minutes = at_ms // 60_000 + 9 * 60
+    expect(shown).to_have_text(re.compile(f"{minutes // 60 % 24:02}:{minutes % 60:02}$"))
+    page.get_by_label("Edited").check()
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#decided .card")).to_have_count(1)
+    expect(page.get_by_label("Edited")).to_be_checked()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert download.value.suggested_filename == "sayso-history.csv"
+    assert len([*csv.DictReader(download.value.path().read_text().splitlines())]) == 1

@@ -42,7 +42,7 @@ async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Setti
             "(1) refund_payment needs approval",
         ):
             assert words in page, words
-        for shown in ("Approve</button>", "Edit</a>", "Deny and go on</button>"):
+        for shown in ("Approve EUR 250.00</button>", "Edit</a>", "Deny and go on</button>"):
             assert shown in page
         assert "Send value" not in page
 
@@ -72,7 +72,7 @@ async def test_item_page_of_an_ineligible_reviewer_has_no_forms(settings: Settin
         record = await asked(ben.wiring, make_ask(terms={"reviewers": ["anna"]}))
         page = await ben.read(place_of(record))
         assert "Only anna can decide this." in page
-        assert "Approve</button>" not in page
+        assert 'class="approval"' not in page
         assert "You cannot decide this" in await answer(ben, record, "approve", 403)
         own = await asked(ben.wiring, owner="ben")
         assert "another reviewer must decide it" in await ben.read(place_of(own))
@@ -106,7 +106,7 @@ async def test_item_of_a_cancelled_run_is_closed(settings: Settings) -> None:
         await anna.wiring.desk.cancel(record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
         page = await anna.read(place_of(record))
         assert "cancelled" in page
-        assert "Approve</button>" not in page
+        assert 'class="approval"' not in page
         assert "cancelled" in await answer(anna, record, "approve", 409)
 
 

@@ -36,7 +36,7 @@ def test_approve_is_disabled_until_the_end_was_in_view(site: Site, open_as: Open
     expect(approve(page)).to_be_disabled()
     expect(page.get_by_role("link", name="Edit", exact=True)).to_be_visible()
     expect(approve(page)).to_have_text("Approve · 1 text not yet shown")
-    page.locator(".what td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
+    page.locator(".what .read td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
     expect(approve(page)).to_be_enabled()
     expect(approve(page)).to_have_text("Approve")
     approve(page).click()
@@ -47,7 +47,7 @@ def test_keyboard_reaches_the_end_and_approves(site: Site, open_as: Open) -> Non
     page = open_as(place_of(site.act(ask_shell)))
     approve(page).focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".what td")).to_be_focused()
+    expect(page.locator(".what .read td")).to_be_focused()
     for _ in range(40):
         if approve(page).is_enabled():
             break
@@ -114,7 +114,7 @@ def test_refreshed_page_still_waits_for_the_end(site: Site, open_as: Open) -> No
 
 def test_page_without_scripts_can_be_approved(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)), java_script_enabled=False)
-    expect(page.locator(".what td")).to_contain_text("#the-end")
+    expect(page.locator(".what .read td")).to_contain_text("#the-end")
     expect(approve(page)).to_have_text("Approve")
     approve(page).click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
@@ -123,7 +123,7 @@ def test_page_without_scripts_can_be_approved(site: Site, open_as: Open) -> None
 def test_long_runs_of_blanks_are_collapsed_and_counted(site: Site, open_as: Open) -> None:
     text = "ls" + "\n" * 900 + "rm -rf /" + " " * 3000 + "tmp"
     page = open_as(place_of(site.act(lambda wiring: asked(wiring, make_ask(SHELL, {"command": text})))))
-    cell = page.locator(".what td")
+    cell = page.locator(".what .read td")
     expect(cell).to_contain_text("⟨899 blank lines⟩")
     expect(cell).to_contain_text("rm -rf /⟨3000 spaces⟩tmp")
     expect(approve(page)).to_be_enabled()

@@ -6,11 +6,11 @@ from playwright.sync_api import Page, Request, expect
 
 from sayso.clock import new_id
 from sayso.policy.external import ExternalCall
-from sayso.records.suspensions import ResumeSpec, RunRef
+from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.wiring import Wiring
 from tests.service.web.sites import Site
-from tests.service.web.stories import asked, decide, make_ask
+from tests.service.web.stories import ask_value, asked, decide, make_ask
 
 INSERTS = 1000
 PLAIN = ToolDefinition(name="refund_payment")
@@ -101,3 +101,49 @@ def test_lost_connection_is_said_until_it_is_back(site: Site, open_as: Callable[
     expect(page.locator("#offline")).to_contain_text("Not connected since")
     page.evaluate("document.dispatchEvent(new Event('connected'))")
     expect(page.locator("#offline")).to_be_hidden()
+
+
+def test_new_rows_fit_the_search(site: Site, open_as: Callable[..., Page]) -> None:
+    site.act(asked)
+    page = open_as("/?q=tool:refund")
+    other = site.act(lambda wiring: asked(wiring, ask_value()))
+    fitting = site.act(asked)
+    expect(page.locator(f"#{fitting.id}-i1")).to_be_visible()
+    expect(page.locator(f"#{other.id}-i1")).to_have_count(0)
+
+
+def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Callable[..., Page]) -> None:
+    first = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 900})))
+    second = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 901})))
+    page = open_as("/")
+    page.keyboard.press("j")
+    site.act(lambda wiring: decide(wiring, first, "deny"))
+    expect(page.locator(f"#{first.id}-i1")).to_contain_text("ben denied this")
+    expect(page.locator(f"#{first.id}-i1")).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator(f"#{second.id}-i1 a")).to_be_focused()
+
+
+def test_days_are_those_of_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
+    async def ask_through_two_days(wiring: Wiring) -> list[SuspensionRecord]:
+        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * hours})) for hours in (1, 13, 25, 37)]
+
+    records = site.act(ask_through_two_days)
+    for zone in ("Pacific/Kiritimati", "Pacific/Niue"):
+        page = open_as("/", timezone_id=zone)
+        for record in records:
+            row = page.locator(f"#{record.id}-i1")
+            today = row.evaluate(
+                "row => new Date(Number(row.dataset.due)).toDateString() === new Date().toDateString()"
+            )
+            expect(page.locator(f"[data-section={'today' if today else 'later'}] #{record.id}-i1")).to_be_visible()
+
+
+def test_item_for_others_comes_folded(site: Site, open_as: Callable[..., Page]) -> None:
+    site.act(asked)
+    page = open_as("/")
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms={"reviewers": ["ben"]})))
+    expect(page.get_by_text("For others (1)")).to_be_visible()
+    expect(page.locator(f"#{record.id}-i1")).to_be_hidden()
+    page.get_by_text("For others (1)").click()
+    expect(page.locator(f"#{record.id}-i1")).to_contain_text("Only ben can decide this.")

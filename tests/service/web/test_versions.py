@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
+from tests.service.web.reading import read_to_the_end
 from tests.service.web.sites import Site
 from tests.service.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
 
@@ -26,6 +27,7 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
     page.get_by_role("link", name="ben’s version").click()
     row = page.locator(".what .changes tr", has_text="amount")
     expect(row).to_contain_text("48.25")
+    read_to_the_end(page)
     page.get_by_role("button", name="Approve ben’s version").click()
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
@@ -39,7 +41,7 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
 def test_switch_appears_when_somebody_edits_meanwhile(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms=TERMS)))
     page = open_as(place_of(record))
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
     site.act(lambda wiring: decide(wiring, record, "approve", args=EDITED))
     expect(page.get_by_role("link", name="ben’s version")).to_be_visible()
     expect(page.get_by_role("button", name="Approve as requested")).to_be_visible()

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from sayso.records.items import Doubt, ItemTool
+from sayso.records.items import Doubt, Item, ItemTool
+from sayso.rendering.table import render_call
 from service.web.content.flags import list_flags
 from tests.sayso.samples import person
 from tests.sayso.sentences.samples import make_item
@@ -14,6 +15,11 @@ def tool(**args: Any) -> dict[str, Any]:
     return {"tool": ItemTool(name="pay", args=args, definition="d")}
 
 
+def flag(item: Item, *, held: bool = False) -> tuple[str, ...]:
+    view = render_call(item.tool.name, item.tool.args)
+    return list_flags(item, view, person("anna"), held=held)
+
+
 @pytest.mark.parametrize(
     ("draft", "terms", "flags"),
     [
@@ -23,16 +29,18 @@ def tool(**args: Any) -> dict[str, Any]:
         (tool(аmount=1), {}, ("look-alike letters",)),
         ({"resembles": ("pay*",)}, {}, ("look-alike name",)),
         (tool(path="a\u202eb"), {}, ("hidden characters",)),
+        (tool(command="sudo rm x"), {}, ("sudo", "deletes data")),
+        (tool(sql="DELETE FROM t"), {}, ("no WHERE",)),
         ({}, {"fallback": {"action": "approve"}, "unattended_approval": True}, ("runs by itself",)),
         ({}, {"reviewers": ["anna"]}, ("only you",)),
         ({}, {"reviewers": ["anna", "ben"]}, ()),
     ],
 )
 def test_list_flags(draft: dict[str, Any], terms: dict[str, Any], flags: tuple[str, ...]) -> None:
-    assert list_flags(make_item(draft, **terms), person("anna"), held=False) == flags
+    assert flag(make_item(draft, **terms)) == flags
 
 
 def test_list_flags_returns_the_two_most_severe() -> None:
     item = make_item({"doubt": DOUBT, **tool(path="a\u202eb")}, reviewers=["anna"])
-    assert list_flags(item, person("anna"), held=True) == ("may already have run", "hidden characters")
-    assert list_flags(make_item(), person("anna"), held=True) == ("frozen",)
+    assert flag(item, held=True) == ("may already have run", "hidden characters")
+    assert flag(make_item(), held=True) == ("frozen",)

@@ -1,0 +1,216 @@
+"""Suspensions for a terminal. Texts stand behind a bar, so that none can pass for a line of the command line."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from sayso.canonical_json import JsonObject
+from sayso.cli.screens import show, show_due, show_json, show_line, show_state, to_ms
+from sayso.client.responses import DeliveryView, ItemView, Suspension, UnreadableView
+from sayso.errors import TooLarge
+from sayso.sentences.characters import describe_characters
+from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
+from sayso.sentences.items import describe_resemblance
+from sayso.sentences.outcomes import describe_outcome, describe_shown
+from sayso.text.invisible import UNCHECKED
+from sayso.text.redaction import redact
+from sayso.text.summaries import Leaf, list_values
+
+SHORT = 6
+_MOST_LINES = 1_000
+"""The lines that any terminal keeps for scrolling back. A longer text cannot be read to its beginning."""
+
+_BAR, _WRAPPED = "│ ", "┆ "
+_WIDEST_NAME = 24
+_NARROWEST = 20
+_NO_NAME = Text()
+
+
+@dataclass(frozen=True)
+class Barred:
+    """A text behind a bar that also marks where a line was wrapped, with a name before its first line."""
+
+    text: Text
+    name: Text
+    indent: int = 0
+    literal: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines for a terminal of this width."""
+        room = max(_NARROWEST, options.max_width - self.indent - len(_BAR))
+        dim, name = console.get_style("dim"), self.name
+        for line in self.text.split("\n", allow_blank=True):
+            fits = len(line) * 2 <= room and "\t" not in line.plain  # wrapping takes time
+            pieces = [line] if fits else line.wrap(console, room, overflow="fold", tab_size=4) or [Text()]
+            for place, piece in enumerate(pieces):
+                yield from name.render(console)
+                yield Segment(" " * (self.indent - name.cell_len))
+                yield Segment("  " if self.literal else _WRAPPED if place else _BAR, dim)
+                yield from piece.render(console)
+                yield Segment.line()
+                name = _NO_NAME
+
+
+def show_barred(text: str) -> Barred:
+    """Return a text of several lines behind a bar."""
+    return Barred(show(text), Text())
+
+
+def show_args(args: JsonObject) -> Iterator[RenderableType]:
+    """Yield every leaf with its path: texts behind a bar, numbers and other literals without."""
+    leaves = list_values(args) if args else []
+    names = [show_line(leaf.path, "cyan", len(leaf.path) * 12) for leaf in leaves]
+    indent = 1 + max((name.cell_len for name in names if name.cell_len <= _WIDEST_NAME), default=0)
+    for leaf, name in zip(leaves, names, strict=True):
+        fits = name.cell_len <= _WIDEST_NAME
+        if not fits:
+            yield Barred(name, Text())
+        text = show(_read(leaf), "blue" if leaf.literal else "")
+        yield Barred(text, name if fits else Text(), indent, leaf.literal)
+    if not leaves:
+        yield Text("no arguments", "dim")
+
+
+def _read(leaf: Leaf) -> str:
+    """Return the text of a leaf; one of several lines without quotes, because its bar shows where it begins."""
+    if leaf.literal or leaf.text[:1] != '"':
+        return leaf.text
+    text = str(json.loads(leaf.text))
+    return text if "\n" in text else leaf.text
+
+
+def show_inbox(found: Sequence[Suspension], unreadable: Sequence[UnreadableView], width: int) -> RenderableType:
+    """Return the open items in lines of `width`, and the records that cannot be read below them."""
+    damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
+    if not found:
+        return Group(Text("Nothing waits.", "dim"), *damaged)
+    short = shorten_ids([one.id for one in found])
+    lines: list[RenderableType] = []
+    for suspension in found:
+        waiting = [item for item in suspension.items if item.outcome is None]
+        for item in waiting:
+            name = short[suspension.id] + (f" {item.item_id}" if len(suspension.items) > 1 else "")
+            lines += _show_waiting(suspension, item, Text(f"{name:<{SHORT + 1}} ", "bold cyan"), width)
+    return Group(*lines, *damaged)
+
+
+def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int) -> list[RenderableType]:
+    args = redact(item.tool.args, None, item.terms.secrets).args
+    call = show_line(f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}", width=width)
+    first = Text.assemble(name, show_due(item.terms.deadline_at), "  ", call)
+    second = Text.assemble(" " * name.cell_len, show_line(suspension.run.agent, "dim", width))
+    if item.prompt.reason:
+        second.append_text(Text(" · ", "dim")).append_text(show_line(item.prompt.reason, "dim", width))
+    lines = [first, second]
+    if suspension.run.claimed_title:
+        claim = show_line(suspension.run.claimed_title, width=width)
+        lines.append(Text.assemble(" " * name.cell_len, (f"{UNCHECKED}: ", "yellow"), claim))
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return [*lines]
+
+
+def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return the end of each id: 6 characters, or as many as tell it from the others. They may begin with a time."""
+    found: dict[str, str] = {}
+    left, length = [*ids], SHORT
+    while left:
+        counts = Counter(one[-length:] for one in ids)
+        found |= {one: one[-length:] for one in left if counts[one[-length:]] == 1 or length >= len(one)}
+        left, length = [one for one in left if one not in found], length + 1
+    return found
+
+
+def show_suspension(found: Suspension) -> RenderableType:
+    """Return everything that a reviewer needs for a decision."""
+    head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
+    about = Text.assemble("requested by ", show_line(found.run.owner), ", ", show_line(found.status))
+    return Group(head, about, *_show_claims(found), *(part for item in found.items for part in _show_item(item)))
+
+
+def _show_claims(found: Suspension) -> list[RenderableType]:
+    claims: list[RenderableType] = [show_barred(found.run.claimed_title)] if found.run.claimed_title else []
+    if found.run.claimed_context:
+        claims += show_args(found.run.claimed_context)
+    return ["", Text(UNCHECKED, "yellow"), *claims] if claims else []
+
+
+def check_readable(console: Console, found: Suspension, link: str) -> None:
+    """Raise `TooLarge` for an item that takes more lines than a terminal keeps."""
+    lines = 0
+    for segment in console.render(show_suspension(found)) if console.is_terminal else ():
+        lines += segment.text.count("\n")
+        if lines > _MOST_LINES:
+            raise TooLarge(
+                f"This item takes more lines than the {_MOST_LINES:,} that a terminal may keep. Nothing was decided. "
+                f"Decide on its page, {link}, or read it with `sayso show {found.id} --secrets | less` and decide with "
+                "--yes."
+            )
+
+
+def _show_item(item: ItemView) -> list[RenderableType]:
+    parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
+    if item.resembles:
+        parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
+    parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
+    if item.doubt is not None:
+        parts.append(Text("This call was started before and may have run.", "bold yellow"))
+    parts += show_args(item.tool.args)
+    parts += [show_line(warning, "bold yellow", 500) for warning in describe_characters(item.tool.args)]
+    if "value" in item.allowed:
+        parts += _show_requested_value(item)
+    parts += [
+        show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
+    ]
+    if item.outcome is not None:
+        outcome = show_line(describe_outcome(item), "bold")
+        worst = item.state if item.state != item.outcome.verdict else ""
+        parts.append(Text.assemble(show_state(worst), "; ", outcome) if worst else outcome)
+        if item.permit is not None and item.permit.report is not None and item.permit.report.error:
+            parts.append(show_barred(item.permit.report.error))
+        parts += [show_barred(item.outcome.message)] if item.outcome.message else []
+    else:
+        allowed = show_line(", ".join(item.allowed))
+        parts.append(Text.assemble("allowed: ", allowed, "; due ", show_due(item.terms.deadline_at)))
+        if item.number is not None:
+            parts.append(show_line(f"number for the reviewer: {item.number}", "bold"))
+        elif item.terms.match_number:
+            parts.append(Text("an approval needs the number that the requester sees: --number"))
+    return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
+
+
+def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:
+    for one in item.inquiries:
+        yield show_line(f"{one.by.id} asked{' and waits for an answer' if one.open else ''}:")
+        yield show_barred(one.text)
+        if one.answer is not None:
+            yield Text("The requester answered · not checked", "yellow")
+            yield show_barred(one.answer)
+
+
+def _show_deliveries(item: ItemView) -> list[RenderableType]:
+    found = [_read_delivery(one) for one in item.deliveries]
+    silence = describe_silence(found, live=item.state == "open")
+    alarm = [Text(silence, "bold red")] if silence else []
+    return [*alarm, *(show_line(describe_delivery(one), width=500) for one in found)]
+
+
+def _read_delivery(one: DeliveryView) -> Delivery:
+    next_try, sent, seen = (to_ms(at) if at is not None else None for at in (one.next_try_at, one.sent_at, one.seen_at))
+    return Delivery(one.channel, one.person, one.state, one.step, one.outcome, one.reason, next_try, sent, seen)
+
+
+def _show_requested_value(item: ItemView) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    if item.target_arg:
+        parts.append(Text.assemble("the value fills ", show_line(item.target_arg)))
+    if item.choices is not None:
+        parts += ["one of these:", *(show_line(json.dumps(choice, ensure_ascii=False)) for choice in item.choices)]
+    elif item.response_schema is not None:
+        parts.append(show_json(item.response_schema))
+    return parts

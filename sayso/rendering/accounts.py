@@ -1,0 +1,41 @@
+"""Checks of account numbers (IBAN, ISO 13616)."""
+
+import re
+from collections.abc import Iterator
+
+from sayso.rendering.calls import Call, normalize, read_text, shorten
+from sayso.rendering.views import SEVERE, Flag, Mark
+
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
+_LAST_NAME = re.compile(r"([^.\[\]]+)(?:\[\d+\])*$")
+
+
+def check_accounts(call: Call) -> Iterator[Flag]:
+    """Yield a flag for each argument that is called an IBAN and is none."""
+    for leaf in call.leaves.values():
+        name = _LAST_NAME.search(leaf.path)
+        if name is not None and "iban" in normalize(name[1]) and not leaf.literal and leaf.text != '""':
+            account = read_text(leaf)
+            if not is_valid(account):
+                sentence = f"{shorten(leaf.path)} is not a valid IBAN: the checksum of {shorten(account)} is wrong."
+                yield Flag(sentence, SEVERE, "wrong IBAN")
+
+
+def has_iban_form(text: str) -> bool:
+    """Whether a text has the form of an IBAN, with or without blanks."""
+    return _IBAN.fullmatch(text.replace(" ", "").upper()) is not None
+
+
+def is_valid(text: str) -> bool:
+    """Whether a text is an IBAN whose checksum is right."""
+    compact = text.replace(" ", "").upper()
+    if not has_iban_form(compact):
+        return False
+    return int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])) % 97 == 1
+
+
+def mark_fours(text: str) -> list[Mark]:
+    """Return marks that part an IBAN in groups of four."""
+    if " " in text or not has_iban_form(text):
+        return []
+    return [Mark(place, min(place + 4, len(text)), "four") for place in range(0, len(text), 4)]

@@ -1,0 +1,41 @@
+"""Changes of files: a patch, a replaced text, or a whole new content."""
+
+import re
+
+from sayso.rendering.calls import Call, read_text, shorten
+from sayso.rendering.views import Mark, Place, Sketch
+
+_PATHS = ("path", "filepath", "file", "filename", "targetfile")
+_PATCHES = ("diff", "patch", "unifieddiff")
+_OLD = ("oldstring", "oldstr", "oldtext", "old")
+_NEW = ("newstring", "newstr", "newtext", "new")
+_CONTENTS = ("content", "contents", "filetext", "filecontent", "text")
+_WRITES = frozenset(("write", "create", "save", "edit", "append", "overwrite", "update", "replace"))
+_HUNK = re.compile(r"^(@@ |diff --git |\*\*\* )", re.MULTILINE)
+_NAME = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
+_LINE = re.compile(r"^(?:(?P<header>@@|diff |---|\+\+\+)|(?P<added>\+)|(?P<removed>-)).*$", re.MULTILINE)
+
+
+def render(call: Call) -> Sketch | None:
+    """Return a change of files, with added and removed lines marked."""
+    paths = call.find_texts(*_PATHS)
+    patches = [leaf for leaf in call.find_texts(*_PATCHES) if _HUNK.search(read_text(leaf))]
+    old, new, contents = call.find_texts(*_OLD), call.find(*_NEW), call.find_texts(*_CONTENTS)
+    if patches:
+        names = [read_text(leaf) for leaf in paths] or _NAME.findall(read_text(patches[0])) or ["files"]
+        body = [Place(leaf.path, "code", _mark_lines(read_text(leaf))) for leaf in patches]
+        verb = "Change"
+    elif paths and old and new:
+        names, verb = [read_text(leaf) for leaf in paths], "Change"
+        body = [*(Place(leaf.path, "removed") for leaf in old), *(Place(leaf.path, "added") for leaf in new)]
+    elif paths and contents and call.tool_words & _WRITES:
+        names, verb = [read_text(leaf) for leaf in paths], "Write"
+        body = [Place(leaf.path, "code") for leaf in contents]
+    else:
+        return None
+    more = f" and {len(names) - 1} more" if names[1:] else ""
+    return Sketch(f"{verb} {shorten(names[0])}{more}", notable=[Place(leaf.path) for leaf in paths], body=body)
+
+
+def _mark_lines(text: str) -> list[Mark]:
+    return [Mark(*found.span(), found.lastgroup or "") for found in _LINE.finditer(text)]

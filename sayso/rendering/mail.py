@@ -1,0 +1,67 @@
+"""Mails: To, Cc, Bcc, subject, body and attachments."""
+
+from email.utils import getaddresses
+
+from sayso.rendering.calls import Call, read_text, shorten
+from sayso.rendering.views import SEVERE, Flag, Place, Sketch
+from sayso.text.summaries import Leaf
+
+_TO = ("to", "recipient", "recipients", "toaddress", "toemail", "emailto", "emailaddress", "email")
+_CC = ("cc", "ccrecipients")
+_BCC = ("bcc", "bccrecipients", "blindcopy")
+_SUBJECT = ("subject", "title")
+_BODY = ("body", "message", "text", "content", "html", "bodyhtml", "plaintext")
+_PARSED_CHARS = 2_000
+_ATTACHMENTS = ("attachments", "attachment", "files")
+
+
+def render(call: Call) -> Sketch | None:
+    """Return a mail: an address, and a subject or body."""
+    to, cc, bcc = (call.find_texts(*names) for names in (_TO, _CC, _BCC))
+    subjects, bodies = call.find_texts(*_SUBJECT), call.find_texts(*_BODY)
+    addressed = any("@" in read_text(leaf) for leaf in (*to, *cc, *bcc))
+    if not addressed or not (subjects or bodies):
+        return None
+    first, *others = map(read_text, (*to, *cc, *bcc))
+    more = f" and {len(others)} more" if others else ""
+    subject = f": “{shorten(read_text(subjects[0]))}”" if subjects else ""
+    return Sketch(
+        headline=f"Mail to {shorten(first)}{more}{subject}",
+        notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
+        body=[
+            *(Place(leaf.path) for leaf in subjects),
+            *(Place(leaf.path, "prose") for leaf in bodies),
+            *(Place(leaf.path) for leaf in call.find(*_ATTACHMENTS)),
+        ],
+        flags=[*_check_blind(bcc), *_check_headers([*to, *cc, *bcc, *subjects]), *_check_names([*to, *cc, *bcc])],
+    )
+
+
+def _check_blind(bcc: list[Leaf]) -> list[Flag]:
+    if not bcc:
+        return []
+    more = f" and {len(bcc) - 1} more" if bcc[1:] else ""
+    return [
+        Flag(f"Bcc: {shorten(read_text(bcc[0]))}{more} gets a copy that the other recipients do not see.", label="Bcc")
+    ]
+
+
+def _check_headers(leaves: list[Leaf]) -> list[Flag]:
+    broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
+    return [
+        Flag(f"A line break in {shorten(path)} can add recipients or other headers.", SEVERE, "added headers")
+        for path in broken
+    ]
+
+
+def _check_names(leaves: list[Leaf]) -> list[Flag]:
+    pairs = [pair for leaf in leaves for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
+    return [
+        Flag(
+            f"The name {shorten(name)} is itself an address, but the mail goes to {shorten(address)}.",
+            SEVERE,
+            "name differs",
+        )
+        for name, address in pairs
+        if "@" in name and name.strip().lower() != address.lower()
+    ]

@@ -1,0 +1,85 @@
+"""Payments: amount, currency, from, to, reference."""
+
+import re
+from decimal import Decimal
+
+from pydantic import JsonValue
+
+from sayso.rendering.accounts import has_iban_form, is_valid, mark_fours
+from sayso.rendering.calls import Call, normalize, read_text, shorten
+from sayso.rendering.views import Flag, Place, Sketch
+from sayso.text.summaries import Leaf, list_values
+
+_AMOUNTS = ("amount", "sum", "total", "totalamount", "transferamount", "refundamount", "paymentamount")
+_CURRENCIES = ("currency", "currencycode", "ccy")
+_TO = ("to", "recipient", "receiver", "payee", "beneficiary", "creditor", "payeename", "beneficiaryname", "toaccount")
+_TO_ALSO = ("iban", "recipientiban", "customer", "customername", "vendor", "destination")
+_FROM = ("from", "fromaccount", "source", "sourceaccount", "debtor", "sender", "accountid", "account")
+_REFERENCES = ("reference", "ref", "orderid", "invoiceid", "invoice", "subject", "memo")
+_VERBS = frozenset(
+    ("pay", "payment", "payout", "refund", "transfer", "charge", "donate", "withdraw", "deposit", "money")
+)
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+_CURRENCY = re.compile(r"[A-Za-z]{3}")
+_MINOR_UNIT = re.compile(r"\b(cents?|pence|minor|smallest|centimes|pennies)\b", re.IGNORECASE)
+_WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"))
+
+
+def render(call: Call) -> Sketch | None:
+    """Return a payment with exactly one amount, which is not in a minor unit such as cents."""
+    amounts = [leaf for leaf in call.find(*_AMOUNTS) if _NUMBER.fullmatch(read_text(leaf))]
+    currencies = [leaf for leaf in _find_currencies(call) if _CURRENCY.fullmatch(leaf.text)]
+    pays = bool(call.tool_words & _VERBS)
+    if len(amounts) != 1 or len(currencies) > 1 or not (currencies or pays) or _is_minor(call):
+        return None
+    (amount,) = amounts
+    to, sources, references = call.find(*_TO, *_TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
+    effect = write_amount(read_text(amount), currencies[0].text.upper()) if currencies else ""
+    target = f" to {shorten(read_text(to[0]))}" if to else ""
+    return Sketch(
+        headline=f"{call.title} {effect or read_text(amount)}{target}",
+        notable=[_place(leaf) for leaf in (amount, *currencies, *to, *sources)],
+        body=[_place(leaf) for leaf in references],
+        flags=[_describe_account(leaf) for leaf in (*to, *sources) if _is_wrong(leaf)],
+        effect=effect,
+    )
+
+
+def write_amount(number: str, currency: str) -> str:
+    """Return an amount with its currency, separators and at least the decimals of the currency."""
+    value = Decimal(number)
+    decimals = len(number.partition(".")[2])
+    return f"{currency} {value:,.{max(decimals, 0 if currency in _WITHOUT_DECIMALS else 2)}f}"
+
+
+def _find_currencies(call: Call) -> list[Leaf]:
+    inside: list[Leaf] = []
+    for key, value in call.args.items():
+        if normalize(key) in _AMOUNTS and isinstance(value, dict):
+            inside += [leaf for name in value if normalize(name) in _CURRENCIES for leaf in _below(key, name, value)]
+    return [*call.find(*_CURRENCIES), *inside]
+
+
+def _below(key: str, name: str, value: dict[str, JsonValue]) -> list[Leaf]:
+    return list_values({key: {name: value[name]}})
+
+
+def _is_minor(call: Call) -> bool:
+    properties = call.schema.get("properties")
+    described = properties if isinstance(properties, dict) else {}
+    return any(_MINOR_UNIT.search(str(described.get(key, ""))) for key in call.args if normalize(key) in _AMOUNTS)
+
+
+def _place(leaf: Leaf) -> Place:
+    return Place(leaf.path, marks=() if leaf.literal else mark_fours(read_text(leaf)))
+
+
+def _is_wrong(leaf: Leaf) -> bool:
+    return not leaf.literal and has_iban_form(read_text(leaf)) and not is_valid(read_text(leaf))
+
+
+def _describe_account(leaf: Leaf) -> Flag:
+    return Flag(
+        f"{shorten(leaf.path)} {shorten(leaf.text)} has the form of an IBAN, but its checksum is wrong.",
+        label="wrong IBAN",
+    )

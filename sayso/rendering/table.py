@@ -1,0 +1,45 @@
+"""The table of renderers. The first that knows a call arranges it; the tree takes all others."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sayso.canonical_json import JsonObject
+from sayso.rendering import file_changes, http, mail, money, shell, sql, tree
+from sayso.rendering.accounts import check_accounts
+from sayso.rendering.calls import Call
+from sayso.rendering.views import SEVERE, Flag, Sketch, View, arrange
+from sayso.sentences.characters import describe_characters
+
+RENDERERS: dict[str, Callable[[Call], Sketch | None]] = {
+    "shell": shell.render,
+    "sql": sql.render,
+    "http": http.render,
+    "mail": mail.render,
+    "file": file_changes.render,
+    "money": money.render,
+}
+"""Each returns None for a call that is not its own."""
+
+
+def render_call(tool: str, args: JsonObject, schema: JsonObject | None = None) -> View:
+    """Return the view of a call. What a renderer cannot read is shown as a tree."""
+    call = Call(tool, args, schema or {})
+    flags = [*(Flag(sentence, SEVERE) for sentence in describe_characters(args)), *check_accounts(call)]
+    name, sketch = _sketch(call)
+    return arrange(call, name, sketch, flags)
+
+
+def _sketch(call: Call) -> tuple[str, Sketch]:
+    for name, render in RENDERERS.items():
+        try:
+            sketch = render(call)
+        except (ArithmeticError, LookupError, RecursionError, ValueError):
+            fault = Flag(
+                f"This may be a call of kind {name}, but it cannot be read as one. Check every value.",
+                SEVERE,
+                "not readable",
+            )
+            return "tree", replace(tree.render(call), flags=(fault,))
+        if sketch is not None:
+            return name, sketch
+    return "tree", tree.render(call)

@@ -1,0 +1,135 @@
+"""Decided items as CSV for people and JSON for programs, line by line. Both say at their end if they were cut."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncGenerator, Iterable
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import iso_utc
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.invisible import write_signs
+from service.web.content.cards import Row
+from service.web.content.history import Filter, Found, is_by_fallback, is_edited, list_deciders, search
+from service.wiring import Wiring
+
+
+class Bounds(NamedTuple):
+    """How many items at most, and how many suspensions it reads for them."""
+
+    items: int = 10_000
+    suspensions: int = 50_000
+
+    @property
+    def sentence(self) -> str:
+        """The sentence at the end of an export that reached one of them."""
+        return f"Cut: at most {self.items:,} items of {self.suspensions:,} suspensions. Narrow the filter."
+
+
+_BOUNDS = Bounds()
+_COLUMNS = (
+    "decided_at",
+    "state",
+    "verdict",
+    "decided_by",
+    "fallback",
+    "edited",
+    "agent",
+    "requester",
+    "claimed_title",
+    "tool",
+    "args",
+    "requested_args",
+    "value",
+    "reason",
+    "message",
+    "rule",
+    "run_id",
+    "suspension_id",
+    "item_id",
+)
+_FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
+
+
+async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
+    """Yield the lines of a CSV. Hidden characters have signs, and no cell is a formula."""
+    yield _write_row(_COLUMNS)
+    async for found in _take(wiring, wanted, bounds):
+        if isinstance(found, str):
+            yield _write_row([found])
+        else:
+            yield _write_row([_write_cell(value) for value in found.values()])
+
+
+async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
+    """Yield the pieces of a JSON object with `items`, `notes` on unreadable records, and whether it was `cut`."""
+    yield '{"items": ['
+    notes: list[str] = []
+    before = "\n"
+    async for found in _take(wiring, wanted, bounds):
+        if isinstance(found, str):
+            notes.append(found)
+        else:
+            yield before + json.dumps(found)
+            before = ",\n"
+    yield f'\n], "notes": {json.dumps(notes)}, "cut": {json.dumps(bounds.sentence in notes)}}}\n'
+
+
+async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerator[JsonObject | str]:
+    """Yield the exported items, and sentences on what is missing."""
+    count = 0
+    async for found in search(wiring, wanted, 0, bounds.suspensions):
+        if isinstance(found, Found) and count < bounds.items:
+            if found.damaged is not None:
+                yield f"{found.damaged.suspension_id} cannot be read: {found.damaged.reason}"
+            elif found.record is not None and found.item is not None and found.row is not None:
+                count += 1
+                yield _describe(found.record, found.item, found.row)
+            continue
+        yield bounds.sentence
+        return
+
+
+def _describe(record: SuspensionRecord, item: Item, row: Row) -> JsonObject:
+    outcome = item.outcome
+    edited = is_edited(item)
+    values: tuple[JsonValue, ...] = (
+        iso_utc(row.at_ms),
+        row.state,
+        outcome.verdict.value if outcome is not None else None,
+        ", ".join(list_deciders(item)),
+        is_by_fallback(item),
+        edited,
+        record.run.agent,
+        record.run.owner,
+        record.run.title,
+        item.tool.name,
+        outcome.args if outcome is not None and outcome.args is not None else item.tool.args,
+        item.tool.args if edited else None,
+        outcome.value if outcome is not None else None,
+        item.prompt.reason,
+        row.note or None,
+        item.terms.rule_id,
+        record.run.id,
+        record.id,
+        item.item_id,
+    )
+    return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _write_cell(value: JsonValue) -> str:
+    """Return a cell that no spreadsheet evaluates: what could begin a formula gets an apostrophe."""
+    if value is None:
+        return ""
+    text = write_signs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return f"'{text}" if (text.lstrip()[:1] in _FORMULA and text.strip()) or text[:1] in "\t\n" else text
+
+
+def _write_row(cells: Iterable[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, quoting=csv.QUOTE_ALL).writerow(cells)
+    return line.getvalue()

@@ -1,0 +1,120 @@
+"""The search over decided items: filters, and an iterator that reads the store page by page."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from sayso.records.decisions import ActorKind, Verdict
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.outcomes import describe_actor
+from sayso.text.summaries import write_pretty
+from sayso.transitions.deciding import find_item
+from sayso.transitions.item_states import ItemState
+from service.operations.masking import mask_record
+from service.store.suspensions.reading import UnreadableRecord, id_of
+from service.web.content.cards import Row, make_rows
+from service.wiring import Wiring
+
+_BATCH = 100
+
+STATES = tuple(state for state in ItemState if state is not ItemState.OPEN)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A reader's filter; an empty field matches everything."""
+
+    verdict: str = ""
+    by: str = ""
+    tool: str = ""
+    agent: str = ""
+    fallback: str = ""
+    edited: str = ""
+    q: str = ""
+
+    def __bool__(self) -> bool:
+        return any(asdict(self).values())
+
+    @property
+    def query(self) -> str:
+        """The filter as the query of a link; every pair ends with `&`."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return f"{urlencode(given)}&" if given else ""
+
+    def matches(self, record: SuspensionRecord, item: Item, row: Row) -> bool:
+        if self.verdict and row.state != self.verdict:
+            return False
+        if (self.fallback and not is_by_fallback(item)) or (self.edited and not is_edited(item)):
+            return False
+        parts = ((self.by, "\n".join(list_deciders(item))), (self.tool, row.tool), (self.agent, row.agent))
+        if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
+            return False
+        return not self.q or self.q.casefold() in _list_searchable(record, item, row).casefold()
+
+
+class Found(NamedTuple):
+    """A decided item with its masked record, or a record that cannot be read; `position` is that behind it."""
+
+    position: int
+    record: SuspensionRecord | None
+    item: Item | None
+    row: Row | None
+    damaged: UnreadableRecord | None = None
+
+
+def is_by_fallback(item: Item) -> bool:
+    """Return whether nobody decided the item in time."""
+    return item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT
+
+
+def is_edited(item: Item) -> bool:
+    """Return whether the item was approved with other arguments."""
+    outcome = item.outcome
+    return outcome is not None and outcome.verdict is Verdict.APPROVED and outcome.args is not None
+
+
+def list_deciders(item: Item) -> list[str]:
+    """Return who decided: the author of the outcome, then all reviewers of a quorum, and those they stood in for."""
+    actors = [*([item.outcome.by] if item.outcome is not None else []), *(one.by for one in item.decisions)]
+    names = [name for by in actors for name in (describe_actor(by), by.for_person) if name]
+    return [*dict.fromkeys(names)]
+
+
+async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> AsyncGenerator[Found | int]:
+    """Yield what matches among `limit` suspensions after the first `skip`, the latest first.
+
+    Yields the position at which it stopped, unless there are no more.
+    """
+    seen: set[str] = set()  # decisions made meanwhile move the others to the next page
+    for begin in range(skip, skip + limit, _BATCH):
+        count = min(_BATCH, skip + limit - begin)
+        ids = await wiring.runs.decided(begin, count)
+        by_id = {id_of(found): found for found in await wiring.desk.suspensions.read_page(ids)}
+        for position, suspension_id in enumerate(ids, start=begin + 1):
+            record = by_id.get(suspension_id)
+            if record is None or suspension_id in seen:
+                continue
+            seen.add(suspension_id)
+            if isinstance(record, UnreadableRecord):
+                yield Found(position, None, None, None, record)
+                continue
+            for found in await asyncio.to_thread(_match, record, wanted, position):
+                yield found
+        if len(ids) < count:
+            return
+    if await wiring.runs.decided(skip + limit, 1):
+        yield skip + limit
+
+
+def _match(record: SuspensionRecord, wanted: Filter, position: int) -> list[Found]:
+    masked = mask_record(record)
+    pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked)]
+    return [Found(position, masked, item, row) for item, row in pairs if wanted.matches(masked, item, row)]
+
+
+def _list_searchable(record: SuspensionRecord, item: Item, row: Row) -> str:
+    texts = (row.tool, row.outcome, row.note, item.prompt.reason or "", record.run.title, record.id, record.run.id)
+    return "\n".join((*texts, write_pretty(item.tool.args)))
