@@ -202,7 +202,7 @@ def test_open_edit_closes_after_another_decision(site: Site, open_as: Open) -> N
     site.act(lambda wiring: decide(wiring, record, "deny"))
     expect(page.get_by_label("Your input")).to_have_value("129")
     expect(page.get_by_role("button", name="Review")).to_have_count(0)
-    expect(page.locator(".what .pairs")).to_contain_text("250")
+    expect(page.locator("#call")).to_contain_text("250")
 
 
 def test_reason_typed_before_an_edit_is_kept(site: Site, open_as: Open) -> None:
