@@ -16,7 +16,7 @@ from sayso.errors import TooLarge
 from sayso.sentences.characters import describe_characters
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
-from sayso.sentences.outcomes import describe_outcome
+from sayso.sentences.outcomes import describe_outcome, describe_shown
 from sayso.text.invisible import UNCHECKED
 from sayso.text.redaction import redact
 from sayso.text.summaries import Leaf, list_values
@@ -164,6 +164,9 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     parts += [show_line(warning, "bold yellow", 500) for warning in describe_characters(item.tool.args)]
     if "value" in item.allowed:
         parts += _show_requested_value(item)
+    parts += [
+        show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
+    ]
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""

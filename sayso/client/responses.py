@@ -57,6 +57,25 @@ class TermsView(ResponseModel):
     match_number: bool = False
 
 
+class ShownView(ResponseModel):
+    """What a reviewer's page had shown when they decided."""
+
+    display_hash: str
+    values: int
+    values_shown: int
+    paths: tuple[str, ...] = ()
+    look_ms: int
+
+
+class DecisionView(ResponseModel):
+    """A decision on an item; `shown` is None if it was not measured."""
+
+    action: str
+    by: ActorView
+    at: datetime
+    shown: ShownView | None = None
+
+
 class OutcomeView(ResponseModel):
     """The outcome of an item."""
 
@@ -151,6 +170,7 @@ class ItemView(ResponseModel):
     terms: TermsView
     resembles: tuple[str, ...] = ()
     digest: str
+    decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None
     outcome: OutcomeView | None = None
     permit: PermitView | None = None

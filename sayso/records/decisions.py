@@ -76,10 +76,23 @@ class DecisionAction(StrEnum):
     FAIL = "fail"
 
 
+class Shown(Immutable):
+    """What the reviewer's page had shown of the arguments when they decided. It is evidence and gives no rights."""
+
+    display_hash: str = Field(description="The version of the display and the SHA-256 of the values as it wrote them.")
+    values: int = Field(description="How many values the page had.")
+    values_shown: int = Field(description="How many of them were in view to their end.")
+    paths: tuple[str, ...] = Field(
+        default=(), description="The values that were in view; empty above 20 of them, and for items with secrets."
+    )
+    look_ms: int = Field(description="From the page's opening to the press, as the browser measured it; at most a day.")
+
+
 class Decision(Immutable):
     """One decision of a reviewer, or of the timeout, on one item; `sayso.decision/1`.
 
-    `args` are the edited arguments. `args_digest` is the digest of the item as the reviewer saw it.
+    `args` are the edited arguments. `args_digest` is the digest of the item as the reviewer saw it. `shown` is None
+    where it was not measured.
     """
 
     id: str
@@ -92,6 +105,7 @@ class Decision(Immutable):
     message: str | None = Field(default=None, max_length=2000)
     args_digest: str
     number: str | None = None
+    shown: Shown | None = None
     by: Actor
     at_ms: int
     idempotency_key: str | None = None

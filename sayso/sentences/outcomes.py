@@ -8,6 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.sentences.times import describe_span
 from sayso.transitions.item_states import ItemState, find_item_state
 
 LATE = "Nobody decided in time"
@@ -68,6 +69,15 @@ class _Outcome(Protocol):
     def by(self) -> _Actor: ...
 
 
+class _Shown(Protocol):
+    @property
+    def values(self) -> int: ...
+    @property
+    def values_shown(self) -> int: ...
+    @property
+    def look_ms(self) -> int: ...
+
+
 class _Decided(Protocol):
     """A stored item, or one from an API response."""
 
@@ -93,6 +103,14 @@ def describe_decision(decision: Decision) -> str:
     edited = " with edited arguments" if decision.args is not None else ""
     absent = f" for {decision.by.for_person}" if decision.by.for_person else ""
     return f"{describe_actor(decision.by)} {action}{edited}{absent}"
+
+
+def describe_shown(shown: _Shown | None) -> str:
+    """Return what a reviewer's page had shown, and for how long: `7 of 7 values shown, 41 s`."""
+    if shown is None:
+        return "what was shown was not measured"
+    noun = "value" if shown.values == 1 else "values"
+    return f"{shown.values_shown} of {shown.values} {noun} shown, {describe_span(shown.look_ms)}"
 
 
 def describe_outcome(item: _Decided) -> str:

@@ -176,7 +176,7 @@ def _describe_reason(item: Item) -> str | None:
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
-    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message"})
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
     return data | describe_decision(item, decision)

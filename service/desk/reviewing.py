@@ -11,7 +11,7 @@ from sayso.clock import new_id, new_number
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
 from sayso.policy.external import FinalJudgement, judge_final
-from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
+from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -52,8 +52,11 @@ class Reviewing:
         by: Actor,
         key: str | None = None,
         asker: str | None = None,
+        shown: Shown | None = None,
     ) -> Saved:
         """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
+
+        `shown` is recorded with it, and None means not measured.
 
         Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
         `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
@@ -78,6 +81,7 @@ class Reviewing:
                 message=request.message,
                 args_digest=request.digest,
                 number=request.number,
+                shown=shown,
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,

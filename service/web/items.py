@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso import errors
 from sayso.errors import InvalidInput, SaysoError
 from sayso.problems import Problem
-from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -19,7 +19,7 @@ from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
-from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
+from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome, describe_shown
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
@@ -28,6 +28,10 @@ from service.forms.answers import Forms, make_forms, mark_problems, read_answer,
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
+from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
+from service.web.content.deciding.refusals import write_banner
+from service.web.content.deciding.stages import list_stages
+from service.web.content.deciding.versions import VERSION, Version, find_version, list_versions
 from service.web.content.details import (
     compare_args,
     find_changes,
@@ -37,13 +41,10 @@ from service.web.content.details import (
     find_why,
     list_extensions,
 )
-from service.web.content.edits import UNCHANGED, EditReview, find_step, make_review
+from service.web.content.displays import compare_display, make_display, read_shown
 from service.web.content.external_events import describe_both, read_external_events
-from service.web.content.refusals import write_banner
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
-from service.web.content.stages import list_stages
 from service.web.content.trails import MAX_ENTRIES, read_trail
-from service.web.content.versions import VERSION, Version, find_version, list_versions
 from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, read_form
 from service.web.pages import render, show
@@ -123,11 +124,13 @@ async def _show_edit(
     context = await _gather(request, visitor, suspension_id, item_id, post)
     forms = await asyncio.to_thread(refill, context["forms"], post)
     edit = {"forms": forms, "editing": True, "review": review if Answer.EDIT in forms.allowed else None}
+    if review is not None:
+        edit["display"] = compare_display((*review.changes, *review.same)).hash
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
 
 
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
-    item, decision = await _read_decision(request, visitor, suspension_id, item_id, post)
+    item, decision, _ = await _read_decision(request, visitor, suspension_id, item_id, post)
     rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {})
     by = visitor.principal.reviewer("web")
     try:
@@ -141,27 +144,28 @@ async def _review(request: Request, visitor: Visitor, suspension_id: str, item_i
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
-    _, decision = await _read_decision(request, visitor, suspension_id, item_id, post)
+    _, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
     by = visitor.principal.reviewer("web")
-    await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key)
+    await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
 
 
 async def _read_decision(
     request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post
-) -> tuple[Item, DecisionRequest]:
+) -> tuple[Item, DecisionRequest, Shown | None]:
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    view = look_at(found.record, item, definition, shown=False)
+    view = look_at(found.record, item, definition, shown=SHOW in post)
     await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
     if VERSION in post:
         decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
-    return item, decision
+    shown = await asyncio.to_thread(read_shown, view, definition, decision.args, post)
+    return item, decision, shown
 
 
 async def _show_again(
@@ -220,7 +224,6 @@ async def _gather(
         "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
         "versions": versions,
         "version": version,
-        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "lines": view.mask_lines(describe_both(trail, external.entries)),
@@ -269,10 +272,18 @@ def _describe_args(
     schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
     return {
+        "display": make_display(item, version, schema).hash,
+        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "view": render_call(item.tool.name, version.args if version is not None else item.tool.args, schema),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
-            (describe_decision(decision), decision.message or "", decision.at_ms, find_changes(item, decision))
+            (
+                describe_decision(decision),
+                decision.message or "",
+                decision.at_ms,
+                find_changes(item, decision),
+                describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
+            )
             for decision in item.decisions
         ],
         "siblings": [

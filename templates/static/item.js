@@ -7,6 +7,7 @@
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
   const unread = new Set();
+  const names = new WeakMap(); // not in the page, where live.js would find a change
   let ready = false, answers = null;
 
   document.addEventListener("submit", (event) => {
@@ -24,10 +25,10 @@
     for (const form of answers.querySelectorAll(RUNS)) {
       const button = form.querySelector(".wide");
       if (!button) continue; // the rules deny the edit
-      button.dataset.name ??= button.textContent;
-      if (unread.size) button.setAttribute("aria-disabled", "true");
-      else button.removeAttribute("aria-disabled");
-      const name = unread.size ? `${button.dataset.name} · ${rest}` : button.dataset.name;
+      if (!names.has(button)) names.set(button, button.textContent);
+      if (!unread.size) button.removeAttribute("aria-disabled");
+      else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
+      const name = unread.size ? `${names.get(button)} · ${rest}` : names.get(button);
       if (button.textContent !== name) button.textContent = name;
     }
   }
@@ -49,6 +50,7 @@
         if (!isIntersecting) continue;
         ends.unobserve(target);
         unread.delete(target.parentElement);
+        target.remove(); // shown.js counts the others
       }
       if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
@@ -64,7 +66,7 @@
   }
 
   function press(event) {
-    if (!event.target.closest("[aria-disabled]")) return;
+    if (!event.target.closest(".wide[aria-disabled]")) return;
     event.preventDefault();
     showNext();
   }

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Actor, DecisionAction, Verdict
+from sayso.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.records.deliveries import DeliveryState
 from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
 from sayso.records.terms import EscalationStep, Fallback, Quorum
@@ -23,6 +23,9 @@ class DecisionView(View):
     value: JsonValue
     message: str | None
     args_digest: str = Field(description="The digest of the item when the reviewer decided.")
+    shown: Shown | None = Field(
+        description="What the reviewer's page had shown; null if not measured, as for decisions over API and channels."
+    )
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
 

@@ -9,11 +9,13 @@ from sayso.canonical_json import JsonObject
 from sayso.cli.suspensions import Barred, shorten_ids, show_args, show_suspension
 from sayso.client.responses import (
     ActorView,
+    DecisionView,
     DeliveryView,
     FallbackView,
     InquiryView,
     ItemView,
     RunRefView,
+    ShownView,
     Suspension,
     TermsView,
     ToolView,
@@ -103,3 +105,25 @@ def test_show_suspension_says_what_was_asked_and_who_was_not_notified() -> None:
         NOBODY,
         "anna was not notified over ops: HTTP 503. The next attempt is due at 2026-11-22 00:00:00 UTC.",
     ]
+
+
+def test_show_suspension_says_what_reviewers_were_shown() -> None:
+    shown = ShownView(display_hash="1:ab", values=7, values_shown=7, look_ms=41_000)
+    decisions = (
+        DecisionView(action="approve", by=ActorView(id="anna", kind="human"), at=NOW, shown=shown),
+        DecisionView(action="approve", by=ActorView(id="ben", kind="human"), at=NOW),
+        DecisionView(action="deny", by=ActorView(id="timeout", kind="timeout"), at=NOW),
+    )
+    item = ItemView(
+        item_id="i1",
+        kind="approval",
+        tool=ToolView(name="refund", args={}),
+        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        digest="d",
+        decisions=decisions,
+    )
+    run = RunRefView(id="run_1", agent="bot", owner="demo")
+    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))))
+    assert "anna: 7 of 7 values shown, 41 s" in lines
+    assert "ben: what was shown was not measured" in lines
+    assert not any(line.startswith("timeout") for line in lines)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from sayso.client.responses import ActorView, FallbackView, ItemView, OutcomeView, TermsView, ToolView
-from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Verdict
+from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Shown, Verdict
 from sayso.records.items import Doubt
-from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_state
+from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_shown, describe_state
 from tests.sayso.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
 
 DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
@@ -75,3 +75,20 @@ def test_describe_decision() -> None:
 def test_describe_state_labels_items_and_runs() -> None:
     labels = [describe_state(state) for state in ("suspended", "degraded", "call_failed", "not_run", "in_doubt")]
     assert labels == ["suspended", "ended early", "call failed", "never ran", "in doubt"]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown", "look_ms", "sentence"),
+    [
+        (7, 7, 41_000, "7 of 7 values shown, 41 s"),
+        (1, 0, 999, "0 of 1 value shown, 0 s"),
+        (27, 3, 250_000, "3 of 27 values shown, 4 min 10 s"),
+    ],
+)
+def test_describe_shown_counts_values_and_time(values: int, shown: int, look_ms: int, sentence: str) -> None:
+    measured = Shown(display_hash="1:ab", values=values, values_shown=shown, look_ms=look_ms)
+    assert describe_shown(measured) == sentence
+
+
+def test_describe_shown_without_a_measurement() -> None:
+    assert describe_shown(None) == "what was shown was not measured"

@@ -11,7 +11,7 @@ from sayso.errors import (
     IllegalTransition,
     NotFound,
 )
-from sayso.records.decisions import Verdict
+from sayso.records.decisions import Shown, Verdict
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import DUE_AGAIN_MS, RunStatus, Status
 from sayso.transitions.deadlines import expire
@@ -189,3 +189,25 @@ def test_an_unknown_item_is_not_found() -> None:
     record = pending()
     with pytest.raises(NotFound, match="no item 'i9'"):
         decide(record, word(record).model_copy(update={"item_id": "i9"}), T0)
+
+
+def test_decision_and_its_event_keep_what_was_shown() -> None:
+    record = pending()
+    shown = Shown(display_hash="1:ab", values=2, values_shown=1, paths=("order",), look_ms=41_000)
+    change = decide(record, word(record, "deny", shown=shown), T0)
+    assert change.record.items[0].decisions[0].shown == shown
+    assert change.events[0].data["shown"] == shown.model_dump(mode="json")
+
+
+def test_unmeasured_decision_says_so_in_its_event() -> None:
+    record = pending()
+    change = decide(record, word(record), T0)
+    assert change.events[0].data["shown"] is None
+
+
+def test_repeated_decision_may_report_another_look_time() -> None:
+    record = pending()
+    shown = Shown(display_hash="1:ab", values=2, values_shown=2, look_ms=41_000)
+    once = decide(record, word(record, shown=shown), T0).record
+    again = decide(once, word(record, shown=shown.model_copy(update={"look_ms": 42_000})), T0 + 1)
+    assert (again.record, again.events) == (once, ())

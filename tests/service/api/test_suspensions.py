@@ -67,6 +67,7 @@ async def test_approval_decides_the_item_and_enqueues_the_run(world: World) -> N
     assert decided["outcome"]["args"] is None
     assert decided["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert decided["decision"]["message"] == "Fine."
+    assert decided["decision"]["shown"] is None
     assert [one.id for one in await world.wiring.schedule.take(1)] == [record.id]
 
 

@@ -325,5 +325,6 @@ def test_keyboard_reaches_everything(site: Site, open_as: Callable[..., Page]) -
         if page.evaluate("document.activeElement.textContent") == "Approve EUR 250.00":
             break
     expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_enabled()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()

@@ -194,7 +194,7 @@ def check_signs(page: Page, texts: dict[str, str]) -> None:
         quoted = {sign for sign in missing if value[:1] == '"' and json.dumps(sign)[1:-1] in value}
         assert missing - quoted == set(), f"{name}: {text!r} shows {signs!r}"
         assert name not in LOOKALIKES or "U+" in signs, name
-    assert page.locator(".what .warn").count() >= any(map(list_needed_signs, texts))
+    assert page.locator("ul.flags .severe").count() >= any(map(list_needed_signs, texts))
 
 
 def test_corpus_has_300_texts_that_differ() -> None:

@@ -25,7 +25,9 @@ def test_static_files_load_nothing_external() -> None:
         assert not re.search(r"https?://|@import|url\((?!data:)", (STATIC / name).read_text())
 
 
-@pytest.mark.parametrize("name", ["times.js", "connection.js", "live.js", "item.js", "inbox.js"])
+@pytest.mark.parametrize(
+    "name", ["times.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js"]
+)
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
     assert len(script.splitlines()) <= 150

@@ -1,0 +1,100 @@
+"""The values that an item's page displays, and what the page reports of them with a decision."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Shown
+from sayso.records.items import Item
+from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.table import render_call
+from sayso.text.displays import hash_display, write_shown
+from service.web.content.deciding.edits import make_review
+from service.web.content.deciding.versions import Version, list_versions
+from service.web.content.details import Change, compare_args
+from service.web.content.secrets import ItemView
+from service.web.form_posts import Post
+
+MOST_PATHS = 20
+MOST_PATH_CHARS = 200
+MOST_LOOK_MS = 86_400_000
+
+_PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
+_SPAN = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True)
+class Display:
+    """The paths of the displayed values in order, and the hash of all their cells."""
+
+    paths: tuple[str, ...]
+    hash: str
+
+
+def make_display(item: Item, version: Version | None, schema: JsonObject | None) -> Display:
+    """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
+    if version is not None:
+        return compare_display(compare_args(item.tool.args, version.args))
+    if not item.tool.args:
+        return _build([])
+    view = render_call(item.tool.name, item.tool.args, schema)
+    rows = (*view.notable, *view.body, *view.rest)
+    return _build(
+        [
+            (
+                write_shown(row.path),
+                "".join(write_shown(part.text, breaks=True) for line in row.lines for part in line),
+            )
+            for row in rows
+        ]
+    )
+
+
+def compare_display(rows: Sequence[Change]) -> Display:
+    """Return what the page displays of two arguments beside each other."""
+    return _build([(write_shown(row.path), *_list_cells(row)) for row in rows])
+
+
+def _list_cells(row: Change) -> tuple[str, ...]:
+    if row.pieces:
+        return ("".join(write_shown(piece.text, breaks=True) for piece in row.pieces),)
+    before = "not sent" if row.state == "added" else write_shown(row.before, breaks=True)
+    after = "not sent" if row.state == "removed" else write_shown(row.after, breaks=True)
+    return before, after
+
+
+def read_shown(
+    view: ItemView, definition: ToolDefinition | None, edited: JsonObject | None, post: Post
+) -> Shown | None:
+    """Return what the page reports as shown.
+
+    None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
+    secrets. A report gives no rights, so it is never a reason to refuse a decision.
+    """
+    unseen, look = post.get("unseen"), post.get("look_ms", "")
+    masked = view.has_secrets and not view.shown
+    if masked or unseen is None or not _PLACES.fullmatch(unseen) or not _SPAN.fullmatch(look):
+        return None
+    schema = definition.parameters if definition is not None else None
+    displays = [make_display(view.item, version, schema) for version in (None, *list_versions(view.item))]
+    if edited is not None:
+        review = make_review(compare_args(view.item.tool.args, edited), None)
+        displays.append(compare_display((*review.changes, *review.same)))
+    display = next((one for one in displays if one.hash == post.get("display")), None)
+    missing = {int(place) for place in unseen.split(",") if place}
+    if display is None or max(missing, default=-1) >= len(display.paths):
+        return None
+    paths = tuple(path for place, path in enumerate(display.paths) if place not in missing)
+    few = len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
+    return Shown(
+        display_hash=display.hash,
+        values=len(display.paths),
+        values_shown=len(paths),
+        paths=paths if few and not view.has_secrets else (),
+        look_ms=min(int(look), MOST_LOOK_MS),
+    )
+
+
+def _build(rows: list[tuple[str, ...]]) -> Display:
+    return Display(tuple(row[0] for row in rows), hash_display(rows))

@@ -1,0 +1,28 @@
+// Ignores a press on the decision within 400 ms of a change of its bar: it was aimed at what stood there before.
+(() => {
+  "use strict";
+  const SETTLE_MS = 400;
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const answers = document.getElementById("answers");
+    const bar = answers.closest(".decide");
+    let settling = null;
+
+    function settle() {
+      bar.setAttribute("aria-disabled", "true");
+      clearTimeout(settling);
+      settling = setTimeout(() => bar.removeAttribute("aria-disabled"), SETTLE_MS);
+    }
+
+    bar.addEventListener("click", (event) => {
+      const leads = event.target.closest(".wide[aria-disabled]"); // item.js leads to the next text and sends nothing
+      if (leads || !bar.hasAttribute("aria-disabled") || !event.target.closest("button, a")) return;
+      event.preventDefault();
+      event.stopPropagation();
+    }, true);
+    const attributeFilter = ["open", "hidden", "aria-disabled"];
+    new MutationObserver(settle).observe(answers, { subtree: true, childList: true, attributeFilter });
+    addEventListener("pageshow", ({ persisted }) => { if (persisted) settle(); });
+    settle();
+  });
+})();

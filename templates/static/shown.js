@@ -1,0 +1,44 @@
+// Sends with a decision which values were not in view to their end, and for how long the item was open. item.js marks
+// each unread text with an element .end; one that was read in this tab has none.
+(() => {
+  "use strict";
+  const TABLES = ":is(#call > table, #call > .first > table, #call > .unchanged > table) > tbody > tr";
+  const RUNS = ".approval, .edited, .value";
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const answers = document.getElementById("answers");
+    const what = document.querySelector(".what");
+    const counted = document.querySelector(".counted");
+    const { display } = what.dataset;
+    const rows = [...what.querySelectorAll(TABLES)];
+    const lookKey = `look ${document.querySelector(".who")?.textContent} ${location.pathname} ${display}`;
+    const earlierMs = Number(sessionStorage.getItem(lookKey));
+    const lookMs = () => earlierMs + Math.round(performance.now());
+    const unseen = () => [...rows.keys()].filter((place) => rows[place].querySelector(".end"));
+
+    function count() {
+      const all = rows.length && answers.querySelector(RUNS) && !unseen().length;
+      counted.textContent = all ? (rows.length === 1 ? "1 value shown" : `All ${rows.length} values shown`) : "";
+    }
+
+    function update() {
+      count();
+      if (!answers.querySelector(RUNS) || answers.dataset.display === display) return;
+      answers.inert = true; // live.js brought the forms of other arguments than those on the page
+      location.replace(location.pathname + location.search);
+    }
+
+    let sent = null; // other scripts read forms that are not sent
+    addEventListener("submit", ({ defaultPrevented, target }) => { sent = defaultPrevented ? null : target; });
+    document.addEventListener("formdata", ({ target, formData }) => {
+      if (target !== sent || !answers.contains(target) || !formData.has("answer") || !display) return;
+      formData.set("display", display);
+      formData.set("unseen", unseen().join());
+      formData.set("look_ms", lookMs());
+    });
+    addEventListener("pagehide", () => sessionStorage.setItem(lookKey, lookMs()));
+    new MutationObserver(count).observe(what, { subtree: true, childList: true });
+    new MutationObserver(update).observe(answers, { childList: true });
+    count();
+  });
+})();
