@@ -5,9 +5,9 @@ from starlette.routing import Route
 
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
-from service.web import history as decided
 from service.web.channels import slack
 from service.web.form_posts import check_origin
+from service.web.history import pages as decided
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
 from service.web.phone import app_files, notifications

@@ -9,7 +9,7 @@
   let timer = null;
 
   const rows = () => document.getElementById("rows");
-  const items = () => [...rows().querySelectorAll("li")];
+  const items = (list = rows()) => [...list.querySelectorAll("li")];
   const dueAt = (row) => Number(row.dataset.due);
   const occupied = () => rows().matches(":hover") || rows().contains(document.activeElement);
 
@@ -21,14 +21,14 @@
     return new Date(dueAt(row)).toDateString() === new Date(now).toDateString() ? "today" : "later";
   }
 
-  function put(row) {
-    const list = rows().querySelector(`[data-section="${sectionOf(row)}"] ul`);
+  function put(row, into = rows()) {
+    const list = into.querySelector(`[data-section="${sectionOf(row)}"] ul`);
     const next = [...list.children].find((other) => other !== row && dueAt(other) > dueAt(row));
     list.insertBefore(row, next ?? null);
   }
 
-  function showSections() {
-    for (const section of rows().children) {
+  function showSections(into = rows()) {
+    for (const section of into.children) {
       const count = section.querySelectorAll("li").length;
       section.hidden = !count;
       const number = section.querySelector(".number");
@@ -36,14 +36,17 @@
     }
   }
 
-  function regroup() {
-    if (!rows() || occupied()) return;
-    for (const row of items()) {
+  function regroup(into) {
+    for (const row of items(into)) {
       const before = row.previousElementSibling;
       const moved = row.closest("[data-section]").dataset.section !== sectionOf(row) || (before && dueAt(before) > dueAt(row));
-      if (moved && !row.matches(".gone")) put(row);
+      if (moved && !row.matches(".gone")) put(row, into);
     }
-    showSections();
+    showSections(into);
+  }
+
+  function regroupIfFree() {
+    if (rows() && !occupied()) regroup(rows());
   }
 
   function insert(row) {
@@ -121,8 +124,12 @@
     timer = queue.size ? setTimeout(load, APART_MS) : null;
   }
 
-  regroup();
-  setInterval(regroup, REGROUP_MS);
+  regroupIfFree();
+  setInterval(regroupIfFree, REGROUP_MS);
+  document.addEventListener("fetched", ({ detail: fresh }) => {
+    const list = fresh.getElementById("rows");
+    if (list) regroup(list);
+  });
   pill.addEventListener("click", showWaiting);
   document.addEventListener("rows", (event) => {
     event.preventDefault();

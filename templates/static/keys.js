@@ -30,15 +30,15 @@
   const rowId = path && `${path[1]}-${path[2]}`;
   const claim = () => one('#inquiries form:is([action$="/claim"], [action$="/release"])');
   const deny = () => one(".decide .deny")?.closest("details");
-  const isEdited = () => one(".edit:not([hidden])");
+  const approval = () => one(".approval .wide, .edited .wide");
 
   function arm() {
-    const button = one(".approval .wide");
+    const button = approval();
     if (button.matches("[aria-disabled]")) {
       button.click(); // leads to the next text that was not yet shown
       return;
     }
-    const missing = one(".approval :invalid");
+    const missing = button.form.querySelector(":invalid");
     if (missing) {
       missing.focus();
       return;
@@ -60,7 +60,7 @@
   }
 
   function keepOrDisarm() {
-    const button = one(".approval .wide");
+    const button = approval();
     if (armed && (!button || describe(button) !== armed.asked)) disarm();
   }
 
@@ -74,7 +74,7 @@
 
   function send() {
     disarm();
-    const button = one(".approval .wide");
+    const button = approval();
     button.form.requestSubmit(button);
   }
 
@@ -88,11 +88,9 @@
     if (fold) {
       fold.open = false;
       fold.querySelector("summary").focus();
-    } else if (field && !field.closest(".edit")) field.blur();
-    else if (isEdited()) one(".stop").click();
+    } else if (field) field.blur();
     else if (deny()?.open) deny().open = false;
-    else return false;
-    return true;
+    else (one(".decide .back") ?? one(".decide .stop"))?.click();
   }
 
   function backToList() {
@@ -107,7 +105,7 @@
     ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
     [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
     ["/", "Search", () => one("main [type=search]"), () => one("main [type=search]").select()],
-    ["a", "Approve: Enter sends", () => one(".approval .wide"), arm],
+    ["a", "Approve: Enter sends", approval, arm],
     ["d", "Deny, with a reason", deny, openDenial],
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
@@ -158,6 +156,11 @@
     sheet.showModal();
   }
 
+  function mainButton(form) {
+    const buttons = [...form?.elements ?? []].filter((one) => one.type === "submit" && one.checkVisibility());
+    return buttons.find((one) => one.matches(".wide")) ?? buttons[0];
+  }
+
   // One key
   function press(event) {
     const { key, target, repeat } = event;
@@ -172,11 +175,11 @@
     }
     if (key === "Enter" && (event.ctrlKey || event.metaKey) && field && !repeat) {
       event.preventDefault();
-      field.form?.querySelector("button.wide, button:not([disabled])")?.click();
+      mainButton(field.form)?.click();
       return;
     }
     if (repeat && key !== "j" && key !== "k") return;
-    if (key === "Escape" && goBack(field)) event.preventDefault();
+    if (key === "Escape") goBack(field);
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     if (!single || field || (modified && !event.getModifierState("AltGraph"))) return; // AltGr types `]` on some keyboards
     const isSecond = event.timeStamp - prefixAt < PREFIX_MS;

@@ -11,8 +11,8 @@ from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item, ItemKind
 from sayso.text.summaries import list_values
 from sayso.transitions.closing import args_of
+from service.web.content.deciding.word_changes import Piece, compare_texts
 from service.web.content.facts import Facts
-from service.web.content.word_changes import Piece, compare_texts
 
 _EXTENSIONS_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
 

@@ -4,7 +4,7 @@ import pytest
 
 from sayso.errors import InvalidInput, TooLarge
 from sayso.records.items import Answer, Binding, Item, ItemDraft, freeze_item
-from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.forms.answers import Forms, describe_problems, make_forms, mark_problems, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 
 
@@ -111,3 +111,21 @@ def test_mark_problems_marks_the_fields_of_an_error() -> None:
 def test_read_answer_refuses_a_number_that_is_not_two_digits(number: str) -> None:
     with pytest.raises(InvalidInput, match="two digits"):
         read_answer(make_forms(ITEM, REFUND), {"answer": "approve", "digest": ITEM.digest, "number": number}, LIMIT)
+
+
+def test_describe_problems_names_the_fields_without_their_input() -> None:
+    error = InvalidInput("'hunter2' is too short", problems=["args.amount: too much", "args.note: too long"])
+    marked = mark_problems(make_forms(ITEM, REFUND), error, None)
+    assert describe_problems(marked, error) == "Nothing was sent. Correct amount and note."
+    assert describe_problems(make_forms(ITEM, REFUND), error) == ""
+    secret = make_forms(item_of(ask_value(terms={"secrets": ["loyalty_code"]})), BOOK_HOTEL)
+    assert describe_problems(secret, error) == "Nothing was sent. Correct the value."
+    assert describe_problems(secret, InvalidInput("no")) == ""
+
+
+def test_pattern_problem_is_the_description_of_the_schema() -> None:
+    schema = {"type": "string", "pattern": "^[0-9]{6}$", "description": "Six digits"}
+    error = InvalidInput("no", problems=['value: "12 34" does not match "^[0-9]{6}$"'])
+    forms = make_forms(item_of(ask_value(response_schema=schema)), BOOK_HOTEL)
+    assert mark_problems(forms, error, None).value[0].problem == "Six digits"
+    assert forms.value[0].shape.digits

@@ -111,9 +111,9 @@ def test_edit_is_reviewed_changed_again_and_approved(
     page.get_by_role("button", name="Review").click()
     changes = page.locator(".what .changes").first
     expect(changes.get_by_role("row", name="amount")).to_contain_text("250120")
-    expect(page.locator(".opinion")).to_have_text("The rules say Still asks: the default.")
+    expect(page.locator(".opinion")).to_have_text("The rules say: Still asks: the default.")
     expect(page.get_by_role("button", name="Approve with 1 change")).to_be_visible()
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_have_count(0)
     assert version_of(site, record) == before
 
     page.get_by_role("button", name="Back").click()

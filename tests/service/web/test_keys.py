@@ -14,7 +14,7 @@ from tests.service.web.stories import ask_value, asked, decide, make_ask, place_
 
 SHELL = ToolDefinition(name="shell")
 LONG = "\n".join(f"echo {place}" for place in range(400))
-ARMED = "Approve? Enter sends · Esc goes back"
+ARMED = "Approve EUR 250.00? Enter sends · Esc goes back"
 
 Open = Callable[..., Page]
 both_screens = pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
@@ -54,7 +54,7 @@ def test_item_is_approved_from_the_inbox_by_keys(site: Site, open_as: Open, view
     press(page, "j", "j", "k", "j")
     expect(page.locator(row_link(page, second))).to_be_focused()
     press(page, "o")
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
     arm(page)
     press(page, "Enter")
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
@@ -73,7 +73,7 @@ def test_enter_opens_the_focused_row(site: Site, open_as: Open) -> None:
 def test_approve_by_keys_waits_until_everything_was_shown(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     page = open_as(place_of(site.act(ask_long)), viewport=viewport)
     press(page, "a")
-    expect(page.locator(".what td")).to_be_focused()
+    expect(page.locator(".what .read td")).to_be_focused()
     expect(page.locator(".armed")).to_have_count(0)
     press(page, "Enter")
     expect(page.locator(".approval .wide")).to_have_attribute("aria-disabled", "true")
@@ -89,7 +89,7 @@ def test_another_key_disarms(site: Site, open_as: Open, key: str) -> None:
     press(page, key)
     expect(page.locator(".armed")).to_have_count(0)
     press(page, "Enter")
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
 
 
 def test_armed_approval_is_forgotten_after_five_seconds(site: Site, open_as: Open) -> None:
@@ -145,12 +145,20 @@ def test_denial_with_a_reason_by_keys(site: Site, open_as: Open) -> None:
 def test_edit_by_keys(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(asked)))
     press(page, "e")
-    expect(page.locator(".edit :focus")).to_have_count(1)
-    press(page, "Escape")
-    expect(page.locator(".edit")).to_be_hidden()
+    expect(page.locator("#edit :focus")).to_have_count(1)
+    press(page, "Escape", "Escape")
+    expect(page.locator("#edit")).to_have_count(0)
     press(page, "e")
     page.get_by_label("amount").fill("120")
     press(page, "Control+Enter")
+    expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
+    press(page, "a")
+    expect(page.locator(".armed")).to_have_text("Approve with 1 change? Enter sends · Esc goes back")
+    press(page, "Escape", "Escape")
+    expect(page.get_by_label("amount")).to_have_value("120")
+    page.get_by_label("amount").press("Control+Enter")
+    expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
+    press(page, "a", "Enter")
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
@@ -181,7 +189,7 @@ def test_back_to_the_list_keeps_the_search(site: Site, open_as: Open) -> None:
     record = site.act(asked)
     page = open_as("/?q=refund")
     press(page, "j", "o")
-    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Approve EUR 250.00", exact=True)).to_be_visible()
     press(page, "u")
     expect(page).to_have_url(f"{site.url}/?q=refund#at={record.id}-i1")
 
@@ -194,9 +202,9 @@ def test_search_by_keys(site: Site, open_as: Open) -> None:
     press(page, "Enter")
     expect(page.get_by_text("Nothing fits tool:payout.")).to_be_visible()
     page.locator(".empty").get_by_role("link", name="Clear").click()
-    expect(page.get_by_role("link", name="refund_payment")).to_be_visible()
+    expect(page.get_by_role("link", name="Refund payment")).to_be_visible()
     press(page, "/", "Escape", "j")
-    expect(page.get_by_role("link", name="refund_payment")).to_be_focused()
+    expect(page.get_by_role("link", name="Refund payment")).to_be_focused()
 
 
 def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:

@@ -116,6 +116,8 @@ def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Ca
     first = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 900})))
     second = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 901})))
     page = open_as("/")
+    third = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 902})))
+    expect(page.locator(f"#{third.id}-i1")).to_be_visible()  # the page is no longer fetched whole
     page.keyboard.press("j")
     site.act(lambda wiring: decide(wiring, first, "deny"))
     expect(page.locator(f"#{first.id}-i1")).to_contain_text("ben denied this")

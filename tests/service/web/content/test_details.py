@@ -4,8 +4,8 @@ from sayso.records.decisions import Verdict
 from sayso.records.events import TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import Receipt, Status
+from service.web.content.deciding.stages import list_stages
 from service.web.content.details import compare_args, find_model_text, find_result, find_why
-from service.web.content.stages import list_stages
 from tests.sayso.sentences.samples import make_item, make_outcome, make_record
 
 

@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
-from service.web.content.exports import write_csv, write_json
-from service.web.content.history import STATES, Filter, Found, search
+from service.web.history.exports import write_csv, write_json
+from service.web.history.searching import STATES, Filter, Found, search
 from service.web.pages import show
 from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of

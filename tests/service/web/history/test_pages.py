@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 from sayso.canonical_json import JsonObject
 from sayso.text.redaction import MASK
 from service.settings import Settings
-from service.web.content.exports import Bounds, write_csv, write_json
-from service.web.content.history import Filter, search
+from service.web.history.exports import Bounds, write_csv, write_json
+from service.web.history.searching import Filter, search
 from service.wiring import Wiring
 from tests.hostile import CORPUS, HIDDEN
 from tests.service.web.sites import Site, Visit, visit

@@ -14,7 +14,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.invisible import write_signs
 from service.web.content.cards import Row
-from service.web.content.history import Filter, Found, is_by_fallback, is_edited, list_deciders, search
+from service.web.history.searching import Filter, Found, is_by_fallback, is_edited, list_deciders, search
 from service.wiring import Wiring
 
 

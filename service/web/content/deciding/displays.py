@@ -10,10 +10,10 @@ from sayso.records.items import Item
 from sayso.records.tool_calls import ToolDefinition
 from sayso.rendering.table import render_call
 from sayso.text.displays import hash_display, write_shown
+from service.web.content.deciding.edits import make_review
+from service.web.content.deciding.versions import Version, list_versions
 from service.web.content.details import Change, compare_args
-from service.web.content.edits import make_review
 from service.web.content.secrets import ItemView
-from service.web.content.versions import Version, list_versions
 from service.web.form_posts import Post
 
 MOST_PATHS = 20

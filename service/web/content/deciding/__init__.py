@@ -1,0 +1,1 @@
+"""Contents of an item's page that concern its decision."""

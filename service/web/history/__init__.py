@@ -1,0 +1,1 @@
+"""Decided items: their page, the search, and exports."""
