@@ -39,6 +39,12 @@ def as_asked(page: Page) -> None:
     expect(page.get_by_label("amount")).to_have_count(0)
 
 
+def stop_editing(page: Page) -> None:
+    """Leave the edit; the bar ignores presses right after it appears."""
+    expect(page.locator(".decide")).not_to_have_attribute("aria-disabled", "true")
+    page.get_by_role("link", name="Stop editing").click()
+
+
 def being_edited(page: Page) -> None:
     """No button of the page approves the original arguments, hidden ones included."""
     expect(page.locator(".approval")).to_have_count(0)
@@ -94,7 +100,7 @@ def test_stop_editing_confirms_before_discarding_changes(site: Site, open_as: Op
     page.on("dialog", dismiss)
     page.locator(".begin").click()
     page.get_by_label("amount").fill("129")
-    page.get_by_role("link", name="Stop editing").click()
+    stop_editing(page)
     being_edited(page)
     expect(page.get_by_label("amount")).to_have_value("129")
     assert asked_once == ["Discard 1 change?"]
@@ -106,11 +112,11 @@ def test_stop_editing_restores_plain_approve(site: Site, open_as: Open) -> None:
     page.on("dialog", lambda dialog: dialog.accept())
     page.locator(".begin").click()
     page.get_by_label("amount").fill("129")
-    page.get_by_role("link", name="Stop editing").click()
+    stop_editing(page)
     as_asked(page)
     page.locator(".begin").click()
     expect(page.get_by_label("amount")).to_have_value("4890")
-    page.get_by_role("link", name="Stop editing").click()
+    stop_editing(page)
     page.locator(".approval .wide").click()
     expect(page.get_by_role("heading", name="anna approved this", exact=True)).to_be_visible()
 
@@ -124,6 +130,6 @@ def test_rejected_edit_keeps_plain_approve_absent(site: Site, open_as: Open) -> 
     expect(page.get_by_role("alert")).to_be_visible()
     being_edited(page)
     page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("link", name="Stop editing").click()
+    stop_editing(page)
     as_asked(page)
     assert is_open(site, record)
