@@ -28,6 +28,7 @@ from service.forms.answers import Forms, make_forms, mark_problems, read_answer,
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
+from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.refusals import write_banner
 from service.web.content.deciding.stages import list_stages
@@ -41,7 +42,6 @@ from service.web.content.details import (
     find_why,
     list_extensions,
 )
-from service.web.content.displays import compare_display, make_display, read_shown
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.trails import MAX_ENTRIES, read_trail

@@ -21,7 +21,8 @@
     const number = count();
     button.hidden = !number && !isKept();
     document.querySelector(".nothing").hidden = !button.hidden;
-    if (!isKept()) button.textContent = `Review ${name(number)}`;
+    const label = `Review ${name(number)}`;
+    if (!isKept() && button.textContent !== label) button.textContent = label; // an equal text would unsettle the bar
   }
 
   function stop(event) {

@@ -20,8 +20,11 @@
       event.preventDefault();
       event.stopPropagation();
     }, true);
+    const isChange = ({ type, target, attributeName, oldValue }) =>
+      type === "childList" || target.getAttribute(attributeName) !== oldValue;
+    const observer = new MutationObserver((records) => { if (records.some(isChange)) settle(); });
     const attributeFilter = ["open", "hidden", "aria-disabled"];
-    new MutationObserver(settle).observe(answers, { subtree: true, childList: true, attributeFilter });
+    observer.observe(answers, { subtree: true, childList: true, attributeFilter, attributeOldValue: true });
     addEventListener("pageshow", ({ persisted }) => { if (persisted) settle(); });
     settle();
   });
