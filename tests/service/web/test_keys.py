@@ -38,7 +38,10 @@ def arm(page: Page) -> None:
 
 
 def press(page: Page, *keys: str) -> None:
+    """Press each key once the scripts ran and the bar takes presses."""
+    page.wait_for_load_state()
     for key in keys:
+        expect(page.locator(".decide[aria-disabled]")).to_have_count(0)
         page.keyboard.press(key)
 
 
