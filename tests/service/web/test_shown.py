@@ -190,7 +190,7 @@ def test_jumping_press_that_comes_late_does_not_approve(site: Site, open_as: Ope
     expect(approve(page)).to_have_text("Approve · 1 text not yet shown")
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
     page.locator(".read td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
-    page.wait_for_function("document.querySelector('.approval .wide').textContent === 'Approve'")
+    expect(approve(page)).to_have_text("Approve")
     hit(page, "mouse")
     assert decisions_of(site, record) == ()
     page.clock.run_for(400)
