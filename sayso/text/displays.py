@@ -1,8 +1,9 @@
 """The text of values as pages show it, signs included, and the hash that identifies it."""
 
+import json
 from collections.abc import Sequence
+from hashlib import sha256
 
-from sayso.canonical_json import digest_json
 from sayso.text.blanks import collapse
 
 _VERSION = 1
@@ -23,5 +24,6 @@ def write_shown(text: str, *, breaks: bool = False) -> str:
 
 
 def hash_display(rows: Sequence[Sequence[str]]) -> str:
-    """Return the version and the hash of a table, given the texts of its cells as shown."""
-    return f"{_VERSION}:{digest_json([_VERSION, [[*row] for row in rows]])}"
+    """Return the version and the hash of a table of any size, given the texts of its cells as shown."""
+    written = json.dumps([_VERSION, [[*row] for row in rows]], ensure_ascii=False, separators=(",", ":"))
+    return f"{_VERSION}:{sha256(written.encode(errors='surrogatepass')).hexdigest()}"

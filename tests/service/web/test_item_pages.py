@@ -181,7 +181,7 @@ async def test_pages_warn_of_a_resembling_tool_name(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask().model_copy(update={"resembles": ("refund_payment",)}))
         warning = "This tool name resembles refund_payment in the rules but is not the same. Those rules apply too."
-        for place in ("/", place_of(record)):
-            assert warning in await anna.read(place)
+        assert warning in await anna.read(place_of(record))
+        assert "look-alike name" in await anna.read("/")
         plain = await asked(anna.wiring)
         assert "resembles refund_payment" not in await anna.read(place_of(plain))

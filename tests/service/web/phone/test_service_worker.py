@@ -98,7 +98,7 @@ def test_click_on_a_notification_opens_the_item(site: Site, page: Page) -> None:
     phone.shown()
     phone.click()
     page.wait_for_url(f"{site.url}/items/{record.id}/i1")
-    page.get_by_role("button", name="Approve EUR 250.00", exact=True).wait_for()
+    page.locator(".approval .wide").wait_for()
     assert phone.shown(lambda found: not found) == []
 
 
