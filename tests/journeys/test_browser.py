@@ -12,7 +12,7 @@ from demo.stacks import Stack
 from demo.turns import load_turns
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
-from tests.service.web.reading import approve_edit
+from tests.service.web.reading import approve_edit, read_to_the_end
 
 BANK, MAILS, _, HOTELS, _ = load_turns()
 DENIAL = "Not to Jane."
@@ -70,6 +70,7 @@ def approve_with_an_edit(page: Page) -> None:
 
 def approve(page: Page) -> None:
     open_from_inbox(page, "john.doe@example.com")
+    read_to_the_end(page)
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator("#standing")).to_contain_text("approved")
 
@@ -85,6 +86,7 @@ def deny(page: Page) -> None:
 def give_a_value(page: Page) -> None:
     open_from_inbox(page, "hotel_booking.book")
     page.get_by_label("check_out").fill("2022-05-07")
+    read_to_the_end(page)
     page.get_by_role("button", name="Send value").click()
     expect(page.locator("#standing")).to_contain_text('"until": "2022-05-07"')
 
