@@ -87,7 +87,7 @@ class SlackDesk:
                 await self._open(action, origin, by, sent)
         except SaysoError as error:
             self.channel.background.later(self.say(sent.response_url, error.message))
-        except Exception:
+        except Exception:  # an unforeseen fault is said to the person, and raised again for the log
             self.channel.background.later(self.say(sent.response_url, BROKEN))
             raise
 

@@ -24,7 +24,7 @@ def test_line_breaks_have_signs_only_where_the_page_marks_them() -> None:
 
 
 def test_hash_stays_the_same_for_version_1() -> None:
-    """Recorded hashes must stay comparable: whoever changes this raises the version."""
+    """Recorded hashes stay comparable: a change of the layout raises the version."""
     rows = [["amount", "4890"], ["path", "/srv/⟨U+202E⟩txt.exe"]]
     assert hash_display(rows) == "1:3012034f4c31578faa3877e5812def4f6e27cb2ff06c4a82b5ec5074c0db644f"
 
