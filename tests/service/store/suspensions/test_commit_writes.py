@@ -26,7 +26,7 @@ def writes_of(commit: Commit) -> list[str]:
     while at < len(commit.writes):
         count, command, place = commit.writes[at : at + 3]
         key = keys[int(place) - 1].removeprefix(KEYS.prefix).removeprefix("sayso:changes:")
-        found.append(f"{command!s} {key}")
+        found.append(f"{command!s} {'bucket' if key.startswith('bucket:') else key}")
         at += 3 + int(count)
     return found
 
@@ -41,7 +41,9 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
 
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
-PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
+FILED = {"ZADD bucket", "HSETNX buckets"}
+UNFILED = {"ZREM bucket", "HDEL! buckets"}
+PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS, *FILED}
 
 
 def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
@@ -51,7 +53,7 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox"} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
 
 
 def test_ended_suspension_is_never_scheduled() -> None:
@@ -68,13 +70,13 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
     moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
-    assert written(record, change) == moved | OPENS | CLOSES, "a worker has it in the place of the reviewers"
+    assert written(record, change) == moved | OPENS | CLOSES | UNFILED, "a worker has it in the place of the reviewers"
 
 
-def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
+def test_a_decision_of_a_quorum_only_moves_the_item_to_another_bucket() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1"}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", *FILED, *UNFILED}
 
 
 def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
@@ -107,7 +109,7 @@ def test_cancelled_suspension_is_in_no_list_of_runs() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = cancel(record, person("bot"), None, T0)
     over = {"ZREM schedule", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
-    assert written(record, change) == over | CLOSES
+    assert written(record, change) == over | CLOSES | UNFILED
 
 
 def test_following_suspension_is_written_with_the_end() -> None:
@@ -127,6 +129,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         "RPUSH e:run_1",
         *OPENS,
         *CLOSES,
+        *FILED,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
 

@@ -1,0 +1,148 @@
+"""Reads of the buckets of open items, and their repair from the records."""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from sayso.clock import monotonic_ms
+from sayso.records.suspensions import SuspensionRecord
+from service.store.connection.connecting import text, translated
+from service.store.connection.pipeline import Script
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
+from service.store.suspensions.facets import (
+    Facets,
+    OpenItem,
+    list_places,
+    name_bucket,
+    name_member,
+    read_facets,
+    read_member,
+    write_facets,
+)
+from service.store.suspensions.lookups import SuspensionLookups
+from service.store.suspensions.reading import UnreadableRecord
+from service.store.tenants import TenantStore
+
+MOST_BUCKETS = 5_000
+"""With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
+
+_COMPLETE = b"complete"
+_CACHED_MS = 200
+_BATCH = 200
+
+
+class Bucket(NamedTuple):
+    """The facets of open items, and their number."""
+
+    facets: Facets
+    count: int
+
+
+class Buckets:
+    """The buckets of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._send = store.redis, store.keys, store.send
+        self._lookups = SuspensionLookups(store)
+        self._count = partial(store.connections.intake.run, Script(read_script("count_open")))
+        self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
+        self._cached: tuple[tuple[Bucket, ...] | None, float] = (None, -_CACHED_MS)
+
+    async def read(self, *, fresh: bool = False) -> tuple[Bucket, ...] | None:
+        """Return all buckets, unless `fresh` from a cache of 200 ms; None where readers must scan the inbox."""
+        read_at_ms = monotonic_ms()
+        if fresh or read_at_ms - self._cached[1] >= _CACHED_MS:
+            self._cached = (await self._read(), read_at_ms)
+        return self._cached[0]
+
+    async def list_first(
+        self, wanted: Collection[Facets], limit: int, after: OpenItem | None = None
+    ) -> list[OpenItem]:
+        """Return the open items of these buckets that follow `after`, the earliest deadline first."""
+        if not wanted:
+            return []
+        keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
+        member = name_member(after.suspension_id, after.item_id) if after is not None else ""
+        async with translated():
+            found = await self._first(keys, [after.deadline_at_ms if after is not None else 0, member, limit])
+        return [read_member(text(found[at]), int(found[at + 1])) for at in range(0, len(found), 2)]
+
+    async def complete(self, now_ms: int) -> int:
+        """Put all open items of an earlier version into their buckets, once in a store; return their number."""
+        async with translated():
+            if await self._redis.hexists(self._keys.buckets, _COMPLETE.decode()):
+                return 0
+        repaired = await self.repair()
+        async with translated():
+            await self._redis.hset(self._keys.buckets, _COMPLETE.decode(), str(now_ms))
+        return repaired
+
+    async def repair(self) -> int:
+        """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
+        async with translated():
+            ids = [text(one) for one in await self._redis.zrange(self._keys.inbox, 0, -1)]
+        held = await self._read_places()
+        wrong = 0
+        for start in range(0, len(ids), _BATCH):
+            for record in await self._lookups.read_page(ids[start : start + _BATCH]):
+                if not isinstance(record, UnreadableRecord):
+                    wrong += await self._repair(record, held)
+        return wrong + await self._remove_strangers(held)
+
+    async def _read(self) -> tuple[Bucket, ...] | None:
+        async with translated():
+            if await self._redis.hlen(self._keys.buckets) > MOST_BUCKETS:
+                return None
+            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.buckets)
+        if stored.pop(_COMPLETE, None) is None:
+            return None
+        async with translated():
+            counts = await self._count([self._keys.bucket(text(name)) for name in stored]) if stored else []
+        facets = map(read_facets, map(text, stored.values()))
+        return tuple(Bucket(one, count) for one, count in zip(facets, counts, strict=True) if count)
+
+    async def _read_places(self) -> dict[str, dict[str, int]]:
+        """Return the buckets of every member, each with the member's deadline."""
+        held: dict[str, dict[str, int]] = {}
+        async with translated():
+            for raw in await self._redis.hkeys(self._keys.buckets):
+                if raw == _COMPLETE:
+                    continue
+                members: list[Any] = await self._redis.zrange(self._keys.bucket(text(raw)), 0, -1, withscores=True)
+                for member, deadline_at_ms in members:
+                    held.setdefault(text(member), {})[text(raw)] = int(deadline_at_ms)
+        return held
+
+    async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]]) -> int:
+        """Correct the items of a record unless it changed meanwhile; its own commit has corrected it then."""
+        commit, wrong = Commit(), 0
+        commit.expect(self._keys.suspension(record.id), record.version)
+        for member, place in list_places(record).items():
+            name, found = name_bucket(place.facets), held.pop(member, {})
+            if found == {name: place.deadline_at_ms}:
+                continue
+            wrong += 1
+            self._remove(commit, member, (one for one in found if one != name))
+            commit.write("HSETNX", self._keys.buckets, name, write_facets(place.facets))
+            commit.write("ZADD", self._keys.bucket(name), place.deadline_at_ms, member)
+        return wrong if wrong and await self._send(commit) else 0
+
+    async def _remove_strangers(self, held: dict[str, dict[str, int]]) -> int:
+        """Remove the members that no pending record has, each only if its record is still as it was read."""
+        removed = 0
+        for member, names in held.items():
+            suspension_id = read_member(member, 0).suspension_id
+            (record,) = await self._lookups.read_page([suspension_id]) or [None]
+            if isinstance(record, UnreadableRecord) or member in list_places(record):
+                continue
+            commit = Commit()
+            commit.expect(self._keys.suspension(suspension_id), record.version if record is not None else 0)
+            self._remove(commit, member, names)
+            removed += await self._send(commit)
+        return removed
+
+    def _remove(self, commit: Commit, member: str, names: Iterable[str]) -> None:
+        for name in names:
+            commit.write("ZREM", self._keys.bucket(name), member)
+            commit.write_unless(self._keys.bucket(name), "HDEL", self._keys.buckets, name)
