@@ -26,6 +26,7 @@ from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
+from service.operations.filing import file_open_items
 from service.operations.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
@@ -45,6 +46,7 @@ _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
 _ROUTES = join_routes(api, health_router, webhook_router, *_PROVIDERS, pages)
 # Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
+_FILED_WITHIN_S = 2.0  # how long the start waits for the index of open items; a large one is built beside requests
 _LOG = structlog.get_logger(__name__)
 
 
@@ -122,11 +124,14 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
+        filing = asyncio.create_task(file_open_items(process.tenant(TENANT)))
+        await asyncio.wait((filing,), timeout=_FILED_WITHIN_S)
         try:
             yield
         finally:
             begin_closing(app)
             listening.cancel()
             checking.cancel()
-            await asyncio.gather(listening, checking, return_exceptions=True)
+            filing.cancel()
+            await asyncio.gather(listening, checking, filing, return_exceptions=True)
             await app.state.channels.aclose()

@@ -45,6 +45,7 @@ from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
+from service.store.suspensions.buckets import Buckets
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
@@ -71,6 +72,7 @@ class Wiring:
     rules: RulesInForce
     desk: Desk
     runs: Runs
+    buckets: Buckets
     external_events: ExternalEvents
     schedule: Schedule
     reviewers: Reviewers
@@ -149,6 +151,7 @@ class Process:
             rules=rules,
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
+            buckets=Buckets(store),
             external_events=ExternalEvents(store),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),

@@ -28,6 +28,7 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.sessions import Visitor, wiring_of
+from service.web.waiting.counting import count_mine, show_count
 
 STATIC = CHECKOUT / "templates" / "static"
 
@@ -41,10 +42,10 @@ def asset(name: str) -> str:
 async def show(
     request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
 ) -> HTMLResponse:
-    """Return a page for a signed-in person, with the store's time and the number of waiting runs."""
+    """Return a page for a signed-in person, with the store's time and the number of items that they can decide."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await wiring.runs.count_pending()
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"), fresh=True)
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
@@ -102,6 +103,7 @@ def _make_environment() -> Environment:
         "pretty": write_pretty,
         "listed": join_words,
         "scope": describe_scope,
+        "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}

@@ -24,6 +24,7 @@ from service.web.errors import show_page_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
+from service.web.waiting.counting import count_mine
 from service.web.sign_ins import find_sender
 
 PAGE = 25
@@ -80,7 +81,7 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
     except Conflict:
         context = await _gather(request, run_id)
         context["banner"] = f"Only a failed run can be retried. This run is {describe_state(context['run'].status)}."
-        pending = await wiring.runs.count_pending()
+        pending = await count_mine(wiring, visitor.principal.reviewer("web"))
         show_page_again(request, "pages/run.html", visitor=visitor, pending=pending, **context)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)

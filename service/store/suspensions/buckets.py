@@ -57,16 +57,23 @@ class Buckets:
         return self._cached[0]
 
     async def list_first(
-        self, wanted: Collection[Facets], limit: int, after: OpenItem | None = None
+        self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None
     ) -> list[OpenItem]:
-        """Return the open items of these buckets that follow `after`, the earliest deadline first."""
+        """Return the open items of these buckets that follow `after`, the earliest deadline first.
+
+        With None, return pending suspensions instead, by their earliest deadline and without an item's id.
+        """
+        from_ms = after.deadline_at_ms if after is not None else 0
+        if wanted is None:
+            args = [from_ms, after.suspension_id if after is not None else "", limit]
+            found = await self._ask_first([self._keys.inbox], args)
+            return [OpenItem(at_ms, member, "") for member, at_ms in found]
         if not wanted:
             return []
         keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
         member = name_member(after.suspension_id, after.item_id) if after is not None else ""
-        async with translated():
-            found = await self._first(keys, [after.deadline_at_ms if after is not None else 0, member, limit])
-        return [read_member(text(found[at]), int(found[at + 1])) for at in range(0, len(found), 2)]
+        found = await self._ask_first(keys, [from_ms, member, limit])
+        return [read_member(one, at_ms) for one, at_ms in found]
 
     async def complete(self, now_ms: int) -> int:
         """Put all open items of an earlier version into their buckets, once in a store; return their number."""
@@ -89,6 +96,11 @@ class Buckets:
                 if not isinstance(record, UnreadableRecord):
                     wrong += await self._repair(record, held)
         return wrong + await self._remove_strangers(held)
+
+    async def _ask_first(self, keys: list[str], args: list[str | int]) -> list[tuple[str, int]]:
+        async with translated():
+            found = await self._first(keys, args)
+        return [(text(found[at]), int(found[at + 1])) for at in range(0, len(found), 2)]
 
     async def _read(self) -> tuple[Bucket, ...] | None:
         async with translated():

@@ -131,12 +131,12 @@ def _make_cards(
     masked = mask_record(record)
     for item in record.items:
         shown = find_item(masked, item.item_id)
-        if not item.open or not query.matches(masked, shown):
+        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
+        if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
         definition = definitions.get(item.tool.definition or "")
         view = render_call(item.tool.name, shown.tool.args, definition.parameters if definition is not None else None)
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
-        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         yield Card(
             record=masked,
             item=shown,
