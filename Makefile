@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test pages journeys proofs screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
+.PHONY: up demo test pages journeys proofs translations screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -38,6 +38,9 @@ journeys: $(DEV) ## start whole installations, kill their processes, follow the 
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
+
+translations: $(DEV) ## bring the catalogues in templates/languages up to date with the messages
+	@$(PYTHON) -m tests.languages
 
 screens: $(DEV) ## take the pictures of the pages in docs/screens
 	@$(PYTHON) -m launch.browser
