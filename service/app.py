@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -24,11 +23,12 @@ from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
+from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
 from service.operations.filing import file_open_items
 from service.operations.rule_checks import log_warnings
-from service.settings import CHECKOUT, Settings
+from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
@@ -68,7 +68,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     app.openapi = document(app)  # type: ignore[method-assign]
     app.state.weak_durability = weak_durability
     app.mount(AAP, create_aap(app.state, VERSION))
-    app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
+    app.mount("/static", Assets())
     app.add_middleware(QuickRouter, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
     app.add_middleware(
         Guards,

@@ -49,8 +49,8 @@ from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, read_form
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
-from service.web.waiting.counting import count_mine
 from service.web.sign_ins import find_sender
+from service.web.waiting.counting import count_mine
 
 router = APIRouter()
 

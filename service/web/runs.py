@@ -24,8 +24,8 @@ from service.web.errors import show_page_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
-from service.web.waiting.counting import count_mine
 from service.web.sign_ins import find_sender
+from service.web.waiting.counting import count_mine
 
 PAGE = 25
 _BATCH = 100

@@ -46,6 +46,11 @@
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
+  // Each answer of the server masks the token of its forms anew.
+  function withoutTokens(region) {
+    return region.innerHTML.replace(/(name="csrf" value=")[0-9a-f]*/g, "$1");
+  }
+
   // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
   function close(region, fresh) {
     const kept = region.dataset.forms === "kept"; // the server filled them with earlier input
@@ -75,7 +80,7 @@
       if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
       return;
     }
-    if (region.innerHTML === fresh.innerHTML) return;
+    if (withoutTokens(region) === withoutTokens(fresh)) return;
     const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     const open = [...region.querySelectorAll("details")].map((details) => details.open);
     region.replaceChildren(...fresh.childNodes);

@@ -47,9 +47,7 @@ def show_count(count: int) -> str:
 @lru_cache(4096)
 def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
     """Return an item of this audience, with only the fields that its reviewers depend on."""
-    actors = [
-        Actor.model_construct(id=by, kind=ActorKind.HUMAN, for_person=person) for by, person in audience.decided
-    ]
+    actors = [Actor.model_construct(id=by, kind=ActorKind.HUMAN, for_person=person) for by, person in audience.decided]
     terms = Terms.model_construct(reviewers=audience.reviewers, no_self_approval=audience.no_self_approval)
     item = Item.model_construct(terms=terms, decisions=tuple(Decision.model_construct(by=one) for one in actors))
     return SuspensionRecord.model_construct(run=RunRef.model_construct(owner=audience.owner)), item

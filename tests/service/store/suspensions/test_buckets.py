@@ -73,7 +73,7 @@ async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: rando
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_buckets_equal_a_scan_after_any_changes(store: Suspensions, buckets: Buckets, seed: int) -> None:
-    rng, ids = random.Random(seed), []
+    rng, ids = random.Random(seed), []  # noqa: S311  a repeatable walk, not a secret
     await buckets.complete(1)
     for number in range(60):
         if not ids or rng.random() < 0.5:
@@ -109,12 +109,11 @@ async def change(store: Suspensions, record: SuspensionRecord, rng: random.Rando
     elif step == "escalate":
         reviewers = {"reviewers": (*item.terms.reviewers, f"r{rng.randrange(3)}")}
         await store.change(
-            record.id, lambda found, now_ms: put_item(found, change_terms(found, item, reviewers, escalated=1), (), now_ms)
+            record.id,
+            lambda found, now_ms: put_item(found, change_terms(found, item, reviewers, escalated=1), (), now_ms),
         )
     elif step == "cancel":
         await store.change(record.id, lambda found, now_ms: cancel(found, person("bot"), None, now_ms))
-
-
 
 
 async def test_items_with_one_deadline_are_paged_without_gaps(store: Suspensions, buckets: Buckets) -> None:
@@ -132,9 +131,7 @@ async def test_items_with_one_deadline_are_paged_without_gaps(store: Suspensions
     assert len(pages) == 14
 
 
-async def test_items_of_an_earlier_version_are_filed_once(
-    store: Suspensions, buckets: Buckets, redis: Redis
-) -> None:
+async def test_items_of_an_earlier_version_are_filed_once(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
     record = await begin(store, 1, ask(), ask(1))
     names = [KEYS.bucket(name.decode()) for name in await redis.hkeys(KEYS.buckets)]
     await redis.delete(KEYS.buckets, *names)
@@ -145,9 +142,7 @@ async def test_items_of_an_earlier_version_are_filed_once(
     assert [(one.facets, one.count) for one in found or ()] == [(find_facets(record, record.items[0]), 2)]
 
 
-async def test_repair_removes_items_that_are_no_longer_open(
-    store: Suspensions, buckets: Buckets, redis: Redis
-) -> None:
+async def test_repair_removes_items_that_are_no_longer_open(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
     record = await begin(store, 1)
     (name,) = [one.decode() for one in await redis.hkeys(KEYS.buckets)]
     members = await redis.zrange(KEYS.bucket(name), 0, -1, withscores=True)

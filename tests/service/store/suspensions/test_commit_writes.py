@@ -43,7 +43,16 @@ OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
 FILED = {"ZADD bucket", "HSETNX buckets"}
 UNFILED = {"ZREM bucket", "HDEL! buckets"}
-PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS, *FILED}
+PAUSED = {
+    "ZADD schedule",
+    "ZADD inbox",
+    "SET r:run_1",
+    "ZADD runs-of:bot",
+    "SADD owners",
+    "RPUSH e:run_1",
+    *OPENS,
+    *FILED,
+}
 
 
 def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
@@ -53,7 +62,11 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED} | {
+        "ZADD runs:running",
+        "SET state:run_1",
+        "RPUSH ready",
+    }
 
 
 def test_ended_suspension_is_never_scheduled() -> None:
