@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
 from service.store.suspensions.reading import split_readable
@@ -22,7 +22,6 @@ _FILTERS = (
     ("is:mine", "For me"),
     ("is:doubt", "May already have run"),
     ("is:escalated", "Escalated"),
-    ("is:unattended", "Runs by itself"),
 )
 _MINE = queries.parse_query("is:mine")
 
@@ -57,7 +56,7 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
 @router.get("/rows")
 async def read_rows(
     request: Request, visitor: SignedIn, ids: Annotated[str, Query(max_length=60 * PAGE)], q: Text = ""
-) -> HTMLResponse:
+) -> Response:
     """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox."""
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))

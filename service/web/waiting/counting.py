@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from sayso.errors import SaysoError
-from sayso.records.decisions import Actor, ActorKind, Decision
-from sayso.records.items import Item
-from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.records.items import Item, ItemTool
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.terms import Terms
 from sayso.transitions.decision_checks import check_reviewer
 from service.store.suspensions.buckets import Bucket
@@ -14,6 +14,21 @@ from service.store.suspensions.facets import Audience
 from service.wiring import Wiring
 
 MOST_SHOWN = 999
+
+_RUN = RunRef(id="", agent="", owner="", thread_id="")
+_RECORD = SuspensionRecord(id="", tenant="", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=_RUN)
+_TOOL = ItemTool(name="", args={}, definition="")
+_ITEM = Item(call_id="", tool=_TOOL, item_id="", terms=Terms(rule_version="", deadline_at_ms=0), digest="")
+_DECISION = Decision(
+    id="",
+    suspension_id="",
+    suspension_version=1,
+    item_id="",
+    action=DecisionAction.APPROVE,
+    args_digest="",
+    by=Actor(id="", kind=ActorKind.HUMAN),
+    at_ms=0,
+)
 
 
 def may_decide(audience: Audience, reviewer: Actor) -> bool:
@@ -46,8 +61,13 @@ def show_count(count: int) -> str:
 
 @lru_cache(4096)
 def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
-    """Return an item of this audience, with only the fields that its reviewers depend on."""
-    actors = [Actor.model_construct(id=by, kind=ActorKind.HUMAN, for_person=person) for by, person in audience.decided]
-    terms = Terms.model_construct(reviewers=audience.reviewers, no_self_approval=audience.no_self_approval)
-    item = Item.model_construct(terms=terms, decisions=tuple(Decision.model_construct(by=one) for one in actors))
-    return SuspensionRecord.model_construct(run=RunRef.model_construct(owner=audience.owner)), item
+    """Return an item of this audience; only the fields that its reviewers depend on have a meaning."""
+    limits = {"reviewers": audience.reviewers, "no_self_approval": audience.no_self_approval}
+    terms = _ITEM.terms.model_copy(update=limits)
+    decisions = tuple(
+        _DECISION.model_copy(update={"by": Actor(id=by, kind=ActorKind.HUMAN, for_person=person)})
+        for by, person in audience.decided
+    )
+    run = _RECORD.run.model_copy(update={"owner": audience.owner})
+    item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
+    return _RECORD.model_copy(update={"run": run}), item

@@ -10,6 +10,7 @@ from sayso.records.items import Doubt, ItemDraft
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.closing import change_terms, put_item
 from sayso.transitions.deciding import cancel, decide, extend, suspend
+from service.store.connection.connecting import text
 from service.store.keys import TenantKeys
 from service.store.suspensions import buckets as module
 from service.store.suspensions.buckets import Buckets
@@ -35,6 +36,10 @@ async def begin(store: Suspensions, number: int, *drafts: ItemDraft) -> Suspensi
     base = draft(id=make_id(number), run=run)
     saved = await store.create(base.id, lambda now_ms: suspend(base, drafts or (ask(),), now_ms))
     return saved.record
+
+
+async def list_names(redis: Redis) -> list[str]:
+    return [text(one) for one in await redis.hkeys(KEYS.buckets)]
 
 
 def vary(number: int) -> ItemDraft:
@@ -64,7 +69,9 @@ async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: rando
     }
     wanted = [one.facets for one in found if rng.random() < 0.7]
     listed = sorted(one for one, facets in expected.items() if facets in wanted)
-    limit, pages, after = rng.choice((1, 3, 50)), [], None
+    limit = rng.choice((1, 3, 50))
+    pages: list[list[OpenItem]] = []
+    after: OpenItem | None = None
     while page := await buckets.list_first(wanted, limit, after):
         pages.append(page)
         after = page[-1]
@@ -73,7 +80,8 @@ async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: rando
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_buckets_equal_a_scan_after_any_changes(store: Suspensions, buckets: Buckets, seed: int) -> None:
-    rng, ids = random.Random(seed), []  # noqa: S311  a repeatable walk, not a secret
+    ids: list[str] = []
+    rng = random.Random(seed)  # noqa: S311  a repeatable walk, not a secret
     await buckets.complete(1)
     for number in range(60):
         if not ids or rng.random() < 0.5:
@@ -123,7 +131,8 @@ async def test_items_with_one_deadline_are_paged_without_gaps(store: Suspensions
     found = await buckets.read(fresh=True)
     assert found is not None
     first = await buckets.list_first([one.facets for one in found], 100)
-    pages, after = [], None
+    pages: list[OpenItem] = []
+    after: OpenItem | None = None
     while page := await buckets.list_first([one.facets for one in found], 3, after):
         pages += page
         after = page[-1]
@@ -133,7 +142,7 @@ async def test_items_with_one_deadline_are_paged_without_gaps(store: Suspensions
 
 async def test_items_of_an_earlier_version_are_filed_once(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
     record = await begin(store, 1, ask(), ask(1))
-    names = [KEYS.bucket(name.decode()) for name in await redis.hkeys(KEYS.buckets)]
+    names = [KEYS.bucket(name) for name in await list_names(redis)]
     await redis.delete(KEYS.buckets, *names)
     assert await buckets.read(fresh=True) is None
     assert await buckets.complete(1) == 2
@@ -144,11 +153,11 @@ async def test_items_of_an_earlier_version_are_filed_once(store: Suspensions, bu
 
 async def test_repair_removes_items_that_are_no_longer_open(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
     record = await begin(store, 1)
-    (name,) = [one.decode() for one in await redis.hkeys(KEYS.buckets)]
-    members = await redis.zrange(KEYS.bucket(name), 0, -1, withscores=True)
+    (name,) = await list_names(redis)
+    member = next(iter(list_places(record)))
     await store.change(record.id, lambda found, now_ms: decide(found, word(found), now_ms))
     assert await redis.hlen(KEYS.buckets) == 0, "an empty bucket is forgotten"
-    await redis.zadd(KEYS.bucket(name), {**dict(members), f"{2:032x} i1": 5})
+    await redis.zadd(KEYS.bucket(name), {member: 1, f"{2:032x} i1": 5})
     await redis.hset(KEYS.buckets, name, write_facets(find_facets(record, record.items[0])))
     assert await buckets.repair() == 2
     assert await redis.exists(KEYS.bucket(name), KEYS.buckets) == 0
@@ -157,13 +166,13 @@ async def test_repair_removes_items_that_are_no_longer_open(store: Suspensions, 
 async def test_repair_moves_items_to_their_bucket(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
     record = await begin(store, 1)
     member = next(iter(list_places(record)))
-    (name,) = [one.decode() for one in await redis.hkeys(KEYS.buckets)]
+    (name,) = await list_names(redis)
     await redis.zadd(KEYS.bucket(name), {member: 1})
     await redis.zadd(KEYS.bucket("other"), {member: 1})
-    await redis.hset(KEYS.buckets, "other", await redis.hget(KEYS.buckets, name))  # type: ignore[arg-type]
+    await redis.hset(KEYS.buckets, "other", write_facets(find_facets(record, record.items[0])))
     assert await buckets.repair() == 1
     assert await redis.zscore(KEYS.bucket(name), member) == record.items[0].terms.deadline_at_ms
-    assert await redis.hkeys(KEYS.buckets) == [name.encode()]
+    assert await list_names(redis) == [name]
 
 
 async def test_too_many_buckets_are_not_read(

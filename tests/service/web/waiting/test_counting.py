@@ -1,6 +1,7 @@
 """The count of what a reviewer can decide is that of the items whose decision the desk takes."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,21 @@ PEOPLE = (
     Delegate(id="cleo", kind=ActorKind.HUMAN, represents=(Represented(person="ada"), Represented(person="bot"))),
     Actor(id="ada", kind=ActorKind.AGENT),
 )
-TERMS = ({}, {"reviewers": ("ada",)}, {"reviewers": ("group:ops", "ada")}, {"no_self_approval": False})
+TERMS: tuple[dict[str, Any], ...] = (
+    {},
+    {"reviewers": ("ada",)},
+    {"reviewers": ("group:ops", "ada")},
+    {"no_self_approval": False},
+)
+    {},
+    {"reviewers": ("ada",)},
+    {"reviewers": ("group:ops", "ada")},
+    {"no_self_approval": False},
+)
 
 
 @pytest.mark.parametrize(("terms", "decided"), [*product(TERMS, ("", "ada", "ben"))])
-def test_may_decide_agrees_with_the_sentence_on_the_item(terms: dict[str, object], decided: str) -> None:
+def test_may_decide_agrees_with_the_sentence_on_the_item(terms: dict[str, Any], decided: str) -> None:
     record = pending(ask(quorum={"approve": 3}, **terms))
     by = next((one for one in PEOPLE if one.id == decided), None)
     audience = find_facets(record, record.items[0]).audience
