@@ -40,7 +40,9 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
+from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
@@ -74,6 +76,7 @@ class Wiring:
     runs: Runs
     buckets: Buckets
     external_events: ExternalEvents
+    comments: Comments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -92,6 +95,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    presence: Presence
     installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
@@ -153,6 +157,7 @@ class Process:
             runs=runs,
             buckets=Buckets(store),
             external_events=ExternalEvents(store),
+            comments=Comments(store),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
@@ -171,6 +176,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            presence=Presence(store),
             installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),

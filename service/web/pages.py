@@ -39,7 +39,7 @@ async def show(
     """Return a page for a signed-in person, with the store's time and the number of items that they can decide."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await count_mine(wiring, visitor.principal.reviewer("web"), fresh=True)
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"))
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second

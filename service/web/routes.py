@@ -6,8 +6,9 @@ from starlette.routing import Route
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
+from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
-from service.web.history import pages as decided
+from service.web.history import pages as history
 from service.web.languages import speak_language
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
@@ -21,7 +22,9 @@ _MODULES = (
     inbox,
     items,
     inquiries,
-    decided,
+    comments,
+    presence,
+    history,
     runs,
     searches,
     freezes,

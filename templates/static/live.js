@@ -19,11 +19,12 @@
 
   function count(number) {
     const badge = document.getElementById("pending");
-    badge.textContent = number;
+    const shown = number > 999 ? "999+" : number;
+    badge.textContent = shown;
     badge.hidden = !number;
-    document.title = (number ? `(${number}) ` : "") + body.dataset.title;
+    document.title = (number ? `(${shown}) ` : "") + body.dataset.title;
     if (pending !== null && number > pending) {
-      announcement.textContent = number === 1 ? "1 run is waiting." : `${number} runs are waiting.`;
+      announcement.textContent = number === 1 ? "1 item waits for you." : `${shown} items wait for you.`;
     }
     pending = number;
   }
@@ -128,6 +129,7 @@
     });
     stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
+    stream.addEventListener("here", ({ data }) => document.dispatchEvent(new CustomEvent("here", { detail: JSON.parse(data) })));
     stream.addEventListener("open", () => document.dispatchEvent(new Event("connected")));
     stream.addEventListener("error", () => {
       document.dispatchEvent(new Event("disconnected"));

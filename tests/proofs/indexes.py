@@ -61,7 +61,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
         place: {member.decode(): int(score) for member, score in members}
         for place, members in zip(sets, found, strict=False)
     }
-    registry: dict[bytes, bytes] = await redis.hgetall(keys.buckets)  # type: ignore[misc]
+    registry: dict[Any, Any] = await redis.hgetall(keys.buckets)
     held["buckets"] = {name.decode(): facets.decode() for name, facets in registry.items()}
     packed = found[len(sets) : len(sets) + len(suspensions)]
     held["latest"] = {

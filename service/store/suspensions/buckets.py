@@ -1,10 +1,13 @@
 """Reads of the buckets of open items, and their repair from the records."""
 
+import asyncio
 from collections.abc import Collection, Iterable
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 from sayso.clock import monotonic_ms
+from sayso.errors import SaysoError
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Script
@@ -28,7 +31,6 @@ MOST_BUCKETS = 5_000
 """With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
 
 _COMPLETE = b"complete"
-_CACHED_MS = 200
 _BATCH = 200
 
 
@@ -36,7 +38,7 @@ class Bucket(NamedTuple):
     """The facets of open items, and their number."""
 
     facets: Facets
-    count: int
+    size: int
 
 
 class Buckets:
@@ -47,14 +49,23 @@ class Buckets:
         self._lookups = SuspensionLookups(store)
         self._count = partial(store.connections.intake.run, Script(read_script("count_open")))
         self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
-        self._cached: tuple[tuple[Bucket, ...] | None, float] = (None, -_CACHED_MS)
+        self._reading: asyncio.Future[tuple[Bucket, ...] | None] | None = None
+        self._read_at_ms = -inf
 
-    async def read(self, *, fresh: bool = False) -> tuple[Bucket, ...] | None:
-        """Return all buckets, unless `fresh` from a cache of 200 ms; None where readers must scan the inbox."""
-        read_at_ms = monotonic_ms()
-        if fresh or read_at_ms - self._cached[1] >= _CACHED_MS:
-            self._cached = (await self._read(), read_at_ms)
-        return self._cached[0]
+    async def read(self, since_ms: float = inf) -> tuple[Bucket, ...] | None:
+        """Return all buckets; None where readers must scan the inbox.
+
+        A result that was read after the monotonic time `since_ms` counts, so that all who wake by one change share it.
+        """
+        if self._reading is None or self._read_at_ms < since_ms:
+            self._read_at_ms = monotonic_ms()
+            self._reading = asyncio.ensure_future(self._read())
+        reading = self._reading
+        try:
+            return await asyncio.shield(reading)
+        except SaysoError:
+            self._reading = None if self._reading is reading else self._reading
+            raise
 
     async def list_first(
         self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None
@@ -65,7 +76,7 @@ class Buckets:
         """
         from_ms = after.deadline_at_ms if after is not None else 0
         if wanted is None:
-            args = [from_ms, after.suspension_id if after is not None else "", limit]
+            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit]
             found = await self._ask_first([self._keys.inbox], args)
             return [OpenItem(at_ms, member, "") for member, at_ms in found]
         if not wanted:
@@ -88,7 +99,8 @@ class Buckets:
     async def repair(self) -> int:
         """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
         async with translated():
-            ids = [text(one) for one in await self._redis.zrange(self._keys.inbox, 0, -1)]
+            raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
+        ids = [text(one) for one in raw]
         held = await self._read_places()
         wrong = 0
         for start in range(0, len(ids), _BATCH):
@@ -110,9 +122,9 @@ class Buckets:
         if stored.pop(_COMPLETE, None) is None:
             return None
         async with translated():
-            counts = await self._count([self._keys.bucket(text(name)) for name in stored]) if stored else []
+            sizes = await self._count([self._keys.bucket(text(name)) for name in stored]) if stored else []
         facets = map(read_facets, map(text, stored.values()))
-        return tuple(Bucket(one, count) for one, count in zip(facets, counts, strict=True) if count)
+        return tuple(Bucket(one, size) for one, size in zip(facets, sizes, strict=True) if size)
 
     async def _read_places(self) -> dict[str, dict[str, int]]:
         """Return the buckets of every member, each with the member's deadline."""
@@ -145,7 +157,7 @@ class Buckets:
         removed = 0
         for member, names in held.items():
             suspension_id = read_member(member, 0).suspension_id
-            (record,) = await self._lookups.read_page([suspension_id]) or [None]
+            record = next(iter(await self._lookups.read_page([suspension_id])), None)
             if isinstance(record, UnreadableRecord) or member in list_places(record):
                 continue
             commit = Commit()

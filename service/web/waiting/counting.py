@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
+from math import inf
 
 from sayso.errors import SaysoError
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
@@ -43,14 +44,14 @@ def may_decide(audience: Audience, reviewer: Actor) -> bool:
 def count_open(buckets: Iterable[Bucket], reviewer: Actor) -> int:
     """Return how many items the reviewer can decide."""
     counts: dict[Audience, int] = {}
-    for facets, count in buckets:
-        counts[facets.audience] = counts.get(facets.audience, 0) + count
+    for facets, size in buckets:
+        counts[facets.audience] = counts.get(facets.audience, 0) + size
     return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
 
 
-async def count_mine(wiring: Wiring, reviewer: Actor, *, fresh: bool = False) -> int:
+async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
     """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
-    buckets = await wiring.buckets.read(fresh=fresh)
+    buckets = await wiring.buckets.read(since_ms)
     return await wiring.runs.count_pending() if buckets is None else count_open(buckets, reviewer)
 
 

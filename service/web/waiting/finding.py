@@ -72,7 +72,7 @@ async def find_open(wiring: Wiring, reviewer: Actor, query: Query, after: OpenIt
 
 async def _choose(wiring: Wiring, reviewer: Actor, query: Query) -> list[Facets] | None:
     """Return the buckets that may have fitting items; None for the whole inbox."""
-    buckets = await wiring.buckets.read(fresh=True) if query else None
+    buckets = await wiring.buckets.read() if query else None
     if buckets is None:
         return None
     return [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]

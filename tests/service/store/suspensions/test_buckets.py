@@ -62,9 +62,9 @@ def scan(records: list[SuspensionRecord]) -> dict[OpenItem, object]:
 
 async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: random.Random) -> None:
     expected = scan(await store.read_many(ids))
-    found = await buckets.read(fresh=True)
+    found = await buckets.read()
     assert found is not None
-    assert {one.facets: one.count for one in found} == {
+    assert {one.facets: one.size for one in found} == {
         facets: [*expected.values()].count(facets) for facets in set(expected.values())
     }
     wanted = [one.facets for one in found if rng.random() < 0.7]
@@ -128,7 +128,7 @@ async def test_items_with_one_deadline_are_paged_without_gaps(store: Suspensions
     for number in range(7):
         await begin(store, number, ask(), ask(1))
     await buckets.complete(1)
-    found = await buckets.read(fresh=True)
+    found = await buckets.read()
     assert found is not None
     first = await buckets.list_first([one.facets for one in found], 100)
     pages: list[OpenItem] = []
@@ -144,11 +144,11 @@ async def test_items_of_an_earlier_version_are_filed_once(store: Suspensions, bu
     record = await begin(store, 1, ask(), ask(1))
     names = [KEYS.bucket(name) for name in await list_names(redis)]
     await redis.delete(KEYS.buckets, *names)
-    assert await buckets.read(fresh=True) is None
+    assert await buckets.read() is None
     assert await buckets.complete(1) == 2
     assert await buckets.complete(2) == 0
-    found = await buckets.read(fresh=True)
-    assert [(one.facets, one.count) for one in found or ()] == [(find_facets(record, record.items[0]), 2)]
+    found = await buckets.read()
+    assert [(one.facets, one.size) for one in found or ()] == [(find_facets(record, record.items[0]), 2)]
 
 
 async def test_repair_removes_items_that_are_no_longer_open(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
@@ -181,7 +181,7 @@ async def test_too_many_buckets_are_not_read(
     monkeypatch.setattr(module, "MOST_BUCKETS", 1)
     await buckets.complete(1)
     await begin(store, 1, vary(1), vary(2))
-    assert await buckets.read(fresh=True) is None
+    assert await buckets.read() is None
     assert [one.suspension_id for one in await buckets.list_first(None, 5)] == [make_id(1)]
 
 
