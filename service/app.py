@@ -26,12 +26,12 @@ from service.channels.webhook.inbound import router as webhook_router
 from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
-from service.operations.filing import file_open_items
 from service.operations.rule_checks import log_warnings
 from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
+from service.web.waiting.filing import file_open_items
 from service.wiring import open_process
 
 VERSION = __version__

@@ -47,10 +47,7 @@
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
-  // Each answer of the server masks the token of its forms anew.
-  function withoutTokens(region) {
-    return region.innerHTML.replace(/(name="csrf" value=")[0-9a-f]*/g, "$1");
-  }
+  const withoutTokens = (region) => region.innerHTML.replace(/(name="csrf" value=")[0-9a-f]*/g, "$1"); // masked anew each time
 
   // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
   function close(region, fresh) {
@@ -124,7 +121,9 @@
     stream.addEventListener("inbox", (event) => count(Number(event.data)));
     stream.addEventListener("rows", (event) => {
       // The inbox takes single rows and prevents the default; other pages are fetched again.
-      const changed = new CustomEvent("rows", { detail: event.data.split(" "), cancelable: true });
+      const ids = event.data.split(" ").map((one) => one.split("@")).filter((one) => window.sayso.concerns?.(one) ?? true).map(([id]) => id);
+      if (!ids.length) return;
+      const changed = new CustomEvent("rows", { detail: ids, cancelable: true });
       if (document.dispatchEvent(changed)) refresh();
     });
     stream.addEventListener("all", refresh);

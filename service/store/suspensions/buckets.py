@@ -51,6 +51,7 @@ class Buckets:
         self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
         self._reading: asyncio.Future[tuple[Bucket, ...] | None] | None = None
         self._read_at_ms = -inf
+        self._deadlines: dict[frozenset[str], asyncio.Future[dict[str, int | None]]] = {}
 
     async def read(self, since_ms: float = inf) -> tuple[Bucket, ...] | None:
         """Return all buckets; None where readers must scan the inbox.
@@ -86,6 +87,14 @@ class Buckets:
         found = await self._ask_first(keys, [from_ms, member, limit])
         return [read_member(one, at_ms) for one, at_ms in found]
 
+    async def find_deadlines(self, names: frozenset[str]) -> dict[str, int | None]:
+        """Return the earliest deadline of each pending suspension, None for others. Concurrent callers share it."""
+        reading = self._deadlines.get(names)
+        if reading is None:
+            reading = self._deadlines[names] = asyncio.ensure_future(self._read_deadlines(sorted(names)))
+            reading.add_done_callback(lambda _: self._deadlines.pop(names, None))
+        return await asyncio.shield(reading)
+
     async def complete(self, now_ms: int) -> int:
         """Put all open items of an earlier version into their buckets, once in a store; return their number."""
         async with translated():
@@ -108,6 +117,11 @@ class Buckets:
                 if not isinstance(record, UnreadableRecord):
                     wrong += await self._repair(record, held)
         return wrong + await self._remove_strangers(held)
+
+    async def _read_deadlines(self, names: list[str]) -> dict[str, int | None]:
+        async with translated():
+            scores = await self._redis.zmscore(self._keys.inbox, names) if names else []
+        return {name: None if score is None else int(score) for name, score in zip(names, scores, strict=True)}
 
     async def _ask_first(self, keys: list[str], args: list[str | int]) -> list[tuple[str, int]]:
         async with translated():
