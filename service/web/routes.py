@@ -7,7 +7,7 @@ from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
 from service.web.form_posts import check_origin
-from service.web.history import pages as decided
+from service.web.history import pages as history
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
 from service.web.phone import app_files, notifications
@@ -19,7 +19,7 @@ _MODULES = (
     inbox,
     items,
     inquiries,
-    decided,
+    history,
     runs,
     searches,
     freezes,
