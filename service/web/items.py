@@ -25,6 +25,7 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
@@ -210,6 +211,7 @@ async def _gather(
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
+    recent = await wiring.recents.read(visitor.name)
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
@@ -236,6 +238,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
+        "fatigue": find_warning(recent, found.now_ms),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }

@@ -7,6 +7,7 @@ from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
 from service.web.form_posts import check_origin
+from service.web.history import insights
 from service.web.history import pages as history
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
@@ -20,6 +21,7 @@ _MODULES = (
     items,
     inquiries,
     history,
+    insights,
     runs,
     searches,
     freezes,

@@ -38,11 +38,9 @@ async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
 
 
 async def live(wiring: Wiring, fate: Fate) -> SuspensionRecord:
-    """Ask about a call and let it meet its fate."""
+    """Ask about a call and let it meet its fate. An edit under the same rule is not asked again."""
     terms = TWO if fate == "half" else RuleTerms(timeout_s=0 if fate == "headless" else 60)
-    draft = ask(terms=terms).model_copy(
-        update={"rule_id": "ask-refund"}
-    )  # an edit under the same rule is not asked again
+    draft = ask(terms=terms).model_copy(update={"rule_id": "ask-refund"})
     record = await make_pending(wiring, draft, late_ms=120_000 if fate == "late" else 0)
     if fate in ("approved", "half"):
         await approve(wiring, record)

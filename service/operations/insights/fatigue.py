@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import median_low
 from typing import NamedTuple
 
+from sayso.sentences.times import describe_brief, describe_span
 from service.store.insights.recents import Recent, RecentDecisions, Recents
 
 DECISIONS = 20
@@ -18,12 +19,20 @@ class Fatigue(NamedTuple):
     span_ms: int
     median_ms: int
 
+    @property
+    def sentence(self) -> str:
+        """What the item's bar says of it."""
+        return (
+            f"{self.approved} approved in {describe_span(self.span_ms)}, median {describe_brief(self.median_ms)}. "
+            "Take the next from another tool, or pause 10 min."
+        )
+
 
 def find_fatigue(decisions: Sequence[Recent]) -> Fatigue | None:
     """Return the fatigue in the last 20 decisions: all approve, after a median look under 2 s, all measured."""
     last = decisions[-DECISIONS:]
-    looks_ms = [one.look_ms for one in last if one.approved and one.look_ms is not None]
-    if len(looks_ms) < DECISIONS or (median_ms := median_low(looks_ms)) >= SHORT_MS:
+    spans_ms = [one.look_ms for one in last if one.approved and one.look_ms is not None]
+    if len(spans_ms) < DECISIONS or (median_ms := median_low(spans_ms)) >= SHORT_MS:
         return None
     return Fatigue(DECISIONS, last[-1].at_ms - last[0].at_ms, median_ms)
 

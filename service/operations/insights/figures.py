@@ -216,15 +216,15 @@ def _list_people(total: Counter[Count]) -> list[PersonFigures]:
     for name, metrics in _group(total).items():
         if not metrics[Metric.BY]:
             continue
-        looks = _read_histogram(metrics, Metric.LOOK)
+        measured = _read_histogram(metrics, Metric.LOOK)
         found.append(
             PersonFigures(
                 name=name,
                 decided=metrics[Metric.BY],
-                measured=sum(looks.values()),
+                measured=sum(measured.values()),
                 fast=metrics[Metric.FAST],
                 night=metrics[Metric.NIGHT],
-                p50_look_ms=find_quantile(looks, 0.5),
+                p50_look_ms=find_quantile(measured, 0.5),
             )
         )
     return found
