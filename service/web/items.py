@@ -211,7 +211,6 @@ async def _gather(
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
-    recent = await wiring.recents.read(visitor.name)
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
@@ -238,7 +237,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
-        "fatigue": find_warning(recent, found.now_ms),
+        "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }
