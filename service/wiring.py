@@ -42,7 +42,9 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
+from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
@@ -74,6 +76,7 @@ class Wiring:
     desk: Desk
     runs: Runs
     external_events: ExternalEvents
+    comments: Comments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -92,6 +95,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    presence: Presence
     installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
@@ -154,6 +158,7 @@ class Process:
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
+            comments=Comments(store),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
@@ -172,6 +177,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            presence=Presence(store),
             installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),

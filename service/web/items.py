@@ -29,6 +29,7 @@ from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
+from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.refusals import write_banner
@@ -193,8 +194,7 @@ async def _gather(
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
-    record = found.record
-    item = find_item(record, item_id)
+    record, item = found.record, find_item(found.record, item_id)
     run = await wiring.runs.read(record.run.id)
     end = await wiring.trails.find_end(record.run.id)
     trail = await read_trail(wiring.runs, record.run.id)
@@ -210,6 +210,7 @@ async def _gather(
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
+    lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -227,7 +228,6 @@ async def _gather(
         "version": version,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": view.mask_lines(describe_both(trail, external.entries)),
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
@@ -238,6 +238,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
+        **await read_discussion(wiring.comments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }

@@ -6,6 +6,7 @@ from starlette.routing import Route
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
+from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
 from service.web.history import insights
 from service.web.history import pages as history
@@ -22,6 +23,8 @@ _MODULES = (
     inbox,
     items,
     inquiries,
+    comments,
+    presence,
     history,
     insights,
     runs,
