@@ -33,7 +33,7 @@ class Turn:
     """Where each call that has no item yet stands in `calls`, by its index."""
 
     def put(self, index: int, call: TreeCall) -> None:
-        """Add a call, or replace the one with this index by what became of it."""
+        """Add a call, or replace the one with this index, whose state is now known."""
         place = self.places.pop(index, len(self.calls))
         self.calls[place : place + 1] = [call]
         if not call.href:
