@@ -20,7 +20,7 @@ _WATCH = """id => {
 def measure_pixels(running: Running, count: int) -> list[float]:
     """Return the times, ms, of `count` denials from their request to the row in a browser that shows the inbox."""
     site = f"http://localhost:{running.port}"
-    with sync_playwright() as playwright, httpx.Client(base_url=site) as reviewer:
+    with sync_playwright() as playwright, httpx.Client(base_url=site, timeout=60) as reviewer:
         answer = reviewer.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
         reviewer.headers["Authorization"] = f"Bearer {answer.json()['token']}"
         browser = playwright.chromium.launch(executable_path=ensure_browser(), args=["--no-sandbox"])

@@ -33,7 +33,7 @@ def read_cpu_ms(running: Running) -> float:
 
 async def sign_in(running: Running) -> dict[str, str]:
     """Return the headers of a signed-in browser."""
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as http:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", timeout=60) as http:
         answer = await http.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
     cookie = f"sayso_session_{running.port}={answer.json()['token']}"
     return {"Cookie": cookie, "Accept-Encoding": "gzip", "X-Sayso-Live": "1"}
