@@ -83,7 +83,11 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
-        if step := find_step(post):
+        step = find_step(post)
+        if step == "ask":
+            context = await _gather(request, visitor, suspension_id, item_id, post)
+            return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
+        if step:
             return await _show_edit(request, visitor, suspension_id, item_id, post, step)
         await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
@@ -236,6 +240,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
+        "sure": False,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }

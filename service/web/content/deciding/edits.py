@@ -10,7 +10,8 @@ from service.web.content.details import Change
 from service.web.form_posts import Post
 
 STEP = "step"
-"""The control of the buttons of an edit: `review` shows its changes, `change` goes back to the fields."""
+"""The control of buttons that send no decision: `review` shows the changes of an edit, `change` goes back to its fields,
+and `ask` asks once more before the approval of a call with a severe warning."""
 
 UNCHANGED = "Change something, or stop editing."
 
@@ -36,10 +37,13 @@ class EditReview:
         return f"{'Ask again' if self.renewed else 'Approve'} with {self.count}"
 
 
+_STEPS = {"review": Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
+
+
 def find_step(post: Post) -> str:
-    """Return the step that the form of an edit asks for; empty where it sends a decision."""
+    """Return the step that a form asks for; empty where it sends a decision."""
     step = post.get(STEP, "")
-    return step if step in ("review", "change") and post.get("answer") == Answer.EDIT else ""
+    return step if step and _STEPS.get(step) == post.get("answer") else ""
 
 
 def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: str = "") -> EditReview:
