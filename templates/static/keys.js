@@ -111,7 +111,7 @@
   }
 
   function mainButton(form) {
-    const buttons = [...form?.elements ?? []].filter((one) => one.type === "submit" && one.checkVisibility());
+    const buttons = [...form?.elements ?? []].filter((one) => one.type === "submit" && one.checkVisibility() && !one.closest(".nested"));
     return buttons.find((one) => one.matches(".wide")) ?? buttons[0];
   }
 
