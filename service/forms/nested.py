@@ -90,10 +90,11 @@ class _Unfolding:
         if not shapes or tabs >= _DEEPEST_TABS:
             return None
         original = field.original
-        given = not isinstance(original, Absent)
-        fitting = [place for place, shape in enumerate(shapes) if given and is_alike(shape, original)]
-        if given and not fitting:
-            return None
+        fitting: list[int] = []
+        if not isinstance(original, Absent):
+            fitting = [place for place, shape in enumerate(shapes) if is_alike(shape, original)]
+            if not fitting:
+                return None
         if not self._is_present(field):
             return _nest(field, "variants", present=False)
         own = fitting[0] if fitting else -1
@@ -123,15 +124,15 @@ class _Unfolding:
 def unfold_all(fields: Sequence[Field]) -> tuple[Field, ...]:
     """Return the fields of stored or requested values with the fields inside, where their schemas describe them."""
     left = MANY_INSIDE
-    unfolded: list[Field] = []
+    unfound_inside: list[Field] = []
     for field in fields:
         walk = _Unfolding(_NO_POST, left)
         try:
-            unfolded.append(walk.unfold(field))
+            unfound_inside.append(walk.unfold(field))
             left = walk.left
         except _TooMany:
-            unfolded.append(field)
-    return tuple(unfolded)
+            unfound_inside.append(field)
+    return tuple(unfound_inside)
 
 
 def read_field(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
@@ -141,7 +142,7 @@ def read_field(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
         if f"{field.key}.?" not in post and field.key in post:
             return read_field(flat, post)  # the whole value as JSON
         try:
-            part, shown = _fold(_Unfolding(post, _MANY_SUBMITTED).unfold(flat), post)
+            part, shown = _read_inside(_Unfolding(post, _MANY_SUBMITTED).unfold(flat), post)
             return part, replace(shown, text=_write(part, shown))
         except _TooMany:
             problem = f"A form has at most {_MANY_SUBMITTED} fields for one argument."
@@ -186,21 +187,21 @@ def find_changed(step: str) -> str:
     return _split(key)[0] if action in ("remove", "up", "down") else key
 
 
-def _fold(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
+def _read_inside(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
     if field.shape.kind not in NESTED:
         return read_field(field, post)
     if not field.present:
         problem = "Enter a value." if field.required and field.requested else ""
         return ABSENT, replace(field, problem=problem)
-    folded = [
-        _fold(one, post)
+    found_inside = [
+        _read_inside(one, post)
         for one in field.children
         if field.shape.kind != "variants" or one.key == field.children[field.chosen].key
     ]
-    read = {shown.key: shown for _, shown in folded}
+    read = {shown.key: shown for _, shown in found_inside}
     children = tuple(read.get(one.key) or _retype(one, post) for one in field.children)
     children = tuple(replace(one, origin=before.origin) for one, before in zip(children, field.children, strict=True))
-    parts = [part for part, _ in folded]
+    parts = [part for part, _ in found_inside]
     return _join(field, parts), replace(field, children=children)
 
 
@@ -222,7 +223,7 @@ def _join(field: Field, parts: Sequence[JsonValue | Absent]) -> JsonValue | Abse
 
 def _retype(field: Field, post: Post) -> Field:
     """Return an alternative that is not chosen with what was typed into it, and without problems."""
-    shown = _fold(field, post)[1]
+    shown = _read_inside(field, post)[1]
     return clear_problems(shown)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from sayso.canonical_json import JsonObject
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from service.wiring import Wiring
@@ -24,7 +25,7 @@ SIZES = pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "des
 
 async def ask_severe(wiring: Wiring) -> SuspensionRecord:
     """A run that waits for approval of a payment with a look-alike letter."""
-    args = {"to": "D. Whitfield", "amount": 4890, "currency": "EUR", "note": "hooks.ex\u0430mple.net"}
+    args: JsonObject = {"to": "D. Whitfield", "amount": 4890, "currency": "EUR", "note": "hooks.ex\u0430mple.net"}
     return await asked(wiring, make_ask(PAY, args))
 
 

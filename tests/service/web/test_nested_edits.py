@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from sayso.canonical_json import JsonObject
 from sayso.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from service.wiring import Wiring
@@ -47,7 +48,7 @@ async def test_form_of_a_value_has_nested_fields(settings: Settings) -> None:
         record = await asked(anna.wiring, ask_value(response_schema=schema, target_arg=None))
         digest = record.items[0].digest
         page = await anna.send(
-            place_of(record), answer="value", step="add:v0", digest=digest, **{"v0.?": "1", "v0.#": "0"}
+            place_of(record), 200, answer="value", step="add:v0", digest=digest, **{"v0.?": "1", "v0.#": "0"}
         )
         assert 'name="v0.0"' in page
         sent = {"v0.?": "1", "v0.#": "1", "v0.0.@": "", "v0.0": "HH-77"}
@@ -83,9 +84,10 @@ def test_order_is_edited_and_approved(site: Site, open_as: Open, viewport: Viewp
     expect(page.get_by_label("digits")).to_have_value("4242")
     approve_edit(page)
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
-    assert args_of(site, record) == {
+    expected: JsonObject = {
         **ORDER_ARGS,
         "customer": {"name": "Ann", "since": "2024-02-29"},
         "lines": [{"sku": "CUP-9", "count": 5}, {"sku": "CUP-8", "count": 1}],
         "payment": {"kind": "card", "digits": "4242"},
     }
+    assert args_of(site, record) == expected
