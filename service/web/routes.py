@@ -4,12 +4,12 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web import inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
 from service.web.form_posts import check_origin
 from service.web.history import pages as decided
-from service.web.operations import channels
-from service.web.people import accounts, contacts, duty, groups, inquiries, who
+from service.web.operations import channels, operate, welcome
+from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
@@ -22,8 +22,11 @@ _MODULES = (
     decided,
     runs,
     searches,
-    freezes,
+    operate,
+    welcome,
     accounts,
+    directory,
+    keys,
     contacts,
     duty,
     groups,
