@@ -146,7 +146,7 @@ def test_pages_of_admins_are_accessible_and_fit_the_screen(
     check_page(page, "revoke")
     page.goto("/keys")
     page.get_by_text("Agent. It starts runs").click()
-    page.get_by_label("Name").fill("support-bot")
+    page.get_by_role("textbox", name="Name").fill("support-bot")
     page.get_by_role("button", name="Create").click()
     check_page(page, "new key")
 
@@ -191,7 +191,7 @@ def check_fit(page: Page, name: str) -> None:
     assert over <= 0, f"{name} is {over} pixels wider than its screen"
     small = page.evaluate(
         """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
-            .map((node) => node.type === "checkbox" ? node.closest("label") : node)  // a label is pressed with its box
+            .map((node) => ["checkbox", "radio"].includes(node.type) ? node.closest("label") : node)  // pressed with its box
             .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
             .map((node) => node.outerHTML)"""
     )

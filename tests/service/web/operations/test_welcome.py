@@ -39,19 +39,17 @@ async def furnish(wiring: Wiring) -> None:
 
 async def test_first_steps_are_shown_until_the_first_decision(settings: Settings) -> None:
     async with visit(settings) as anna:
-        await anna.read("/")
-        await anna.read("/welcome", 403)
         await make_admin(anna)
         assert (await anna.client.get("/")).headers["location"] == "/welcome"
         assert "<code>make up</code> starts one" in await anna.read("/welcome")
         record = await asked(anna.wiring)
         page = await anna.read("/welcome")
         assert f'href="/items/{record.id}/i1"' in page
-        assert page.count("done</span>") == 1
+        assert page.count("Done</span>") == 1
         await decide(anna.wiring, record, "approve")
         assert "Inbox" in await anna.read("/")
         page = await anna.read("/welcome")
-        assert page.count("done</span>") == 2
+        assert page.count("Done</span>") == 2
         assert "args.amount &gt;= 250" in page
 
 
@@ -63,11 +61,19 @@ async def test_skip_leads_to_the_inbox(settings: Settings) -> None:
         assert "All done." in await anna.read("/")
 
 
-async def test_demo_is_started_by_admins_only(settings: Settings) -> None:
+async def test_reviewer_is_not_led_through_the_first_steps(settings: Settings) -> None:
     async with visit(settings) as anna:
+        assert "All done." in await anna.read("/")
+        await anna.read("/welcome", 403)
         await furnish(anna.wiring)
         await anna.send("/welcome/demo", 403)
+        assert await anna.wiring.runs.list_ids(5) == []
+
+
+async def test_demo_is_started_once(settings: Settings) -> None:
+    async with visit(settings) as anna:
         await make_admin(anna)
+        await furnish(anna.wiring)
         await anna.send("/welcome/demo", 403, csrf="x")
         assert await anna.wiring.runs.list_ids(5) == []
         assert await anna.send("/welcome/demo") == "/welcome"
@@ -88,7 +94,7 @@ async def test_written_rule_is_valid(settings: Settings, tool: str) -> None:
         item = record.items[0]
         named = item.model_copy(update={"tool": item.tool.model_copy(update={"name": tool})})
         text = "version: 1\nrules:\n" + "\n".join(f"  {line}" for line in write_rule(named).splitlines())
-        (rule,) = parse_rulebook(text, "policy.yaml").rules
+        (rule,) = parse_rulebook(text, file="policy.yaml").rules
         assert rule.condition.tool_name == tool
         assert rule.condition.when == "args.amount >= 250"
 
@@ -107,19 +113,19 @@ def test_first_steps_tick_as_the_run_goes_on(site: Site, open_as: Callable[..., 
         page = open_as("/", name="root")
         expect(page.get_by_role("heading", name="First steps")).to_be_visible()
         page.get_by_role("button", name="Start the demo agent").click()
-        expect(page.get_by_role("heading", name="Start the demo agent done")).to_be_visible()
+        expect(page.get_by_role("heading", name="Start the demo agent Done")).to_be_visible()
     record = site.act(suspend)
     page.locator(".items").get_by_role("link").click()
     page.get_by_role("button", name="Approve").first.click()
     page.get_by_role("link", name="Go on with the first steps").click()
-    expect(page.get_by_role("heading", name="Decide. done")).to_be_visible()
-    expect(page.get_by_role("heading", name="See that exactly this ran done")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Decide. Done")).to_be_visible()
+    expect(page.get_by_role("heading", name="See that exactly this ran Done")).to_have_count(0)
 
     async def end(wiring: Wiring) -> None:
         decided = (await wiring.desk.suspensions.read(record.id)).record
         await finish(wiring, decided, {"transferred": 5000})
 
     site.act(end)
-    expect(page.get_by_role("heading", name="See that exactly this ran done")).to_be_visible()
+    expect(page.get_by_role("heading", name="See that exactly this ran Done")).to_be_visible()
     page.get_by_role("link", name="Open the receipt").click()
     expect(page.get_by_role("heading", name="root approved this")).to_be_visible()
