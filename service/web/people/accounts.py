@@ -13,8 +13,9 @@ from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.people import Session
 from service.web.errors import show_page_again
 from service.web.form_posts import check_session, describe_refusal, read_form, read_post
+from service.web.languages import COOKIE, list_languages
 from service.web.pages import show
-from service.web.people.display_choices import make_display, set_display
+from service.web.people.display_choices import make_display, set_display, set_language
 from service.web.people.hours import write_preferences
 from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
@@ -77,11 +78,12 @@ async def end_sessions(request: Request, visitor: SignedIn) -> Response:
 
 @router.post("/me/display")
 async def change_display(request: Request, visitor: SignedIn) -> Response:
-    """Keep theme, density and single keys in this browser."""
+    """Keep theme, density, single keys and language in this browser."""
     post = await read_post(request, visitor)
     response = RedirectResponse("/me?done=display", 303)
     display = make_display(post.get("theme", ""), post.get("density", ""), post.get("keys", ""))
     set_display(response, wiring_of(request).settings, display)
+    set_language(response, wiring_of(request).settings, post.get("language", ""))
     return response
 
 
@@ -100,6 +102,8 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
         "title": "Me",
         "sentence": sentence,
         "done": done,
+        "languages": list_languages(),
+        "chosen_language": request.cookies.get(COOKIE, ""),
         "own": id_of_session(hash_token(visitor.token)),
         "sessions": [(id_of_session(one.token_hash), one.session) for one in found],
         "shortest": SHORTEST_PASSWORD,

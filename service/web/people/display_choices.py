@@ -1,4 +1,4 @@
-"""How a person sees the pages in one browser: theme, density and single keys, kept in a cookie."""
+"""How a person sees the pages in one browser: theme, density, single keys and language, kept in cookies."""
 
 from dataclasses import astuple, dataclass
 
@@ -6,6 +6,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from service.settings import Settings
+from service.web.languages import COOKIE as LANGUAGE
+from service.web.languages import list_languages
 
 COOKIE = "sayso_display"
 THEMES = ("system", "light", "dark")
@@ -44,6 +46,15 @@ def set_display(response: Response, settings: Settings, display: Display) -> Non
         httponly=True,
         samesite="lax",
     )
+
+
+def set_language(response: Response, settings: Settings, code: str) -> None:
+    """Keep the language of the pages in this browser for a year; an empty code follows the browser's preference."""
+    if code in list_languages():
+        secure = settings.secure_cookies
+        response.set_cookie(LANGUAGE, code, max_age=_KEPT_S, path="/", secure=secure, httponly=True, samesite="lax")
+    else:
+        response.delete_cookie(LANGUAGE, path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
 
 
 def _choose(choice: str, choices: tuple[str, ...]) -> str:

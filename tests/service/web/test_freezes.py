@@ -36,7 +36,7 @@ async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
             assert words in page, words
         assert "Nothing is frozen." in await anna.read("/operate")
         await anna.send("/operate", confirm=form["scope"], **form)
-        for place in ("/me", "/runs", "/decided", "/operate"):
+        for place in ("/me", "/runs", "/history", "/operate"):
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/operate")
         assert "Wrong &lt;amounts&gt;" in page
@@ -135,7 +135,7 @@ async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
         for said in ("pass", "move"):
             now_ms = await anna.wiring.schedule.now_ms()
             freeze = await freezes.doubt_time(now_ms - 3_600_000, now_ms)
-            for place in ("/me", "/runs", "/decided", "/operate"):
+            for place in ("/me", "/runs", "/history", "/operate"):
                 page = await anna.read(place)
                 assert "Clock in doubt:" in page
                 assert "clock jumped from" in page

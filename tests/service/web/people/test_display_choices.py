@@ -18,6 +18,8 @@ async def test_display_choices_apply_to_every_page(settings: Settings) -> None:
             assert begins in page
             assert '<meta name="color-scheme" content="dark">' in page
         await anna.send("/me/display", 403, theme="light", csrf="x")
+        await anna.send("/me/display", language="de")
+        assert '<html lang="de">' in await anna.read("/me")
         await anna.send("/me/display")
         assert '<html lang="en">' in await anna.read("/")
 
