@@ -191,7 +191,7 @@ def check_fit(page: Page, name: str) -> None:
     assert over <= 0, f"{name} is {over} pixels wider than its screen"
     small = page.evaluate(
         """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
-            .map((node) => ["checkbox", "radio"].includes(node.type) ? node.closest("label") : node)  // pressed with its box
+            .map((node) => node.matches("[type=checkbox], [type=radio]") ? node.closest("label") : node)  // its target
             .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
             .map((node) => node.outerHTML)"""
     )

@@ -24,11 +24,11 @@ from tests.service.web.test_freezes import make_admin
 def served(store_url: str) -> Iterator[None]:
     """A registered worker."""
     worker = build_worker(store_url, Worker, "w-1_first-steps")
-    worker.register_birth()
+    worker.register_birth()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        worker.register_death()
+        worker.register_death()  # type: ignore[no-untyped-call]
 
 
 async def furnish(wiring: Wiring) -> None:
@@ -94,7 +94,7 @@ async def test_written_rule_is_valid(settings: Settings, tool: str) -> None:
         item = record.items[0]
         named = item.model_copy(update={"tool": item.tool.model_copy(update={"name": tool})})
         text = "version: 1\nrules:\n" + "\n".join(f"  {line}" for line in write_rule(named).splitlines())
-        (rule,) = parse_rulebook(text, file="policy.yaml").rules
+        (rule,) = parse_rulebook(text.encode(), file="policy.yaml").rules
         assert rule.condition.tool_name == tool
         assert rule.condition.when == "args.amount >= 250"
 

@@ -1,5 +1,7 @@
 """Theme, density and single keys are kept in a cookie; anything else in it is the default."""
 
+from typing import Any
+
 import pytest
 
 from service.settings import Settings
@@ -10,7 +12,7 @@ from tests.service.web.sites import visit
 async def test_display_choices_apply_to_every_page(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert '<html lang="en">' in await anna.read("/")
-        form = {"theme": "dark", "density": "compact", "keys": "off"}
+        form: dict[str, Any] = {"theme": "dark", "density": "compact", "keys": "off"}
         assert await anna.send("/me/display", **form) == "/me?done=display"
         begins = '<html lang="en" data-theme="dark" data-density="compact" data-keys="off">'
         for place in ("/", "/runs", "/me?done=display"):
