@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 _PAGE = "pages/welcome.html"
 _MOST_WAITING = 3
 _PAGE_ROWS = 20
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
 
 router = APIRouter()
 
@@ -75,7 +77,7 @@ async def skip(request: Request, visitor: SignedIn) -> Response:
 def write_rule(item: Item) -> str:
     """Return a rule for calls like this one, as YAML: JSON strings are YAML strings."""
     lines = [
-        f"- id: {json.dumps('ask-' + item.tool.name[:60])}",
+        f"- id: ask-{_UNFIT.sub('-', item.tool.name)[:60]}",
         f"  tool: {json.dumps(item.tool.name)}",
         "  action: request_approval",
         "  reason: Calls of this tool need a person",

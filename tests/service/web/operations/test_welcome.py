@@ -93,7 +93,7 @@ async def test_written_rule_is_valid(settings: Settings, tool: str) -> None:
         record = await asked(anna.wiring)
         item = record.items[0]
         named = item.model_copy(update={"tool": item.tool.model_copy(update={"name": tool})})
-        text = "version: 1\nrules:\n" + "\n".join(f"  {line}" for line in write_rule(named).splitlines())
+        text = "version: 1\ndefault: deny\nrules:\n" + "\n".join(f"  {line}" for line in write_rule(named).splitlines())
         (rule,) = parse_rulebook(text.encode(), file="policy.yaml").rules
         assert rule.condition.tool_name == tool
         assert rule.condition.when == "args.amount >= 250"
