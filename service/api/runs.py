@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import new_id
 from sayso.records.suspensions import RunRef, RunStatus
+from sayso.text.lengths import cut
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,
@@ -100,7 +101,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         agent=body.agent,
         owner=caller.name,
         thread_id=thread_id,
-        title=" ".join(body.input.split())[:_TITLE_CHARS] if body.title is None else body.title,
+        title=cut(" ".join(body.input.split()), _TITLE_CHARS) if body.title is None else body.title,
         tags=body.tags,
         facts={**manifest.context, **caller.context},
         claimed=body.context,
