@@ -47,6 +47,7 @@ class TenantKeys:
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:

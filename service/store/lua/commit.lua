@@ -59,6 +59,7 @@ them.
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
+  sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
