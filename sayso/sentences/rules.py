@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Standing, Trial
 from sayso.policy.conditions import find_comparisons
+from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject
 from sayso.records.terms import FallbackAction, RuleTerms
 from sayso.sentences.names import join_words, name_reviewers
@@ -46,6 +47,17 @@ def describe_rule(rule: PolicyRule) -> str:
     if terms.timeout_s == 0:
         return f"{calls} wait for nobody: {then} at once."
     return f"{calls} wait {describe_wait(terms)} for {wish}{who}; then {then}."
+
+
+def describe_default(policy: Policy) -> str:
+    """Return what happens to calls that no rule matches."""
+    if policy.default is Action.ALLOW:
+        return "Calls that no rule matches run without asking anyone."
+    if policy.default is Action.DENY:
+        return "Calls that no rule matches are denied."
+    terms = policy.terms
+    who, then = describe_who(terms), describe_end(terms)
+    return f"Calls that no rule matches wait {describe_wait(terms)} for {who}; then {then}."
 
 
 def describe_calls(rule: PolicyRule) -> str:
@@ -109,6 +121,18 @@ def describe_end(terms: RuleTerms) -> str:
 def runs_by_itself(rule: PolicyRule) -> bool:
     """Return whether a call under the rule runs when nobody has decided."""
     return rule.enabled and rule.action in ASKING and rule.terms.fallback.action is FallbackAction.APPROVE
+
+
+def describe_decision(decision: PolicyDecision) -> str:
+    """Return what would happen to a call under a decision of the rules."""
+    if decision.action is Action.ALLOW:
+        return "It would run without asking anyone."
+    if decision.action is Action.DENY:
+        return "It would be denied."
+    terms, payload = decision.terms, decision.request_payload
+    target = payload.target_arg if payload is not None and decision.action is Action.REQUEST_USER_INPUT else None
+    wish = f"a value of {target} from " if target is not None else ""
+    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {describe_end(terms)}."
 
 
 def describe_trial(trial: Trial) -> str:

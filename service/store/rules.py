@@ -67,7 +67,7 @@ class RuleStore:
     async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
         """Return the suspension and item ids of the last items that the rule asked for, the newest first."""
         async with translated():
-            found: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)  # type: ignore[misc]
+            found: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
         return [(suspension_id, item_id) for suspension_id, _, item_id in (text(one).partition(" ") for one in found)]
 
     async def list_holders(self) -> list[Holder]:

@@ -11,6 +11,7 @@ from service.web.history import pages as decided
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
 from service.web.phone import app_files, notifications
+from service.web.rulebook import drafts, rules, trials
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
 _CHANNELS = (channels, app_files, notifications, slack, webhooks)
@@ -28,6 +29,9 @@ _MODULES = (
     duty,
     groups,
     who,
+    rules,
+    trials,
+    drafts,
     *_CHANNELS,
     live,
 )
