@@ -104,18 +104,18 @@ def describe_wait(terms: RuleTerms) -> str:
     return span if "timeout_s" in terms.model_fields_set else f"{span} (unless the agent sets another time)"
 
 
-def describe_end(terms: RuleTerms) -> str:
-    """Return the effect of the deadline under a rule, as in `they are denied`."""
+def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
+    """Return the effect of the deadline under a rule on calls, as in `they are denied`, or on a `single` one."""
     fallback = terms.fallback
     if fallback.action is FallbackAction.APPROVE:
-        return "they run by themselves"
+        return "it runs by itself" if single else "they run by themselves"
     if fallback.action is FallbackAction.VALUE:
         return f"the value “{_write(fallback.value)}” is used"
     if fallback.action is FallbackAction.FAIL:
         return "the run fails"
     if fallback.action is FallbackAction.ESCALATE and terms.escalate:
         return f"{name_reviewers(terms.escalate[0].reviewers)} can also decide"
-    return "they are denied"
+    return "it is denied" if single else "they are denied"
 
 
 def runs_by_itself(rule: PolicyRule) -> bool:
@@ -132,7 +132,8 @@ def describe_decision(decision: PolicyDecision) -> str:
     terms, payload = decision.terms, decision.request_payload
     target = payload.target_arg if payload is not None and decision.action is Action.REQUEST_USER_INPUT else None
     wish = f"a value of {target} from " if target is not None else ""
-    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {describe_end(terms)}."
+    end = describe_end(terms, single=True)
+    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {end}."
 
 
 def describe_trial(trial: Trial) -> str:

@@ -39,6 +39,8 @@ def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, S
         if entry.type == EventType.POLICY_DECISION and entry.data.get("rule_version") and "tool_name" in entry.data:
             call = _read_call(run, entry, steps[entry.seq], records.get(paused))
             calls += [call] if call is not None else []
+        if entry.type == EventType.TOOL_BATCH_STARTED:
+            paused = ""  # an earlier batch did not lead to this suspension
     return calls
 
 
@@ -52,6 +54,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
     """Return the call of an event; None for one that another version of Sayso wrote otherwise."""
     data = entry.data
     item = _find_item(data, record)
+    outcome = item.outcome if item is not None and data.get("action") in ASKING else None
     args = item.tool.args if item is not None else data.get("args")
     event: dict[str, JsonValue] = {
         "run_id": run.id,
@@ -69,7 +72,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
             event=PolicyEvent.model_validate(event),
             action=Action(str(data.get("action"))),
             rule_id=data.get("policy_id"),
-            verdict=item.outcome.verdict.value if item is not None and item.outcome is not None else "",
+            verdict=outcome.verdict.value if outcome is not None else "",
             missing=_find_missing(args, item),
             at_ms=entry.at_ms,
             suspension_id=record.id if record is not None and item is not None else "",
@@ -81,7 +84,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:
-    if record is None or data.get("action") not in ASKING:
+    if record is None:
         return None
     about = (data.get("index"), data["tool_name"])
     return next((item for item in record.items if (item.index, item.tool.name) == about), None)

@@ -25,7 +25,7 @@ class RecordedCall(Immutable):
     """A call that rules judged, with the facts that they saw.
 
     `missing` names what is no longer known of it; the call cannot be judged again without it. `verdict` is the outcome
-    of its item: approved, denied, or empty. `secrets` are the paths of its secret arguments.
+    of an item that was asked for: approved, denied, or empty. `secrets` are the paths of its secret arguments.
     """
 
     event: PolicyEvent

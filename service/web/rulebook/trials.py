@@ -63,7 +63,7 @@ class Tried:
 
     @property
     def others(self) -> Sequence[tuple[Trial, str]]:
-        """The rules for other tools."""
+        """The rules for other tools, and disabled ones."""
         return [(trial, words) for trial, words in self.lines if _is_other(trial)]
 
     @property
@@ -73,7 +73,8 @@ class Tried:
 
 
 def _is_other(trial: Trial) -> bool:
-    return trial.standing is Standing.DIFFERS and trial.part in ("tool", "subjects")
+    differs = trial.standing is Standing.DIFFERS and trial.part in ("tool", "subjects")
+    return differs or trial.standing is Standing.DISABLED
 
 
 @router.get("/rules/-/try")
@@ -117,13 +118,14 @@ async def _try(wiring: Wiring, form: TrialForm, manifests: dict[str, AgentManife
     definition = _find_definition(manifests, form)
     if form.item:
         record, item = await _read_item(wiring, form.item)
-        secrets = _redact(item, await wiring.runs.definition(item.tool.definition))
-        event = describe_item(record, item, item.tool.args if args == secrets.args else args)
+        known, paths = await wiring.runs.definition(item.tool.definition), item.terms.secrets
+        event = describe_item(record, item, item.tool.args if args == _redact(item, known).args else args)
         event = event.model_copy(update={"tool_name": form.tool, "agent": form.agent})
     else:
-        secrets = redact(args, definition.parameters if definition is not None else None)
+        known, paths = definition, ()
         event = _make_event(form, args, manifests.get(form.agent))
-    return await asyncio.to_thread(lambda: _write(explain(policy, event, definition), secrets))
+    secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
+    return await asyncio.to_thread(lambda: _write(explain(policy, event, definition), event, secrets))
 
 
 def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
@@ -146,7 +148,7 @@ def _make_event(form: TrialForm, args: JsonObject, manifest: AgentManifest | Non
     )
 
 
-def _write(found: Explanation, secrets: Redacted) -> Tried:
+def _write(found: Explanation, event: PolicyEvent, secrets: Redacted) -> Tried:
     decision = found.decision
     return Tried(
         effect=describe_decision(decision),
@@ -154,8 +156,13 @@ def _write(found: Explanation, secrets: Redacted) -> Tried:
         rule_id=decision.policy_id,
         error=secrets.scrub(decision.error or ""),
         resemblance=describe_resemblance(decision.resembles),
-        lines=[(trial, secrets.scrub(describe_trial(trial))) for trial in found.trials],
+        lines=[(trial, secrets.scrub(describe_trial(_mask(trial, event, secrets)))) for trial in found.trials],
     )
+
+
+def _mask(trial: Trial, event: PolicyEvent, secrets: Redacted) -> Trial:
+    masked = {name: value for name, value in secrets.args.items() if trial.saw.get(name) == event.tool_args[name]}
+    return trial._replace(saw={name: masked.get(name, value) for name, value in trial.saw.items()})
 
 
 def _read_form(post: Post) -> TrialForm:
