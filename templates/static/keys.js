@@ -110,10 +110,12 @@
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
     ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
+    ["m", "Comment", () => one("#comment"), () => one("#comment").focus()],
+    ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
     ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
     ["u", "Back to the list", () => one(".crumb a"), backToList],
     ["g i", "Go to the inbox", always, () => location.assign("/")],
-    ["g h", "Go to the decisions", always, () => location.assign("/decided")],
+    ["g h", "Go to the history", always, () => location.assign("/history")],
     ["g r", "Go to the runs", always, () => location.assign("/runs")],
     ["?", "This list", always, showSheet],
   ];

@@ -44,7 +44,7 @@ KNOWN_TAGS = frozenset(
         "select option blockquote noscript",
     )
 )
-OWN_SCRIPT = re.compile(r"/static/(times|connection|live|keys|edit|item|settle|shown|inbox)\.js\?v=[0-9a-f]+")
+OWN_SCRIPT = re.compile(r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox)\.js\?v=[0-9a-f]+")
 
 
 class Markup(HTMLParser):
@@ -74,7 +74,7 @@ def check(page: str) -> Markup:
                 assert re.match(r"/(?!/)|\?|#", value), value
         if tag == "script":
             assert OWN_SCRIPT.fullmatch(attributes["src"] or "")
-    assert page.count("<script") == sum(1 for tag, _ in markup.tags if tag == "script") <= 8
+    assert page.count("<script") == sum(1 for tag, _ in markup.tags if tag == "script") <= 9
     seen = re.sub(r'<textarea.*?</textarea>|value="[^"]*"', "", page, flags=re.DOTALL)
     for hidden in "\u202e\u202c\u2066\u2069\u200b\ufeff\x1b\x7f\x85\0":
         assert hidden not in seen, f"U+{ord(hidden):04X} is not shown"
@@ -140,7 +140,7 @@ async def test_agent_texts_are_shown_escaped(settings: Settings, text: str) -> N
         assert found.record is not None
         await decide(anna.wiring, found.record, "approve", name="anna", item_id="i2", args={"plain": text, "n": text})
         await finish(anna.wiring, found.record, {text: text})
-        for other in (place, f"/items/{suspension_id}/i2", "/decided", f"/runs/{run_id}"):
+        for other in (place, f"/items/{suspension_id}/i2", "/history", f"/runs/{run_id}"):
             check(await anna.read(other))
 
 
@@ -149,8 +149,8 @@ async def test_texts_in_urls_are_shown_escaped(settings: Settings, text: str) ->
     async with visit(settings) as anna:
         for place, name in (
             ("/search", "q"),
-            ("/decided", "q"),
-            ("/decided", "agent"),
+            ("/history", "q"),
+            ("/history", "agent"),
             ("/runs", "agent"),
             ("/", "skip"),
         ):

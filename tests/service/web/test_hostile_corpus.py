@@ -17,6 +17,7 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import find_name_fault
+from service.operations.discussions import add_comment
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring
 from tests.builders import answer_question, person
@@ -112,6 +113,7 @@ async def submit(wiring: Wiring, texts: dict[str, str]) -> SuspensionRecord:
     begun = (await wiring.desk.start(run, STATE)).record
     record = await pause(wiring, begun, [ask, ask.model_copy(update={"index": 1})], words=joined)
     await report(wiring, run_id, joined)
+    await add_comment(wiring, record.id, "i1", joined[:REASON_CHARS], "ben", None)
     await wiring.desk.ask_requester(record.id, "i1", joined[:REASON_CHARS], person("ben"))
     return await answer_question(wiring, record, joined[:REASON_CHARS])
 
@@ -218,7 +220,7 @@ def test_no_page_lets_the_corpus_fire_or_hide(site: Site, witness: Page) -> None
         for place in site.act(partial(settle, texts=texts, record=record)):
             check_page(witness, place, texts)
     site.act(partial(submit_titles, texts=CORPUS))
-    for place in ("/", "/decided", "/runs"):
+    for place in ("/", "/history", "/runs"):
         check_page(witness, place, CORPUS)
 
 
@@ -226,4 +228,4 @@ def test_no_page_lets_an_address_fire(witness: Page) -> None:
     """The texts stand in the address of a page that shows what was searched."""
     for texts in chunks(TITLE_CHARS):
         given = quote(join(texts)[:TITLE_CHARS])
-        check_page(witness, f"/decided?q={given}&agent={given}&by={given}&tool={given}", {})
+        check_page(witness, f"/history?q={given}&agent={given}&by={given}&tool={given}", {})
