@@ -5,7 +5,7 @@ import re
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.analysis.explaining import Standing, Trial
+from sayso.policy.analysis.explaining import Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject
@@ -139,13 +139,13 @@ def describe_decision(decision: PolicyDecision) -> str:
 def describe_trial(trial: Trial) -> str:
     """Return what the rule is to the call, and why."""
     condition = trial.rule.condition
-    if trial.standing is Standing.DECIDES:
+    if trial.match is Match.DECIDES:
         return f"Decides.{_see(trial.saw)}"
-    if trial.standing is Standing.MATCHES:
+    if trial.match is Match.MATCHES:
         return f"Matches too, but another rule decides.{_see(trial.saw)}"
-    if trial.standing is Standing.DISABLED:
+    if trial.match is Match.DISABLED:
         return "Disabled."
-    if trial.standing is Standing.UNKNOWN:
+    if trial.match is Match.UNKNOWN:
         return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
     sentences = {
         "subjects": "It does not cover tool calls.",

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from sayso.policy.analysis.recorded import list_calls, list_paused
+from sayso.policy.analysis.recorded import list_calls, list_suspended
 from sayso.policy.analysis.replaying import RecordedCall
 from sayso.records.suspensions import SuspensionRecord
 from service.store.runs.runs import Runs
@@ -37,6 +37,6 @@ async def read_recorded(runs: Runs, suspensions: SuspensionLookups, most: int = 
 async def _read_run(runs: Runs, suspensions: SuspensionLookups, record: SuspensionRecord) -> list[RecordedCall]:
     trail = await runs.trail(record.run.id, limit=_EVENTS)
     records = {record.id: record}
-    earlier = [one for one in list_paused(trail) if one not in records]
+    earlier = [one for one in list_suspended(trail) if one not in records]
     records |= {one.id: one for one in await suspensions.read_many(earlier)}
     return list_calls(record.run, trail, records)

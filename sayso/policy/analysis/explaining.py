@@ -20,7 +20,7 @@ from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.records.tool_calls import ToolDefinition
 
 
-class Standing(StrEnum):
+class Match(StrEnum):
     """What a rule is to a call."""
 
     DECIDES = "decides"
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
     """
 
     rule: PolicyRule
-    standing: Standing
+    match: Match
     part: str = ""
     saw: JsonObject = {}  # noqa: RUF012  never changed
     error: str = ""
@@ -71,29 +71,29 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     try:
         case = Case(event)
     except SaysoError as error:
-        trials = [Trial(rule, _stand(rule), error=describe_error(error)) for rule in policy.rules]
+        trials = [Trial(rule, _match(rule), error=describe_error(error)) for rule in policy.rules]
     else:
         trials = [_try(rule, case, decision) for rule in policy.rules]
     return Explanation(decision, tuple(trials))
 
 
-def _stand(rule: PolicyRule) -> Standing:
-    return Standing.UNKNOWN if rule.enabled else Standing.DISABLED
+def _match(rule: PolicyRule) -> Match:
+    return Match.UNKNOWN if rule.enabled else Match.DISABLED
 
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
     verdict = try_rule(rule, case)
     saw = list_reads(rule.condition.when, case.event)
     if rule.rule_id == decision.policy_id:
-        return Trial(rule, Standing.DECIDES, saw=saw)
+        return Trial(rule, Match.DECIDES, saw=saw)
     if not rule.enabled:
-        return Trial(rule, Standing.DISABLED)
+        return Trial(rule, Match.DISABLED)
     if isinstance(verdict, str):
-        return Trial(rule, Standing.UNKNOWN, saw=saw, error=verdict)
+        return Trial(rule, Match.UNKNOWN, saw=saw, error=verdict)
     if verdict:
-        return Trial(rule, Standing.MATCHES, saw=saw)
+        return Trial(rule, Match.MATCHES, saw=saw)
     part = _find_unmet(rule, case)
-    return Trial(rule, Standing.DIFFERS, part, saw if part == "when" else _list_facts(part, rule, case.event))
+    return Trial(rule, Match.DIFFERS, part, saw if part == "when" else _list_facts(part, rule, case.event))
 
 
 def _find_unmet(rule: PolicyRule, case: Case) -> str:

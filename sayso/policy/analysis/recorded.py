@@ -18,33 +18,33 @@ NOT_KEPT = "The arguments were not kept."
 MASKED = "Secret arguments are masked in the record."
 
 
-def list_paused(trail: Sequence[TrailEntry]) -> list[str]:
+def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:
     """Return the ids of the suspensions that the trail names."""
-    paused = (_find_paused(entry) for entry in trail)
-    return [one for one in paused if one]
+    suspended = (_find_suspended(entry) for entry in trail)
+    return [one for one in suspended if one]
 
 
 def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, SuspensionRecord]) -> list[RecordedCall]:
     """Return the judged tool calls of the run, the latest first; `records` are its suspensions by id."""
     calls: list[RecordedCall] = []
-    step, paused = 0, ""
+    step, suspended = 0, ""
     steps = {}
     for entry in trail:
         if entry.type == EventType.TOOL_BATCH_STARTED and isinstance(entry.data.get("step"), int):
             step = entry.data["step"]
         steps[entry.seq] = step
     for entry in reversed(trail):
-        paused = _find_paused(entry) or paused
+        suspended = _find_suspended(entry) or suspended
         # A call that never reached the rules, because its tool does not exist, has no version of the rules.
         if entry.type == EventType.POLICY_DECISION and entry.data.get("rule_version") and "tool_name" in entry.data:
-            call = _read_call(run, entry, steps[entry.seq], records.get(paused))
+            call = _read_call(run, entry, steps[entry.seq], records.get(suspended))
             calls += [call] if call is not None else []
         if entry.type == EventType.TOOL_BATCH_STARTED:
-            paused = ""  # an earlier batch did not lead to this suspension
+            suspended = ""  # an earlier batch did not lead to this suspension
     return calls
 
 
-def _find_paused(entry: TrailEntry) -> str:
+def _find_suspended(entry: TrailEntry) -> str:
     payload = entry.data.get("payload") if entry.type == EventType.RUN_PAUSED else None
     found = payload.get("suspension_id") if isinstance(payload, dict) else None
     return found if isinstance(found, str) else ""

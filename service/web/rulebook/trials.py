@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, parse_json
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.analysis.explaining import Explanation, Standing, Trial, explain
+from sayso.policy.analysis.explaining import Explanation, Match, Trial, explain
 from sayso.policy.engine import PolicyEvent
 from sayso.policy.external import describe_item
 from sayso.records.items import Item
@@ -73,8 +73,8 @@ class Tried:
 
 
 def _is_other(trial: Trial) -> bool:
-    differs = trial.standing is Standing.DIFFERS and trial.part in ("tool", "subjects")
-    return differs or trial.standing is Standing.DISABLED
+    differs = trial.match is Match.DIFFERS and trial.part in ("tool", "subjects")
+    return differs or trial.match is Match.DISABLED
 
 
 @router.get("/rules/-/try")

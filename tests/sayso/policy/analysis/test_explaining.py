@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.analysis.explaining import Standing, Trial, explain, list_reads
+from sayso.policy.analysis.explaining import Match, Trial, explain, list_reads
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.questions import KEYWORD
 from sayso.records.tool_calls import ToolDefinition
@@ -23,10 +23,10 @@ def trials_of(rules: Policy, call: PolicyEvent) -> dict[str, Trial]:
 def test_explain_names_the_deciding_rule_and_later_matches() -> None:
     found = explain(RULES, event(amount=250))
     assert found.decision == RULES.judge(event(amount=250))
-    assert [(one.rule.rule_id, one.standing) for one in found.trials] == [
-        ("large", Standing.DECIDES),
-        ("refunds", Standing.MATCHES),
-        ("rest", Standing.MATCHES),
+    assert [(one.rule.rule_id, one.match) for one in found.trials] == [
+        ("large", Match.DECIDES),
+        ("refunds", Match.MATCHES),
+        ("rest", Match.MATCHES),
     ]
     assert found.trials[0].saw == {"amount": 250}
 
@@ -50,22 +50,22 @@ def test_explain_names_the_deciding_rule_and_later_matches() -> None:
 def test_explain_names_the_first_unmet_part(parts: dict[str, Any], part: str, saw: dict[str, Any]) -> None:
     call = event(amount=7, subagent_name="writer", context={"env": "prod"}, claimed={"plan": "free"})
     trial = trials_of(policy(rule("one", "deny", **parts)), call)["one"]
-    assert (trial.standing, trial.part, trial.saw) == (Standing.DIFFERS, part, saw)
+    assert (trial.match, trial.part, trial.saw) == (Match.DIFFERS, part, saw)
 
 
 def test_explain_names_errors_and_disabled_rules() -> None:
     rules = policy(LARGE, rule("off", "deny", enabled=False), rule("other", "deny", subagent_name="helper"))
     found = trials_of(rules, event())
-    assert found["large"].standing is Standing.UNKNOWN
+    assert found["large"].match is Match.UNKNOWN
     assert "amount" in found["large"].error
-    assert found["off"].standing is Standing.DISABLED
+    assert found["off"].match is Match.DISABLED
     assert "sub-agent" in found["other"].error
 
 
 def test_explain_survives_a_call_that_is_not_json() -> None:
     found = explain(RULES, event(amount=float("nan")))
     assert found.decision.action is Action.REQUEST_APPROVAL
-    assert {one.standing for one in found.trials} == {Standing.UNKNOWN}
+    assert {one.match for one in found.trials} == {Match.UNKNOWN}
     assert all(one.error for one in found.trials)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from sayso.canonical_json import JsonObject
 from service.settings import Settings
 from service.web.rulebook.trials import sketch_args
 from tests.browser import PHONE
@@ -108,7 +109,7 @@ async def test_trial_explains_a_faulty_form(settings: Settings, fields: dict[str
 
 
 def test_sketch_args_uses_defaults_choices_and_blanks() -> None:
-    schema = {
+    schema: JsonObject = {
         "type": "object",
         "properties": {
             "a": {"type": "string", "default": "x"},
