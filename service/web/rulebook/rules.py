@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from sayso.clock import now_ms
 from sayso.policy.analysis.sources import RuleSource, find_sources
 from sayso.policy.engine import Policy
-from sayso.policy.rules import ASKING, PolicyRule
+from sayso.policy.rules import ASKING, Action, PolicyRule
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.rules import (
@@ -53,6 +53,11 @@ class RuleRow:
     end: str
     hits: int
     by_itself: bool
+
+    @property
+    def look(self) -> str:
+        """The state whose colour the action has."""
+        return {Action.ALLOW: "approved", Action.DENY: "denied"}.get(self.rule.action, "")
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ async def test_draft_shows_what_it_would_have_done(settings: Settings) -> None:
         page = await anna.send(DRAFT, 200, text=LOOSE)
         for words in (
             "2 of 3 recorded calls would change",
-            "1 calls stay as they were.",
+            "1 call stays as it was.",
             "1 asked → allowed; people denied 1 of them",
             "1 asked → denied",
             f'href="/items/{refund.id}/i1"',

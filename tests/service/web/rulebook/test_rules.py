@@ -83,7 +83,11 @@ async def test_rule_page_shows_words_source_people_and_items(settings: Settings)
         assert "A-1932" not in page
         assert "nightly" not in page
         assert ">1</dd>" in (await anna.read("/rules")).replace("\n", "")
-        assert 'href="/rules/refunds-over-100"' in await anna.read(f"/items/{record.id}/i1")
+        page = await anna.read(f"/items/{record.id}/i1")
+        assert 'href="/rules/refunds-over-100"' in page
+        assert "1 other rule matched" in page
+        assert 'href="/rules/everything-else"' in page
+        assert f'href="/rules/-/try?item={record.id}/i1"' in page
 
 
 async def test_rule_page_says_that_a_call_may_run_by_itself(settings: Settings) -> None:
