@@ -44,7 +44,9 @@ KNOWN_TAGS = frozenset(
         "select option blockquote noscript",
     )
 )
-OWN_SCRIPT = re.compile(r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox)\.js\?v=[0-9a-f]+")
+OWN_SCRIPT = re.compile(
+    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|insights|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
+)
 
 
 class Markup(HTMLParser):
