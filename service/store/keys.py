@@ -53,6 +53,13 @@ class TenantKeys:
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
 
+    def asked_by(self, rule_id: str) -> str:
+        return f"{self.prefix}asked-by:{rule_id}"
+
+    def rule_hits(self, day: int) -> str:
+        """The key of one day's hits; the day counts from 1970 in UTC."""
+        return f"{self.prefix}rule-hits:{day}"
+
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"
 

@@ -14,6 +14,7 @@ from service.web.languages import speak_language
 from service.web.operations import channels, operate, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
+from service.web.rulebook import drafts, rules, trials
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
@@ -38,6 +39,9 @@ _MODULES = (
     duty,
     groups,
     who,
+    rules,
+    trials,
+    drafts,
     *_CHANNELS,
     live,
 )

@@ -11,7 +11,21 @@ from tests.service.web.sites import Site
 from tests.service.web.test_gallery import admin_gallery, gallery
 
 FOLDER = CHECKOUT / "docs" / "screens"
-PAGES = ("inbox", "open", "value", "quorum", "edited", "decided", "insights", "run", "account", "groups")
+PAGES = (
+    "inbox",
+    "open",
+    "value",
+    "quorum",
+    "edited",
+    "decided",
+    "insights",
+    "rules",
+    "rule",
+    "trial",
+    "run",
+    "account",
+    "groups",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
