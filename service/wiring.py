@@ -42,6 +42,7 @@ from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.rules import RuleStore
 from service.store.runs.external_events import ExternalEvents
+from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
@@ -97,6 +98,7 @@ class Wiring:
     intake: Intake
     inspections: Inspections
     trails: Trails
+    precedents: Precedents
 
 
 class Process:
@@ -175,6 +177,7 @@ class Process:
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
             trails=trails,
+            precedents=Precedents(store),
         )
 
 

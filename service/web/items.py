@@ -1,6 +1,7 @@
 """The page of one item: the call, the reason, the deadline, and the decision forms."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso import errors
 from sayso.errors import InvalidInput, SaysoError
+from sayso.precedents.comparing import find_unusual
+from sayso.precedents.measures import Measures
 from sayso.problems import Problem
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
@@ -27,8 +30,10 @@ from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
+from service.store.runs.precedents import kind_of
 from service.web.content.claims import find_claims
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
+from service.web.content.deciding.earlier import find_since
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.refusals import write_banner
 from service.web.content.deciding.stages import list_stages
@@ -209,6 +214,7 @@ async def _gather(
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
+    earlier = (await wiring.precedents.find_earlier([record])).get(kind_of(record, item.tool.name), ())
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -237,7 +243,8 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
+        "since": await find_since(wiring, record, item, visitor.name, definition),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
     }
 
 
@@ -266,15 +273,21 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
 
 
 def _describe_args(
-    record: SuspensionRecord, item: Item, version: Version | None, definition: ToolDefinition | None
+    record: SuspensionRecord,
+    item: Item,
+    version: Version | None,
+    definition: ToolDefinition | None,
+    earlier: Sequence[Measures],
 ) -> dict[str, object]:
     """Return what quotes arguments, of a record whose secrets are masked."""
     schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
+    args = version.args if version is not None else item.tool.args
+    view = render_call(item.tool.name, args, schema)
     return {
         "display": make_display(item, version, schema).hash,
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
-        "view": render_call(item.tool.name, version.args if version is not None else item.tool.args, schema),
+        "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (

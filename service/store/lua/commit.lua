@@ -52,6 +52,9 @@ them.
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
+  sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
+  sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
+                                    180 days
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
@@ -67,7 +70,7 @@ first write.
 ]]
 
 local allowed = {
-  SET = true, DEL = true, RPUSH = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
+  SET = true, DEL = true, RPUSH = true, LTRIM = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
 }
 local conditional = {['ZADD?'] = 'ZADD'}
 
