@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
-    r"/(?:|batch|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account(?:/notifications)?|groups|channels|items/[\w-]+/[\w-]+)"
+    r"/(?:|batch|history|runs|runs/[\w-]+(?:/cancel)?|freezes|account(?:/notifications)?|groups|channels|items/[\w-]+/[\w-]+)"
     r"(?:\?[\w=&%.+-]*)?",
     re.ASCII,
 )

@@ -113,7 +113,7 @@
     ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
     ["u", "Back to the list", () => one(".crumb a"), backToList],
     ["g i", "Go to the inbox", always, () => location.assign("/")],
-    ["g h", "Go to the decisions", always, () => location.assign("/decided")],
+    ["g h", "Go to the history", always, () => location.assign("/history")],
     ["g r", "Go to the runs", always, () => location.assign("/runs")],
     ["?", "This list", always, showSheet],
   ];

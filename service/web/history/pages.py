@@ -40,7 +40,7 @@ def read_filter(
 Wanted = Annotated[Filter, Depends(read_filter)]
 
 
-@router.get("/decided")
+@router.get("/history")
 async def decided(
     request: Request, visitor: SignedIn, wanted: Wanted, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0
 ) -> Response:
@@ -51,7 +51,7 @@ async def decided(
     return await show(
         request,
         visitor,
-        "pages/decided.html",
+        "pages/history.html",
         title="History",
         rows=rows,
         damaged=damaged,
@@ -63,7 +63,7 @@ async def decided(
     )
 
 
-@router.get("/decided/export")
+@router.get("/history/export")
 async def export(
     request: Request, visitor: SignedIn, wanted: Wanted, format: Literal["csv", "json"] = "csv"
 ) -> StreamingResponse:

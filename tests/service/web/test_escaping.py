@@ -140,7 +140,7 @@ async def test_agent_texts_are_shown_escaped(settings: Settings, text: str) -> N
         assert found.record is not None
         await decide(anna.wiring, found.record, "approve", name="anna", item_id="i2", args={"plain": text, "n": text})
         await finish(anna.wiring, found.record, {text: text})
-        for other in (place, f"/items/{suspension_id}/i2", "/decided", f"/runs/{run_id}"):
+        for other in (place, f"/items/{suspension_id}/i2", "/history", f"/runs/{run_id}"):
             check(await anna.read(other))
 
 
@@ -149,8 +149,8 @@ async def test_texts_in_urls_are_shown_escaped(settings: Settings, text: str) ->
     async with visit(settings) as anna:
         for place, name in (
             ("/search", "q"),
-            ("/decided", "q"),
-            ("/decided", "agent"),
+            ("/history", "q"),
+            ("/history", "agent"),
             ("/runs", "agent"),
             ("/", "skip"),
         ):

@@ -30,12 +30,12 @@ async def test_receipt_of_a_failed_call_shows_the_error(settings: Settings) -> N
 async def test_lists_and_run_page_show_a_failed_call(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await fail_refund(anna)
-        for place in ("/decided", "/runs", f"/runs/{record.run.id}"):
+        for place in ("/history", "/runs", f"/runs/{record.run.id}"):
             page = await anna.read(place)
             assert not GREEN.search(page), place
             assert re.search(r'class="state (?:call_)?failed"', page), place
-        assert "refund_payment" in await anna.read("/decided?verdict=failed")
-        assert "Nothing matches." in await anna.read("/decided?verdict=approved")
+        assert "refund_payment" in await anna.read("/history?verdict=failed")
+        assert "Nothing matches." in await anna.read("/history?verdict=approved")
 
 
 async def test_approved_call_of_a_cancelled_run_is_cancelled(settings: Settings) -> None:

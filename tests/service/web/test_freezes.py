@@ -25,7 +25,7 @@ async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
         await make_admin(anna)
         assert "Nothing is frozen." in await anna.read("/freezes")
         await anna.send("/freezes", kind="tool", named="refund_payment", reason="Wrong <amounts>")
-        for place in ("/", "/runs", "/decided", "/freezes"):
+        for place in ("/", "/runs", "/history", "/freezes"):
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/freezes")
         assert "Wrong &lt;amounts&gt;" in page
@@ -106,7 +106,7 @@ async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
         for said in ("pass", "move"):
             now_ms = await anna.wiring.schedule.now_ms()
             freeze = await freezes.doubt_time(now_ms - 3_600_000, now_ms)
-            for place in ("/", "/runs", "/decided", "/freezes"):
+            for place in ("/", "/runs", "/history", "/freezes"):
                 page = await anna.read(place)
                 assert "Clock in doubt:" in page
                 assert "clock jumped from" in page

@@ -218,7 +218,7 @@ def test_no_page_lets_the_corpus_fire_or_hide(site: Site, witness: Page) -> None
         for place in site.act(partial(settle, texts=texts, record=record)):
             check_page(witness, place, texts)
     site.act(partial(submit_titles, texts=CORPUS))
-    for place in ("/", "/decided", "/runs"):
+    for place in ("/", "/history", "/runs"):
         check_page(witness, place, CORPUS)
 
 
@@ -226,4 +226,4 @@ def test_no_page_lets_an_address_fire(witness: Page) -> None:
     """The texts stand in the address of a page that shows what was searched."""
     for texts in chunks(TITLE_CHARS):
         given = quote(join(texts)[:TITLE_CHARS])
-        check_page(witness, f"/decided?q={given}&agent={given}&by={given}&tool={given}", {})
+        check_page(witness, f"/history?q={given}&agent={given}&by={given}&tool={given}", {})

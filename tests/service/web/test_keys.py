@@ -97,7 +97,7 @@ def test_another_key_disarms(site: Site, open_as: Open, key: str) -> None:
 
 
 def test_armed_approval_is_forgotten_after_five_seconds(site: Site, open_as: Open) -> None:
-    page = open_as("/decided")
+    page = open_as("/history")
     page.clock.install()
     page.goto(place_of(site.act(asked)))
     arm(page)
@@ -224,7 +224,7 @@ def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:
 
 def test_keys_lead_to_the_pages(site: Site, open_as: Open) -> None:
     page = open_as("/")
-    for key, place in (("h", "/decided"), ("r", "/runs"), ("i", "/")):
+    for key, place in (("h", "/history"), ("r", "/runs"), ("i", "/")):
         press(page, "g", key)
         expect(page).to_have_url(site.url + place)
 

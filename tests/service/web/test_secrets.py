@@ -35,7 +35,7 @@ async def ask(wiring: Wiring, reason: str = f"For {CANARY}", **run: str) -> Susp
 
 
 async def read_everything(anna: Visit, record: SuspensionRecord) -> str:
-    places = ("/", place_of(record), f"/runs/{record.run.id}", "/decided", "/runs", f"/decided?q={CANARY[:6]}")
+    places = ("/", place_of(record), f"/runs/{record.run.id}", "/history", "/runs", f"/history?q={CANARY[:6]}")
     return "\n".join([await anna.read(place) for place in places])
 
 

@@ -94,7 +94,7 @@ async def test_pages_show_an_unreadable_record_beside_the_others(
         waiting, decided, whole = await break_two(anna.wiring, clean_store_url)
         for place, broken, fine in (
             ("/", waiting, f"/items/{whole[0].id}/i1"),
-            ("/decided", decided, f"/items/{whole[1].id}/i1"),
+            ("/history", decided, f"/items/{whole[1].id}/i1"),
             ("/runs", waiting, f"/runs/{whole[0].run.id}"),
         ):
             page = await anna.read(place)

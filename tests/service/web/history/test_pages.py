@@ -28,7 +28,7 @@ def count(page: str) -> int:
 
 async def test_decided_page_without_decisions(settings: Settings) -> None:
     async with visit(settings) as anna:
-        assert "No decisions yet." in await anna.read("/decided")
+        assert "No decisions yet." in await anna.read("/history")
 
 
 async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings) -> None:
@@ -38,7 +38,7 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
         await decide(anna.wiring, await asked(anna.wiring), "deny", message="Too old")
         await decide(anna.wiring, await asked(anna.wiring, ask_value(), agent="travel"), "value", value="HH-1234")
         await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
-        page = await anna.read("/decided")
+        page = await anna.read("/history")
         assert count(page) == 4
         for words in ("ben approved this with edited arguments", "ben denied this", "Too old", "ben gave a value"):
             assert words in page, words
@@ -61,13 +61,13 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
             ("edited=on&fallback=on", 0),
             ("by=ben&tool=book&verdict=answered", 1),
         ):
-            assert count(await anna.read(f"/decided?{query}")) == found, query
-        assert "Nothing matches." in await anna.read("/decided?q=zebra")
+            assert count(await anna.read(f"/history?{query}")) == found, query
+        assert "Nothing matches." in await anna.read("/history?q=zebra")
 
 
 async def test_decided_page_escapes_the_filter(settings: Settings) -> None:
     async with visit(settings) as anna:
-        page = await anna.read("/decided?agent=%22%3E%3Cb%3E&verdict=denied&fallback=on")
+        page = await anna.read("/history?agent=%22%3E%3Cb%3E&verdict=denied&fallback=on")
         assert 'value="&#34;&gt;&lt;b&gt;"' in page
         assert '<option value="denied" selected>' in page
         assert 'name="fallback" value="on" checked>' in page
@@ -78,10 +78,10 @@ async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
     async with visit(settings) as anna:
         for place in range(30):
             await decide(anna.wiring, await asked(anna.wiring), "deny", message=f"reason {place}.")
-        first = await anna.read("/decided")
+        first = await anna.read("/history")
         following = re.search(r'rel="next" href="\?[^"]*skip=(\d+)"', first)
         assert following is not None
-        second = await anna.read(f"/decided?skip={following[1]}")
+        second = await anna.read(f"/history?skip={following[1]}")
         seen = re.findall(r"reason (\d+)\.", first) + re.findall(r"reason (\d+)\.", second)
         assert [int(place) for place in seen] == list(range(29, -1, -1))
 
@@ -90,24 +90,24 @@ async def test_search_for_an_id_leads_to_its_page(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await decide(anna.wiring, await asked(anna.wiring), "deny")
         for given, place in ((record.id, f"/items/{record.id}/i1"), (record.run.id, f"/runs/{record.run.id}")):
-            response = await anna.client.get("/decided", params={"q": f" {given} "})
+            response = await anna.client.get("/history", params={"q": f" {given} "})
             assert (response.status_code, response.headers["location"]) == (303, place)
-        assert count(await anna.read(f"/decided?q={record.id[4:]}")) == 1
-        assert "Nothing matches." in await anna.read("/decided?q=run_nobody")
+        assert count(await anna.read(f"/history?q={record.id[4:]}")) == 1
+        assert "Nothing matches." in await anna.read("/history?q=run_nobody")
 
 
 async def test_pages_carry_the_filter(settings: Settings) -> None:
     async with visit(settings) as anna:
         for _ in range(26):
             await decide(anna.wiring, await asked(anna.wiring, agent="a & b"), "deny")
-        page = await anna.read("/decided?agent=a+%26+b&by=ben")
+        page = await anna.read("/history?agent=a+%26+b&by=ben")
         assert 'href="?by=ben&amp;agent=a+%26+b&amp;skip=25"' in page
-        assert 'href="/decided/export?by=ben&amp;agent=a+%26+b&amp;format=csv"' in page
-        assert count(await anna.read("/decided?by=ben&agent=a+%26+b&skip=25")) == 1
+        assert 'href="/history/export?by=ben&amp;agent=a+%26+b&amp;format=csv"' in page
+        assert count(await anna.read("/history?by=ben&agent=a+%26+b&skip=25")) == 1
 
 
 async def export_csv(anna: Visit, query: str = "") -> list[dict[str, str]]:
-    return [*csv.DictReader(io.StringIO(await anna.read(f"/decided/export?{query}format=csv"), newline=""))]
+    return [*csv.DictReader(io.StringIO(await anna.read(f"/history/export?{query}format=csv"), newline=""))]
 
 
 async def test_export_has_what_is_filtered(settings: Settings) -> None:
@@ -115,7 +115,7 @@ async def test_export_has_what_is_filtered(settings: Settings) -> None:
         edited: JsonObject = {**REFUND_ARGS, "amount": 7}
         await decide(anna.wiring, await asked(anna.wiring, title="Mine"), "approve", args=edited, message="Less")
         denied = await decide(anna.wiring, await asked(anna.wiring), "deny")
-        response = await anna.client.get("/decided/export?edited=on&format=json")
+        response = await anna.client.get("/history/export?edited=on&format=json")
         assert response.headers["content-disposition"] == 'attachment; filename="sayso-history.json"'
         found = response.json()
         assert (found["cut"], found["notes"], len(found["items"])) == (False, [], 1)
@@ -129,7 +129,7 @@ async def test_export_has_what_is_filtered(settings: Settings) -> None:
         assert rows[0]["suspension_id"] == denied.id
         assert json.loads(rows[1]["args"]) == edited
         assert await export_csv(anna, "q=zebra&") == []
-        assert (await anna.client.get("/decided/export?format=xml")).status_code == 422
+        assert (await anna.client.get("/history/export?format=xml")).status_code == 422
 
 
 async def test_export_masks_secrets(settings: Settings) -> None:
@@ -138,7 +138,7 @@ async def test_export_masks_secrets(settings: Settings) -> None:
             anna.wiring, await ask_secretly(anna.wiring, title=f"Run with {CANARY}"), "deny", message=f"no {CANARY}"
         )
         for format_ in ("csv", "json"):
-            text = await anna.read(f"/decided/export?format={format_}")
+            text = await anna.read(f"/history/export?format={format_}")
             assert CANARY not in text
             assert MASK in text
 
@@ -155,7 +155,7 @@ async def test_export_has_no_formula_and_no_hidden_character(settings: Settings)
         assert [cell for cell in cells if re.match(r"\s*[=+\-@|;]", cell) or cell[0] in "\t\r\n"] == []
         named = {chr(int(name.split("U+")[1], 16)) for name in HIDDEN if "U+" in name} - set("\u200d\ufe0f")
         assert named.isdisjoint("".join(cells))
-        exact = json.loads(await anna.read("/decided/export?format=json"))
+        exact = json.loads(await anna.read("/history/export?format=json"))
         assert [item["reason"] for item in exact["items"]][::-1] == [text[:2000] for text in CORPUS.values()]
 
 
@@ -178,14 +178,14 @@ async def fill(wiring: Wiring) -> None:
 
 def test_history_is_filtered_and_exported_in_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
     site.act(fill)
-    page = open_as("/decided", timezone_id="Asia/Tokyo", locale="en-GB")
-    shown = page.locator("#decided time").first
+    page = open_as("/history", timezone_id="Asia/Tokyo", locale="en-GB")
+    shown = page.locator("#history time").first
     at_ms = int(shown.get_attribute("data-moment") or "")
     minutes = at_ms // 60_000 + 9 * 60
     expect(shown).to_have_text(re.compile(f"{minutes // 60 % 24:02}:{minutes % 60:02}$"))
     page.get_by_label("Edited").check()
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("#decided .card")).to_have_count(1)
+    expect(page.locator("#history .card")).to_have_count(1)
     expect(page.get_by_label("Edited")).to_be_checked()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
