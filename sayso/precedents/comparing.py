@@ -48,11 +48,12 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
             continue
         if len(known) < ENOUGH_FOR_P95 and not is_far(number, known):
             continue
+        label = name_ratio(number, known)
         sentence = (
-            f"{shorten(key)} {number:,} is higher than in 95% of the last {len(known)} approved calls of this agent; "
-            f"the usual is {median(known):,}."
+            f"{label}: {shorten(key)} {number:,} is above 95% of the last {len(known)} approved calls of this agent; "
+            f"their median is {median(known):,}."
         )
-        yield Flag(sentence, label=name_ratio(number, known))
+        yield Flag(sentence[:1].upper() + sentence[1:], label=label)
 
 
 def _check_recipients(measures: Measures, earlier: Sequence[Measures]) -> Iterator[Flag]:
@@ -63,5 +64,7 @@ def _check_recipients(measures: Measures, earlier: Sequence[Measures]) -> Iterat
         return
     for recipient, text in measures.recipients.items():
         if recipient not in known:
-            sentence = f"{shorten(text)} is in none of the last {len(addressed)} approved calls of this agent."
+            sentence = (
+                f"New recipient: {shorten(text)} is in none of the last {len(addressed)} approved calls of this agent."
+            )
             yield Flag(sentence, label=NEW_RECIPIENT)

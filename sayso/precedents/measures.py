@@ -99,9 +99,16 @@ def _walk(args: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
         if isinstance(value, dict):
             stack.append(_list_keys(f"{path}.", is_recipient, value))
         elif isinstance(value, list):
-            stack.append(iter((f"{path}[]", name, is_recipient, one) for one in value))
+            stack.append(_list_elements(f"{path}[]", name, is_recipient, value))
         else:
             yield found
+
+
+def _list_elements(
+    path: str, name: str, is_recipient: bool, found: list[JsonValue]
+) -> Iterator[tuple[str, str, bool, JsonValue]]:
+    for value in found:
+        yield path[: _MOST_PATH_CHARS + 1], name, is_recipient, value
 
 
 def _list_keys(before: str, is_recipient: bool, found: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sayso.clock import now_ms
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content import queries
-from service.web.content.alike.tables import fold_alike, make_tables
+from service.web.content.alike.tables import make_inbox_rows, make_tables
 from service.web.content.cards import Card, group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.pages import render, show
@@ -49,7 +49,7 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "
         title="Inbox",
         query=query,
         cards=found.cards,
-        sections=group_cards(fold_alike(found.cards)),
+        sections=group_cards(make_inbox_rows(found.cards)),
         damaged=found.damaged,
         skip=skip,
         following=found.following,

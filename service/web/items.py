@@ -208,13 +208,12 @@ async def _gather(
     view = look_at(record, item, definition, shown=SHOW in post)
     if view.shown:
         await note_shown(wiring.channel_notes, visitor.name, record, item)
+    earlier = await wiring.precedents.find_all(kind_of(record, item.tool.name))
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
-    state = find_item_state(record, item)
-    earlier = (await wiring.precedents.find_earlier([record])).get(kind_of(record, item.tool.name), ())
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -227,7 +226,7 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
-        "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
+        "doubt_href": find_doubt(item, record.id, trail) if find_item_state(record, item) is ItemState.IN_DOUBT else "",
         "versions": versions,
         "version": version,
         "why": find_why(item, record.id, trail),

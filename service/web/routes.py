@@ -4,7 +4,8 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import batches, freezes, inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web.alike import pages as alike
 from service.web.channels import slack
 from service.web.form_posts import check_origin
 from service.web.history import pages as history
@@ -19,7 +20,7 @@ _CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
-    batches,
+    alike,
     items,
     inquiries,
     history,

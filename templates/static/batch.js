@@ -3,7 +3,6 @@
 (() => {
   "use strict";
   const form = document.getElementById("batch");
-  if (!form) return;
   const RUNS = 'button[value="approve"]';
   const rows = [...form.querySelectorAll(".alike-rows tbody tr")];
   const boxes = rows.map((row) => row.querySelector("input[type=checkbox]"));

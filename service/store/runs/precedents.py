@@ -36,7 +36,15 @@ class Precedents:
 
     async def find_earlier(self, records: Iterable[SuspensionRecord]) -> Earlier:
         """Return the measures of the latest approved calls, for each kind of call in the open items of the records."""
-        kinds = {kind_of(record, item.tool.name) for record in records for item in record.items if item.open}
+        return await self._read(
+            {kind_of(record, item.tool.name) for record in records for item in record.items if item.open}
+        )
+
+    async def find_all(self, kind: Kind) -> tuple[Measures, ...]:
+        """Return the measures of the latest approved calls of one kind."""
+        return (await self._read({kind}))[kind]
+
+    async def _read(self, kinds: set[Kind]) -> dict[Kind, tuple[Measures, ...]]:
         now_ms = monotonic_ms()
         earlier = {kind: held[1] for kind in kinds if (held := self._cache.get(kind)) and held[0] > now_ms}
         wanted = [kind for kind in kinds if kind not in earlier]

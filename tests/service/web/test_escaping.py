@@ -41,10 +41,12 @@ KNOWN_TAGS = frozenset(
         r"\w+",
         "html head meta title link script body a header div svg path nav span form input button main footer p h1 h2 h3 "
         "section table thead tbody tr th td details summary pre code strong ol ul li dl dt dd time label textarea "
-        "select option blockquote noscript",
+        "select option blockquote noscript aside del ins tfoot",
     )
 )
-OWN_SCRIPT = re.compile(r"/static/(times|connection|live|keys|edit|item|settle|shown|inbox)\.js\?v=[0-9a-f]+")
+OWN_SCRIPT = re.compile(
+    r"/static/(times|connection|live|keys|edit|item|settle|shown|inbox|alike|batch)\.js\?v=[0-9a-f]+"
+)
 
 
 class Markup(HTMLParser):

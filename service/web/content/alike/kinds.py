@@ -37,13 +37,13 @@ def find_alike(record: SuspensionRecord, item: Item, view: View, definition: Too
         "definition": item.tool.definition,
         "allowed": [*item.allowed],
         "terms": item.terms.model_dump(mode="json", exclude=_TIMES),
-        "shape": _shape(list_leaves(item)),
+        "shape": _shape(list_arguments(item)),
         "prompt": _shape(list_prompt(item.prompt)),
     }
     return digest_json(alike)[:16]
 
 
-def list_leaves(item: Item) -> list[Leaf]:
+def list_arguments(item: Item) -> list[Leaf]:
     """Return every value of the arguments; none for a call without arguments."""
     return list_values(item.tool.args) if item.tool.args else []
 

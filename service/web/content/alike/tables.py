@@ -11,7 +11,7 @@ from sayso.rendering.calls import Call, normalize, read_text
 from sayso.rendering.money import AMOUNTS, CURRENCIES
 from sayso.text.displays import hash_display, write_shown
 from sayso.text.summaries import Leaf
-from service.web.content.alike.kinds import list_leaves, list_prompt
+from service.web.content.alike.kinds import list_arguments, list_prompt
 from service.web.content.cards import Card
 
 LEAST = 3
@@ -46,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One item: its cells, one for each column, and why it should be looked at alone."""
+    """One item: its cells, one for each column, and why it starts without a tick."""
 
     card: Card
     cells: tuple[Cell, ...]
@@ -54,12 +54,14 @@ class Line:
 
     @property
     def values(self) -> int:
-        return len(list_leaves(self.card.item))
+        return len(list_arguments(self.card.item))
 
     @property
     def display(self) -> str:
         """The hash of the item's values as the table writes them."""
-        rows = [(write_shown(leaf.path), write_shown(leaf.text, breaks=True)) for leaf in list_leaves(self.card.item)]
+        rows = [
+            (write_shown(leaf.path), write_shown(leaf.text, breaks=True)) for leaf in list_arguments(self.card.item)
+        ]
         return hash_display(rows)
 
 
@@ -144,7 +146,7 @@ def _key(card: Card) -> set[tuple[tuple[bool, str], str]]:
 
 def _list_all(card: Card) -> Iterator[tuple[tuple[bool, str], Leaf]]:
     """Yield every value of the arguments and of the prompt with its place."""
-    for leaf in list_leaves(card.item):
+    for leaf in list_arguments(card.item):
         yield (False, leaf.path), leaf
     for leaf in list_prompt(card.item.prompt):
         yield (True, leaf.path), leaf
@@ -233,7 +235,7 @@ def _find_name(path: str) -> str:
     return normalize(_INDEXES.sub("", path).rpartition(".")[2])
 
 
-def fold_alike(cards: Sequence[Card]) -> list[Card | Table]:
+def make_inbox_rows(cards: Sequence[Card]) -> list[Card | Table]:
     """Return the rows of the inbox by deadline: tables of alike items, and single cards."""
     tables, others = make_tables(cards)
     rows: list[Card | Table] = [*tables, *others]

@@ -15,7 +15,7 @@ from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_denial
 from service.store.suspensions.reading import split_readable
-from service.web.content.alike.batches import PICK, Pick, Result, count_results, describe_result, make_shown, read_picks
+from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, make_shown, read_picks
 from service.web.content.alike.tables import MOST, make_tables
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import EVERYTHING
@@ -52,10 +52,10 @@ async def read(request: Request, visitor: SignedIn, like: Like = "", item: Items
 
 @router.post("/batch")
 async def decide(request: Request) -> Response:
-    """Decide each ticked item by itself, and show what became of it."""
+    """Decide each ticked item by itself, and show the results."""
     post = await read_form(request)
     visitor = await find_sender(request, post)
-    chosen = Chosen(post.get("like", ""), tuple(post.get("items", "").split()[:MOST]))
+    chosen = Chosen("", tuple(post.get("items", "").split()[:MOST]))
     picks = dict(list(read_picks(post).items())[:MOST])
     try:
         check_session(post, visitor)
@@ -129,7 +129,7 @@ async def _gather(
     first = lines[0].card if lines else None
     return {
         "title": f"{len(lines)} × {tables[0].title}" if len(tables) == 1 else "Selected items",
-        "chosen": chosen,
+        "items": [*(one.card.row_id for one in lines), *(card.row_id for card in alone)],
         "tables": tables,
         "alone": alone,
         "lines": lines,

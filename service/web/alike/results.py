@@ -1,4 +1,4 @@
-"""What a form of alike items decides, and what became of each."""
+"""Decisions on alike items: what a form sends, and the result of each."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.outcomes import describe_actor, describe_outcome
 from sayso.transitions.deciding import find_item
-from service.web.content.alike.kinds import list_leaves
+from service.web.content.alike.kinds import list_arguments
 from service.web.content.alike.tables import Line, Table
 from service.web.content.deciding.displays import MOST_LOOK_MS, MOST_PATH_CHARS, MOST_PATHS
 from service.web.form_posts import Post
@@ -34,7 +34,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one item: a short phrase, by which items are counted, and a sentence."""
+    """The result for one item: a short phrase, by which items are counted, and a sentence."""
 
     href: str
     tool: str
@@ -54,7 +54,7 @@ def make_shown(line: Line, table: Table, pick: Pick, post: Post) -> Shown | None
     unseen, look = post.get("unseen"), post.get("look_ms", "")
     if unseen is None or not _SPAN.fullmatch(look) or pick.display != line.display:
         return None
-    leaves = list_leaves(line.card.item) if line.card.row_id not in unseen.split(",") else table.common
+    leaves = list_arguments(line.card.item) if line.card.row_id not in unseen.split(",") else table.common
     paths = tuple(leaf.path for leaf in leaves)
     few = len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
     return Shown(
@@ -67,7 +67,7 @@ def make_shown(line: Line, table: Table, pick: Pick, post: Post) -> Shown | None
 
 
 def describe_result(href: str, record: SuspensionRecord, item_id: str, error: SaysoError | None) -> Result:
-    """Return what became of an item after a decision on it, or after its refusal."""
+    """Return the result of a decision on an item, or of its refusal."""
     item = find_item(record, item_id)
     if error is not None:
         return Result(href, item.tool.name, _describe_refusal(record, item, error), _explain(item, error), good=False)
