@@ -36,11 +36,15 @@ from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
+from service.store.insights.counters import Counters
+from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
+from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
@@ -73,6 +77,7 @@ class Wiring:
     desk: Desk
     runs: Runs
     external_events: ExternalEvents
+    comments: Comments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -91,6 +96,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    presence: Presence
     installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
@@ -99,6 +105,8 @@ class Wiring:
     inspections: Inspections
     trails: Trails
     precedents: Precedents
+    counters: Counters
+    recents: Recents
 
 
 class Process:
@@ -152,6 +160,7 @@ class Process:
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
+            comments=Comments(store),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
@@ -170,6 +179,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            presence=Presence(store),
             installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),
@@ -178,6 +188,8 @@ class Process:
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
             trails=trails,
             precedents=Precedents(store),
+            counters=Counters(store),
+            recents=Recents(store),
         )
 
 

@@ -28,10 +28,12 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.store.runs.precedents import kind_of
 from service.web.content.claims import find_claims
+from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.earlier import find_since
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
@@ -197,8 +199,7 @@ async def _gather(
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
-    record = found.record
-    item = find_item(record, item_id)
+    record, item = found.record, find_item(found.record, item_id)
     run = await wiring.runs.read(record.run.id)
     end = await wiring.trails.find_end(record.run.id)
     trail = await read_trail(wiring.runs, record.run.id)
@@ -214,6 +215,7 @@ async def _gather(
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
+    lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -231,7 +233,6 @@ async def _gather(
         "version": version,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": view.mask_lines(describe_both(trail, external.entries)),
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
@@ -241,6 +242,8 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
+        "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
+        **await read_discussion(wiring.comments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         "since": await find_since(wiring, record, item, visitor.name, definition),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),

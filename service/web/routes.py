@@ -7,7 +7,9 @@ from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.alike import pages as alike
 from service.web.channels import slack
+from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
+from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
 from service.web.operations import channels
@@ -23,7 +25,10 @@ _MODULES = (
     alike,
     items,
     inquiries,
+    comments,
+    presence,
     history,
+    insights,
     runs,
     searches,
     freezes,

@@ -110,6 +110,8 @@
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
     ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
+    ["m", "Comment", () => one("#comment"), () => one("#comment").focus()],
+    ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
     ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
     ["u", "Back to the list", () => one(".crumb a"), backToList],
     ["g i", "Go to the inbox", always, () => location.assign("/")],

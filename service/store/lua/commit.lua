@@ -10,8 +10,10 @@ them.
   sayso:{t}:e:<run>         list    the trail: one JSON entry per event, numbered from 1, chained by hash
   sayso:{t}:head:<run>      string  "seq|hash": the end of the trail of a deleted run; deleted with the trail
   sayso:{t}:state:<run>     string  the state of the run, sealed by the digest in the record
-  sayso:{t}:external:<run>  list    external events in order of arrival; deleted with the run; see `external_events.lua`
+  sayso:{t}:external:<run>  list    external events in order of arrival; deleted with the run; see `append.lua`
   sayso:{t}:external-seen:<run>  hash  "<source> <seq>" -> digest of that event; "bytes": their size
+  sayso:{t}:comments:<run>  list    reviewers' comments in order; deleted with the trail; see `append.lua`
+  sayso:{t}:comments-seen:<run>  hash  comment -> its digest; "bytes": their size
   sayso:{t}:schedule          zset    suspension -> due time, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run
@@ -34,6 +36,10 @@ them.
   sayso:{t}:senders         hash    sender of signed decisions -> its reviewer and secrets as JSON; written outside
   sayso:{t}:delivery:<message>  string  "version|" and a signed message as JSON; 24 hours after it was delivered, 30 days
                                     after it failed
+  sayso:{t}:facts           zset    what a commit asked and decided, as JSON -> its time, ms; until `count.lua` counted it
+  sayso:{t}:figures:h:<hour>  hash  "<metric>:<tool or person>" -> its count in that hour since 1970; two weeks
+  sayso:{t}:figures:d:<day>  hash   the same of a day in UTC; half a year
+  sayso:{t}:recent:<person> zset    "<decision>|<action>|<look, ms>" -> its time, ms: the latest of a person; 30 days
   sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms
   sayso:{t}:deliveries      zset    "lane:" and an endpoint, or "gone:" and an instance whose deletion is not complete ->
                                     next attempt, ms
@@ -43,6 +49,7 @@ them.
   sayso:{t}:install-state:<sha256>  string  session and channel of an installation under way; minutes
   sayso:{t}:channel-token:<name>  string  token of a channel's app that was installed by OAuth
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
+  sayso:{t}:presence        zset    "<suspension>-<item> <person>" who has the item's page open -> end, ms; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
