@@ -70,10 +70,10 @@ def test_table_is_summed_and_approved_after_its_last_row(
     expect(approve).to_have_text(re.compile("Approve 3 · [1-4] rows? not yet shown"))
     check_page(page, "alike items")
     settle(page)
-    approve.click()  # leads to the next row
+    approve.click(force=True)  # leads to the next row
     expect(page.locator("#results")).to_have_count(0)
-    for row in page.locator(".alike-rows tbody tr").all():
-        row.evaluate("node => node.scrollIntoView({ block: 'center' })")
+    for line in page.locator(".alike-rows tbody tr").all():
+        line.evaluate("node => node.scrollIntoView({ block: 'center' })")
     expect(approve).to_have_text("Approve 3")
     expect(total).to_have_text("EUR 241.75")
     page.get_by_label("Decide row 2").check()
