@@ -10,8 +10,10 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.clock import now_ms
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
+from service.web.content.alike.tables import make_inbox_rows, make_tables
 from service.web.content.cards import group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
+from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, wiring_of
 from service.web.waiting.finding import PAGE, Found, find_open, read_cursor
@@ -35,6 +37,8 @@ Text = Annotated[str, Query(max_length=queries.LONGEST)]
 async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text = "") -> Response:
     """Show the open items that fit the search."""
     wiring, place = wiring_of(request), read_cursor(after)
+    if not q and not after and await is_first_visit(request, visitor):
+        return RedirectResponse("/welcome", 303)
     query = await asyncio.to_thread(queries.parse_query, q)
     reviewer = visitor.principal.reviewer("web")
     found = Found() if query.problem else await find_open(wiring, reviewer, query, place)
@@ -45,7 +49,7 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
         title="Inbox",
         query=query,
         found=found,
-        sections=group_cards(found.cards),
+        sections=group_cards(make_inbox_rows(found.cards)),
         after=after,
         filters=_FILTERS,
         waiting=await wiring.runs.count_pending() if query and not found.cards else 0,
@@ -55,16 +59,25 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
 
 @router.get("/rows")
 async def read_rows(
-    request: Request, visitor: SignedIn, ids: Annotated[str, Query(max_length=60 * PAGE)], q: Text = ""
+    request: Request,
+    visitor: SignedIn,
+    ids: Annotated[str, Query(max_length=60 * PAGE)],
+    q: Text = "",
+    alike: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
-    """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox."""
+    """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox.
+
+    With `alike`, return one row for all items with this name, however few.
+    """
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
     definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions)
+    earlier = await wiring.precedents.find_earlier(records)
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions, earlier)
+    rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
     closings = list_closed(records)
-    fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=cards, now_ms=at_ms)
+    fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=rows, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)
 
 

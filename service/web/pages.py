@@ -30,6 +30,7 @@ from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
 from service.web.languages import choose_language, load_catalogue
+from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
 from service.web.waiting.counting import count_mine, show_count
 
@@ -64,6 +65,7 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
+        "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),

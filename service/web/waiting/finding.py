@@ -60,7 +60,8 @@ async def find_open(wiring: Wiring, reviewer: Actor, query: Query, after: OpenIt
         items = await wiring.buckets.list_first(wanted, PAGE, found.following)
         records, damaged = split_readable(await wiring.desk.suspensions.read_page(_list_suspensions(items)))
         definitions = await wiring.runs.find_definitions(records)
-        cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), query, definitions)
+        facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
+        cards = await asyncio.to_thread(make_cards, records, *facts)
         found.cards += cards if wanted is None else _keep(cards, items)
         found.damaged += damaged
         found.searched += len(items)

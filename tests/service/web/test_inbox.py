@@ -80,8 +80,8 @@ async def test_row_counts_the_values_that_it_leaves_out(settings: Settings) -> N
 
 async def test_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
-        for _ in range(53):
-            await asked(anna.wiring)
+        for place in range(53):
+            await asked(anna.wiring, agent=f"agent-{place}")
         first = await anna.read("/")
         assert len(tools(first)) == 50
         assert "Load 50 more" in first
@@ -94,7 +94,7 @@ async def test_inbox_is_paged(settings: Settings) -> None:
 async def test_filtered_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
         for place in range(106):
-            await asked(anna.wiring, make_ask(), agent=("support", "shop")[place % 2])
+            await asked(anna.wiring, make_ask(), agent=f"{('support', 'shop')[place % 2]}-{place}")
         first = await anna.read("/?q=agent:shop")
         second = await anna.read(find_next(first))
         assert (len(tools(first)), len(tools(second))) == (50, 3)

@@ -41,10 +41,13 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
     return set(found) - set(ALWAYS)
 
 
+LAST_APPROVAL = f"SET {KEYS.last_approval('ada', 'bot', 'support', 'refund').removeprefix(KEYS.prefix)}"
+PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefix)
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
 FILED = {"ZADD bucket", "HSETNX buckets"}
 UNFILED = {"ZREM bucket", "HDEL! buckets"}
+ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
 PAUSED = {
     "ZADD schedule",
     "ZADD inbox",
@@ -54,6 +57,7 @@ PAUSED = {
     "RPUSH e:run_1",
     *OPENS,
     *FILED,
+    *ASKS,
 }
 
 
@@ -64,7 +68,7 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED} | {
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED, *ASKS} | {
         "ZADD runs:running",
         "SET state:run_1",
         "RPUSH ready",
@@ -85,13 +89,16 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
     moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
-    assert written(record, change) == moved | OPENS | CLOSES | UNFILED, "a worker has it in the place of the reviewers"
+    approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
+    assert written(record, change) == moved | OPENS | CLOSES | UNFILED | approved, (
+        "a worker has it in the place of the reviewers"
+    )
 
 
 def test_a_decision_of_a_quorum_only_moves_the_item_to_another_bucket() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", *FILED, *UNFILED}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", *FILED, *UNFILED, LAST_APPROVAL}
 
 
 def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
@@ -145,6 +152,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         *OPENS,
         *CLOSES,
         *FILED,
+        *ASKS,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
 
