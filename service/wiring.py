@@ -36,6 +36,7 @@ from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
+from service.store.inbox.buckets import Buckets
 from service.store.insights.counters import Counters
 from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
@@ -50,7 +51,6 @@ from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
-from service.store.suspensions.buckets import Buckets
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule

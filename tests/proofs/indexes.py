@@ -8,9 +8,9 @@ from redis.asyncio import Redis
 from sayso.records.events import EventType, TrailEntry, find_break
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.transitions.table import LEGAL
+from service.store.inbox.facets import list_places, name_bucket, write_facets
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import list_open
-from service.store.suspensions.facets import list_places, name_bucket, write_facets
 from service.store.suspensions.packing import unpack_record
 
 Indexes = dict[str, Any]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
+from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.announcements import list_announcements
-from service.store.suspensions.facets import Facets, list_places, name_bucket, write_facets
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents

@@ -10,7 +10,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.names import join_words
 from sayso.text.summaries import Leaf, list_values
-from service.store.suspensions.facets import Facets, find_facets
+from service.store.inbox.facets import Facets, find_facets
 
 LONGEST = 200
 _LONGEST_NUMBER = 40

@@ -10,8 +10,8 @@ from sayso.records.items import Item, ItemTool
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.terms import Terms
 from sayso.transitions.decision_checks import check_reviewer
-from service.store.suspensions.buckets import Bucket
-from service.store.suspensions.facets import Audience
+from service.store.inbox.buckets import Bucket
+from service.store.inbox.facets import Audience
 from service.wiring import Wiring
 
 MOST_SHOWN = 999

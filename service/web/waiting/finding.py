@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
-from service.store.suspensions.facets import Facets, OpenItem
+from service.store.inbox.facets import Facets, OpenItem
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import Query

@@ -9,7 +9,7 @@ from sayso.records.decisions import Actor, ActorKind, Delegate, Represented
 from sayso.sentences.items import describe_ineligibility
 from sayso.transitions.deciding import decide
 from service.settings import Settings
-from service.store.suspensions.facets import find_facets
+from service.store.inbox.facets import find_facets
 from service.web.waiting.counting import may_decide, show_count
 from tests.sayso.samples import T0, ask, pending, person, word
 from tests.service.web.sites import visit

@@ -11,9 +11,7 @@ from sayso.errors import SaysoError
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Script
-from service.store.lua import read_script
-from service.store.suspensions.commits import Commit
-from service.store.suspensions.facets import (
+from service.store.inbox.facets import (
     Facets,
     OpenItem,
     list_places,
@@ -23,6 +21,8 @@ from service.store.suspensions.facets import (
     read_member,
     write_facets,
 )
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
 from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import UnreadableRecord
 from service.store.tenants import TenantStore

@@ -11,10 +11,10 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.closing import change_terms, put_item
 from sayso.transitions.deciding import cancel, decide, extend, suspend
 from service.store.connection.connecting import text
+from service.store.inbox import buckets as module
+from service.store.inbox.buckets import Buckets
+from service.store.inbox.facets import OpenItem, find_facets, list_places, read_facets, write_facets
 from service.store.keys import TenantKeys
-from service.store.suspensions import buckets as module
-from service.store.suspensions.buckets import Buckets
-from service.store.suspensions.facets import OpenItem, find_facets, list_places, read_facets, write_facets
 from service.store.suspensions.saving import Suspensions
 from tests.builders import store_of
 from tests.sayso.samples import ask, draft, person, word

@@ -1,0 +1,1 @@
+"""Open items by their facets, for filters and counts."""
