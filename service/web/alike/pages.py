@@ -63,8 +63,6 @@ async def decide(request: Request) -> Response:
     picks = dict(list(read_picks(post).items())[:MOST])
     try:
         check_session(post, visitor)
-        if post.get("act") not in ("approve", "deny"):
-            raise InvalidInput("Press Approve or Deny.")
         if not picks:
             raise InvalidInput("Tick at least one row. Nothing was changed.")
         results = await _decide_all(request, visitor, picks, post)
@@ -115,7 +113,7 @@ async def _send(
 
 
 def _make_decision(pick: Pick, post: Post) -> DecisionRequest:
-    if post["act"] == "deny":
+    if "deny" in post:
         return DecisionRequest(action="deny", digest=pick.digest, message=read_reason(post) or None)
     return DecisionRequest(action="approve", digest=pick.digest)
 

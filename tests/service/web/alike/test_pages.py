@@ -33,10 +33,8 @@ def picks_of(page: str, *, ticked: bool = True) -> dict[str, str]:
     return {name: value for name, value, checked in found if checked or not ticked}
 
 
-async def send(
-    anna: Visit, records: Sequence[SuspensionRecord], picks: dict[str, str], act: str = "approve", **fields: str
-) -> str:
-    return await anna.send("/batch", 200, items=" ".join(map(row_id, records)), act=act, **picks, **fields)
+async def send(anna: Visit, records: Sequence[SuspensionRecord], picks: dict[str, str], **fields: str) -> str:
+    return await anna.send("/batch", 200, items=" ".join(map(row_id, records)), **picks, **fields)
 
 
 async def item_of(anna: Visit, record: SuspensionRecord) -> Item:
@@ -135,7 +133,7 @@ async def test_batch_is_denied_with_one_reason(settings: Settings) -> None:
     async with visit(settings) as anna:
         records = await ask_refunds(anna.wiring, [100, 101, 102])
         picks = picks_of(await anna.read(f"/batch/{row_id(records[0])}"))
-        assert "<h2>3 denied</h2>" in await send(anna, records, picks, "deny", reason="Not\r\nnow")
+        assert "<h2>3 denied</h2>" in await send(anna, records, picks, deny="1", reason="Not\r\nnow")
         for record in records:
             assert (await item_of(anna, record)).decisions[0].message == "Not\nnow"
 
@@ -148,15 +146,12 @@ async def test_batch_under_a_quorum_waits_for_another_reviewer(settings: Setting
         assert (await item_of(anna, records[0])).open
 
 
-async def test_form_without_a_tick_or_a_verdict_changes_nothing(settings: Settings) -> None:
+async def test_form_without_a_tick_changes_nothing(settings: Settings) -> None:
     async with visit(settings) as anna:
         records = await ask_refunds(anna.wiring, [1, 2, 3])
         place = {"items": " ".join(map(row_id, records))}
-        assert "Tick at least one row." in await anna.send("/batch", 422, act="approve", reason="", **place)
-        picks = picks_of(await anna.read(f"/batch/{row_id(records[0])}"))
-        kept = await anna.send("/batch", 422, act="fail", reason="Too much", **place, **dict([*picks.items()][:1]))
-        assert "Press Approve or Deny." in kept
-        assert len(picks_of(kept)) == 1
+        assert "Tick at least one row." in await anna.send("/batch", 422, reason="", **place)
+        kept = await anna.send("/batch", 422, deny="1", reason="Too much", **place)
         assert "Too much</textarea>" in kept
         assert (await item_of(anna, records[0])).open
 
@@ -165,7 +160,7 @@ async def test_form_of_an_earlier_session_keeps_its_ticks(settings: Settings) ->
     async with visit(settings) as anna:
         records = await ask_refunds(anna.wiring, [1, 2, 3])
         first = dict([*picks_of(await anna.read(f"/batch/{row_id(records[0])}")).items()][:1])
-        kept = await anna.send("/batch", 403, csrf="d" * 64, act="approve", items=row_id(records[0]), **first)
+        kept = await anna.send("/batch", 403, csrf="d" * 64, items=row_id(records[0]), **first)
         assert "You have signed in again." in kept
         assert picks_of(kept) == first
         assert (await item_of(anna, records[0])).open
@@ -181,7 +176,7 @@ async def test_items_that_need_a_page_of_their_own_are_never_approved_here(setti
         assert "Open these alone" in page
         for record in (odd, value):
             forged = {f"pick.{row_id(record)}": f"{record.items[0].digest} x"}
-            done = await anna.send("/batch", 200, act="approve", items=row_id(record), **forged)
+            done = await anna.send("/batch", 200, items=row_id(record), **forged)
             assert "<h2>1 not decided: open it alone</h2>" in done
             assert (await item_of(anna, record)).open
 
@@ -192,7 +187,7 @@ async def test_selected_items_of_several_kinds_have_a_table_each(settings: Setti
         page = await anna.read("/batch?" + "&".join(f"item={row_id(record)}" for record in records))
         assert page.count('<table class="alike-rows">') == 2
         picks = picks_of(page)
-        done = await anna.send("/batch", 200, act="approve", items=" ".join(map(row_id, records)), **picks)
+        done = await anna.send("/batch", 200, items=" ".join(map(row_id, records)), **picks)
         assert "<h2>2 approved</h2>" in done
 
 
