@@ -45,7 +45,7 @@ KNOWN_TAGS = frozenset(
     )
 )
 OWN_SCRIPT = re.compile(
-    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|arm|insights|alike|batch"
+    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|arm|operate|copy|alike|batch|insights"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 

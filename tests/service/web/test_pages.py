@@ -29,7 +29,7 @@ def test_static_files_load_nothing_external() -> None:
     "name",
     [
         *("times.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js", "arm.js", "edit.js"),
-        *("alike.js", "batch.js"),
+        *("operate.js", "copy.js", "alike.js", "batch.js"),
     ],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:
