@@ -45,6 +45,8 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 
 async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
+    rule_id = ended.items[0].terms.rule_id or ""
+    assert await wiring.rules.list_asked(rule_id) == [(ended.id, "i1")]
     await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
     comment = await add_comment(wiring, ended.id, "i1", "Checked.", "anna", None)
     now_ms = await wiring.schedule.now_ms()
@@ -53,6 +55,7 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     with pytest.raises(NotFound):
         await wiring.runs.read(ended.run.id)
     assert await wiring.external_events.read_all(ended.run.id) == [], "what others told goes with the run"
+    assert await wiring.rules.list_asked(rule_id) == []
     with pytest.raises(NotFound):
         await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
     assert [one.id for one in await wiring.comments.list_all(ended.run.id)] == [comment.id], "with the trail"
