@@ -80,7 +80,7 @@ first write.
 ]]
 
 local allowed = {
-  SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, SADD = true, ZADD = true, ZREM = true,
+  SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
   HINCRBY = true, PEXPIRE = true, PUBLISH = true,
 }
 local conditional = {['ZADD?'] = 'ZADD'}
