@@ -42,7 +42,7 @@ def test_row_under_the_pointer_stays_through_a_thousand_inserts(site: Site, open
         f"{second.id}-i1",
     )
     site.act(ask_many)
-    expect(page.locator("#pending")).to_have_text(str(INSERTS + 2))
+    expect(page.locator("#pending")).to_have_text("999+")
     expect(page.locator("#fresh")).to_contain_text("new · Show")
     assert moved.evaluate("places => places.size") == 1
     assert row.bounding_box() == place
