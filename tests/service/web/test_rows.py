@@ -128,7 +128,8 @@ def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Ca
 
 def test_days_are_those_of_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
     async def ask_through_two_days(wiring: Wiring) -> list[SuspensionRecord]:
-        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * hours})) for hours in (1, 13, 25, 37)]
+        hours = (1, 13, 25, 37)
+        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * one}), agent=f"agent-{one}") for one in hours]
 
     records = site.act(ask_through_two_days)
     for zone in ("Pacific/Kiritimati", "Pacific/Niue"):
