@@ -58,6 +58,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "runs": "/runs",
         "no runs": "/runs?status=failed",
         "run": f"/runs/{edited.run.id}",
+        "voice of a run": f"/runs/{edited.run.id}?voice=agent",
         "open run": f"/runs/{both.run.id}",
         "cancel": f"/runs/{both.run.id}/cancel",
         "account": "/account",
