@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.text.redaction import MASK
 from service.settings import Settings
 from service.web.history.exports import Bounds, write_csv, write_json
@@ -17,7 +18,7 @@ from service.web.history.searching import Filter, search
 from service.wiring import Wiring
 from tests.hostile import CORPUS, HIDDEN
 from tests.service.web.sites import Site, Visit, visit
-from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, make_ask
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask
 from tests.service.web.test_secrets import CANARY
 from tests.service.web.test_secrets import ask as ask_secretly
 
@@ -89,6 +90,31 @@ async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
         second = await anna.read(f"/history?after={following[1]}")
         seen = re.findall(r"reason (\d+)\.", first) + re.findall(r"reason (\d+)\.", second)
         assert [int(place) for place in seen] == list(range(29, -1, -1))
+
+
+async def test_next_page_stays_where_it_was_after_new_decisions(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        ids = [(await decide(anna.wiring, await asked(anna.wiring), "deny")).id for _ in range(27)]
+        assert f'href="?after={ids[2]}"' in await anna.read("/history")
+        for _ in range(3):
+            await decide(anna.wiring, await asked(anna.wiring), "deny")
+        page = await anna.read(f"/history?after={ids[2]}")
+        assert re.findall(r'href="/items/(sus_\w+)/', page) == [ids[1], ids[0]]
+        assert 'rel="prev" href="/history?"' in page
+
+
+async def test_row_has_the_look_and_the_worst_state(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        shown = Shown(display_hash="1:x", values=1, values_shown=1, look_ms=8_300)
+        yes = DecisionRequest(action="approve", digest=record.items[0].digest)
+        await anna.wiring.desk.decide(record.id, "i1", yes, Actor(id="ben", kind=ActorKind.HUMAN), shown=shown)
+        await finish(anna.wiring, record, error="the provider answered 502")
+        page = await anna.read("/history")
+        assert '<td class="look">8.3 s</td>' in page
+        assert "<td>approved</td>" in page
+        assert '<span class="state failed">failed</span>' in page
+        assert (await export_csv(anna))[0]["look_ms"] == "8300"
 
 
 async def test_search_for_an_id_leads_to_its_page(settings: Settings) -> None:
