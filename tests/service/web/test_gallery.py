@@ -11,6 +11,7 @@ from sayso.clock import now_ms
 from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
+from tests.service.web.reading import begin_edit
 from tests.service.web.sites import Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 from workers.counting import Counting
@@ -99,7 +100,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     page.keyboard.press("?")
     check_page(page, "keys over the open inbox")
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
     page.get_by_role("button", name="Review 1 change").click()
@@ -129,7 +130,7 @@ def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page])
         page.goto(place)
         check_fit(page, name)
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     check_fit(page, "edit form")
 
 
