@@ -250,7 +250,6 @@ async def _gather(
         "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, view, lines),
-        "sure": False,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }
@@ -259,6 +258,7 @@ async def _gather(
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
     return {
         "review": None,
+        "sure": False,
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],

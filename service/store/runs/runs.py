@@ -110,7 +110,7 @@ class Runs:
     async def count_decided_to(self, suspension_id: str) -> int:
         """Return how many suspensions `decided` returns up to this one; 0 for one that is not among them."""
         async with translated():
-            rank = await self._redis.zrevrank(self._keys.decided, suspension_id)
+            rank: Any = await self._redis.zrevrank(self._keys.decided, suspension_id)
         return 0 if rank is None else int(rank) + 1
 
     async def latest(self, limit: int) -> list[str]:
