@@ -64,3 +64,11 @@ def describe_hour(at_ms: int) -> str:
 def describe_brief(span_ms: int) -> str:
     """Return a span as `describe_span` does, but with tenths under 10 s: `1.8 s`."""
     return f"{span_ms / 1000:.1f} s" if span_ms < 10_000 else describe_span(span_ms)
+
+
+def describe_when(at_ms: int, now_ms: int) -> str:
+    """Return a past moment in UTC, as briefly as it can be understood: `11:58 UTC` today, else `3 Dec, 11:58 UTC`."""
+    at, now = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in (at_ms, now_ms))
+    if at.date() == now.date():
+        return f"{at:%H:%M} UTC"
+    return f"{at.day} {at:%b}{f' {at.year}' if at.year != now.year else ''}, {at:%H:%M} UTC"

@@ -21,6 +21,7 @@ from sayso.sentences.times import (
     describe_left,
     describe_local,
     describe_span,
+    describe_when,
 )
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, write_signs
@@ -95,6 +96,7 @@ def _make_environment() -> Environment:
         "signs": write_signs,
         "ago": describe_ago,
         "brief": describe_brief,
+        "when": describe_when,
         "clock": describe_clock,
         "due": describe_due,
         "hour": describe_hour,

@@ -1,5 +1,6 @@
 """Insights: what was asked and decided in a span, by tool and by reviewer, and what changed since the span before."""
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -112,10 +113,22 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     span = _SPANS[range_]
     slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
     wanted = slots if range_ == _SUGGESTED else await _read(wiring.counters, _SPANS[_SUGGESTED], now_ms, 30)
-    rules = _suggest_rules(_add(wanted[-30:]))
+    waiting = await wiring.runs.count_pending()
+    return await asyncio.to_thread(_build, range_, now_ms, waiting, slots, wanted[-30:], person)
+
+
+def _build(
+    range_: Range,
+    now_ms: int,
+    waiting: int,
+    slots: Sequence[Counter[Count]],
+    suggesting: Sequence[Counter[Count]],
+    person: str | None,
+) -> Insights:
+    span = _SPANS[range_]
     earlier, current = slots[: span.slots], slots[span.slots :]
-    total, waiting = _add(current), await wiring.runs.count_pending()
     first_ms = (now_ms // span.slot_ms - span.slots + 1) * span.slot_ms
+    total = _add(current)
     people = sorted(_list_people(total), key=lambda one: (-one.decided, one.name))
     return Insights(
         range=range_,
@@ -126,7 +139,7 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
         now=_sum_up(total),
         before=_sum_up(_add(earlier)),
         points=tuple(_list_points(current, span, first_ms, waiting)),
-        tools=tuple(_list_tools(total, rules)),
+        tools=tuple(_list_tools(total, _suggest_rules(_add(suggesting)))),
         people=tuple(one for one in people if person is None or one.name == person),
     )
 

@@ -1,6 +1,7 @@
 """The queue of facts and the counters of one tenant."""
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,24 +43,31 @@ class Counters:
 
     async def count(self, tallied: Sequence[tuple[Waiting, Mapping[Count, int]]]) -> int:
         """Add what facts count, and remove them from the queue; return how many were still there."""
-        if not tallied:
-            return 0
-        places: dict[str, int] = {}
-        lifetimes: list[int] = []
-        args: list[str | bytes | int] = []
-        for waiting, counts in tallied:
-            hashes = self._list_hashes(waiting.facts.at_ms) if waiting.facts is not None else ()
-            args += [waiting.stored, len(counts) * len(hashes)]
-            for key, lifetime_ms in hashes:
-                if key not in places:
-                    places[key] = len(places) + 1
-                    lifetimes.append(lifetime_ms)
-                for (metric, name), by in counts.items():
-                    args += [places[key], metric, name, by]
-        async with translated():
-            return int(
-                await self._count(keys=[self._keys.facts, *places], args=[_MOST_FIELDS, len(places), *lifetimes, *args])
-            )
+        left = {one.stored: (one, counts) for one, counts in tallied}
+        while left:
+            stored = [*left]
+            keys, args = self._add_up(left.values())
+            async with translated():
+                gone: list[int] = await self._count(
+                    keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
+                )
+            if not gone:
+                break
+            for place in gone:  # another clock counted them
+                del left[stored[place - 1]]
+        return len(left)
+
+    def _add_up(self, tallied: Iterable[tuple[Waiting, Mapping[Count, int]]]) -> tuple[list[str], list[str | int]]:
+        """Return the keys of the hashes, and for each its lifetime and its counts."""
+        sums: dict[tuple[str, int], Counter[Count]] = defaultdict(Counter)
+        for one, counts in tallied:
+            for hash_ in self._list_hashes(one.facts.at_ms) if one.facts is not None else ():
+                sums[hash_].update(counts)
+        args: list[str | int] = []
+        for (_, lifetime_ms), total in sums.items():
+            args += [lifetime_ms, len(total)]
+            args += [part for (metric, name), by in total.items() for part in (metric, name, by)]
+        return [key for key, _ in sums], args
 
     async def read_hours(self, first: int, last: int) -> list[Counter[Count]]:
         """Return the counters of these hours since 1970, one after the other."""
@@ -74,16 +82,19 @@ class Counters:
             for name in names:
                 pipe.hgetall(name)
             found: list[Any] = await pipe.execute()
-        return [Counter({_split(text(field)): int(by) for field, by in one.items()}) for one in found]
+        return await asyncio.to_thread(lambda: [*map(_parse_counts, found)])
 
     def _list_hashes(self, at_ms: int) -> tuple[tuple[str, int], ...]:
         hour = (self._keys.figures_of_hour(at_ms // HOUR_MS), HOURS_KEPT * HOUR_MS + _SPARE_MS)
         return hour, (self._keys.figures_of_day(at_ms // DAY_MS), DAYS_KEPT * DAY_MS + _SPARE_MS)
 
 
-def _split(field: str) -> Count:
-    metric, _, name = field.partition(":")
-    return metric, name
+def _parse_counts(found: Mapping[bytes | str, bytes]) -> Counter[Count]:
+    counts: Counter[Count] = Counter()
+    for field, by in found.items():
+        metric, _, name = text(field).partition(":")
+        counts[metric, name] = int(by)
+    return counts
 
 
 def _parse(stored: bytes) -> Facts | None:

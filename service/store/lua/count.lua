@@ -1,32 +1,41 @@
 #!lua
---[[ Count facts for the insights, each once: the script removes a fact from the queue and counts it, or does nothing.
+--[[ Count facts for the insights, each once: all of them are removed from the queue and counted, or nothing is written.
 
 KEYS  the queue of facts, then the hashes of hours and days.
-ARGV  the most fields of a hash; the number of hashes and the lifetime of each, ms; then for each fact its stored form,
-      the number of its counts, and for each count the number of its hash, the metric, the name and the increment. In a
-      full hash a new name is counted under the empty name.
+ARGV  the most fields of a hash; the number of facts, and each in its stored form; then for each hash its lifetime, ms,
+      the number of its counts, and for each count the metric, the name and the increment. In a full hash a new name is
+      counted under the empty name.
 
-Returns how many facts were counted.
+Returns the places of the facts that are no longer in the queue: with any, nothing was counted.
 ]]
 
-local most, hashes = tonumber(ARGV[1]), tonumber(ARGV[2])
-local counted, at = 0, 3 + hashes
-while at <= #ARGV do
-  local fresh = redis.call('ZREM', KEYS[1], ARGV[at]) == 1
-  local count = tonumber(ARGV[at + 1])
-  at = at + 2
-  for one = 1, count do
-    if fresh then
-      local place, field = tonumber(ARGV[at]), ARGV[at + 1] .. ':' .. ARGV[at + 2]
-      local key = KEYS[1 + place]
-      if redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) >= most then
-        field = ARGV[at + 1] .. ':'
-      end
-      redis.call('HINCRBY', key, field, ARGV[at + 3])
-      redis.call('PEXPIRE', key, ARGV[2 + place])
-    end
-    at = at + 4
+local most, facts = tonumber(ARGV[1]), tonumber(ARGV[2])
+local missing = {}
+for place = 1, facts do
+  if not redis.call('ZSCORE', KEYS[1], ARGV[2 + place]) then
+    missing[#missing + 1] = place
   end
-  counted = counted + (fresh and 1 or 0)
 end
-return counted
+if #missing > 0 then
+  return missing
+end
+for place = 1, facts do
+  redis.call('ZREM', KEYS[1], ARGV[2 + place])
+end
+
+local at = 3 + facts
+for place = 2, #KEYS do
+  local key, count = KEYS[place], tonumber(ARGV[at + 1])
+  local full = redis.call('HLEN', key) + count > most
+  for one = 1, count do
+    local first = at + 3 * one - 1
+    local field = ARGV[first] .. ':' .. ARGV[first + 1]
+    if full and redis.call('HEXISTS', key, field) == 0 then
+      field = ARGV[first] .. ':'
+    end
+    redis.call('HINCRBY', key, field, ARGV[first + 2])
+  end
+  redis.call('PEXPIRE', key, ARGV[at])
+  at = at + 2 + 3 * count
+end
+return missing

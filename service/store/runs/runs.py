@@ -107,6 +107,12 @@ class Runs:
         """Return the ids of suspensions with items that are no longer pending, the latest first."""
         return await self._index.page(self._keys.decided, skip, limit, newest_first=True)
 
+    async def count_decided_to(self, suspension_id: str) -> int:
+        """Return how many suspensions `decided` returns up to this one; 0 for one that is not among them."""
+        async with translated():
+            rank: Any = await self._redis.zrevrank(self._keys.decided, suspension_id)
+        return 0 if rank is None else int(rank) + 1
+
     async def latest(self, limit: int) -> list[str]:
         """Return the ids of the latest suspensions of the newest runs."""
         run_ids = await self.list_ids(limit)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from gettext import NullTranslations
 from typing import Protocol, TypeVar
 
@@ -91,16 +91,33 @@ class Closed:
 
 @dataclass(frozen=True)
 class Row:
-    """A decided or cancelled item."""
+    """A decided or cancelled item; `item` has the decided arguments, and `state` is the worst that is known."""
 
     href: str
-    tool: str
-    summary: Summary
+    item: Item
     state: str
     outcome: str
     note: str
     agent: str
     at_ms: int
+
+    @property
+    def tool(self) -> str:
+        return self.item.tool.name
+
+    @cached_property
+    def headline(self) -> Headline:
+        return make_headline(self.item)
+
+    @cached_property
+    def view(self) -> View:
+        return render_call(self.tool, self.item.tool.args)
+
+    @property
+    def look_ms(self) -> int | None:
+        """The look before the last decision, if it was measured."""
+        shown = self.item.decisions[-1].shown if self.item.decisions else None
+        return shown.look_ms if shown is not None else None
 
 
 def item_href(record: SuspensionRecord, item: Item) -> str:
@@ -222,11 +239,11 @@ def _find_section(due_at_ms: int, now_ms: int) -> str:
 
 def _row(record: SuspensionRecord, item: Item) -> Row:
     outcome = item.outcome
-    args = outcome.args if outcome is not None and outcome.args is not None else item.tool.args
+    if outcome is not None and outcome.args is not None:
+        item = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
     return Row(
         href=item_href(record, item),
-        tool=item.tool.name,
-        summary=summarize(args),
+        item=item,
         state=find_item_state(record, item),
         outcome=describe_outcome(item) or "The run was cancelled",
         note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",

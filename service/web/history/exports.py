@@ -52,6 +52,7 @@ _COLUMNS = (
     "run_id",
     "suspension_id",
     "item_id",
+    "look_ms",
     "comments",
 )
 _FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
@@ -120,6 +121,7 @@ def _describe(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[
         record.run.id,
         record.id,
         item.item_id,
+        row.look_ms,
         [one.export for one in remarks if one.href == row.href],
     )
     return dict(zip(_COLUMNS, values, strict=True))

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
 from service.web.history.exports import write_csv, write_json
-from service.web.history.searching import STATES, Filter, Found, search
+from service.web.history.searching import STATES, Filter, Found, list_deciders, search
 from service.web.pages import show
 from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of
@@ -42,23 +42,25 @@ Wanted = Annotated[Filter, Depends(read_filter)]
 
 @router.get("/history")
 async def decided(
-    request: Request, visitor: SignedIn, wanted: Wanted, skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0
+    request: Request, visitor: SignedIn, wanted: Wanted, after: Annotated[str, Query(max_length=100)] = ""
 ) -> Response:
     """Show decided items, or lead to the run or suspension whose id was searched."""
     if wanted.q.startswith(_IDS) and (place := await find_place(request, wanted.q)):
         return RedirectResponse(place, 303)
-    rows, damaged, following = await _read_page(request, wanted, skip)
+    runs = wiring_of(request).runs
+    rows, damaged, following = await _read_page(request, wanted, await runs.count_decided_to(after))
     return await show(
         request,
         visitor,
         "pages/history.html",
         title="History",
         rows=rows,
+        deciders={row.href: list_deciders(row.item) for row in rows},
         damaged=damaged,
         wanted=wanted,
         states=STATES,
-        skip=skip,
-        following=following,
+        after=after,
+        following=(await runs.decided(following - 1, 1))[:1] if following is not None else [],
         searched=_MAX_SEARCHED,
     )
 

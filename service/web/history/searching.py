@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from sayso.transitions.item_states import ItemState
 from service.operations.masking import collect_secrets, mask_record
 from service.store.suspensions.reading import UnreadableRecord, id_of
 from service.web.content.cards import Row, make_rows
+from service.web.content.queries import Query, parse_query
 from service.wiring import Wiring
 
 _BATCH = 100
@@ -45,6 +47,11 @@ class Filter:
         given = {name: value for name, value in asdict(self).items() if value}
         return f"{urlencode(given)}&" if given else ""
 
+    @cached_property
+    def parsed(self) -> Query:
+        """The text as a search of the inbox; its problem says what is not understood."""
+        return parse_query(self.q)
+
     def matches(self, record: SuspensionRecord, item: Item, row: Row) -> bool:
         if self.verdict and row.state != self.verdict:
             return False
@@ -53,7 +60,7 @@ class Filter:
         parts = ((self.by, "\n".join(list_deciders(item))), (self.tool, row.tool), (self.agent, row.agent))
         if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
             return False
-        return not self.q or self.q.casefold() in _list_searchable(record, item, row).casefold()
+        return self.parsed.matches(record, item) or self.q.casefold() in _list_searchable(record, item, row).casefold()
 
 
 class Found(NamedTuple):

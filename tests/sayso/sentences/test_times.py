@@ -1,6 +1,14 @@
 import pytest
 
-from sayso.sentences.times import describe_ago, describe_clock, describe_due, describe_hour, describe_span
+from sayso.sentences.times import (
+    describe_ago,
+    describe_brief,
+    describe_clock,
+    describe_due,
+    describe_hour,
+    describe_span,
+    describe_when,
+)
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -54,3 +62,22 @@ def test_describe_due_is_brief(left_ms: int, words: str) -> None:
 def test_clock_and_hour_are_in_utc() -> None:
     assert describe_clock(1_795_262_584_120) == "2026-11-21 12:03:04 UTC"
     assert describe_hour(1_795_262_584_120) == "12:03:04"
+
+
+def test_describe_brief_has_tenths_under_ten_seconds() -> None:
+    assert [describe_brief(ms) for ms in (0, 1_849, 9_900, 10_000, 65_000)] == [
+        "0.0 s",
+        "1.8 s",
+        "9.9 s",
+        "10 s",
+        "1 min 5 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("past_ms", "words"),
+    [(0, "12:00 UTC"), (HOUR, "11:00 UTC"), (DAY, "30 Nov, 12:00 UTC"), (400 * DAY, "27 Oct 2025, 12:00 UTC")],
+)
+def test_describe_when_is_as_brief_as_the_day_allows(past_ms: int, words: str) -> None:
+    noon_ms = 1_796_126_400_000
+    assert describe_when(noon_ms - past_ms, noon_ms) == words

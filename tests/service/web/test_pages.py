@@ -41,6 +41,7 @@ def test_static_files_load_nothing_external() -> None:
         "copy",
         "alike",
         "batch",
+        "insights",
     ],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:

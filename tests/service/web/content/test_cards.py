@@ -70,7 +70,7 @@ def test_make_rows_shows_the_decided_arguments() -> None:
     ended = make_outcome(Verdict.APPROVED, args={"amount": 1}, message="half")
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
-    assert [leaf.text for leaf in row.summary.shown] == ["1"]
+    assert [leaf.text for leaf in row.headline.first] == ["1"]
     assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with edited arguments", "half")
 
 

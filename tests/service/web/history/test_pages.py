@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.text.redaction import MASK
 from service.settings import Settings
 from service.web.history.exports import Bounds, write_csv, write_json
@@ -17,13 +18,13 @@ from service.web.history.searching import Filter, search
 from service.wiring import Wiring
 from tests.hostile import CORPUS, HIDDEN
 from tests.service.web.sites import Site, Visit, visit
-from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, make_ask
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask
 from tests.service.web.test_secrets import CANARY
 from tests.service.web.test_secrets import ask as ask_secretly
 
 
 def count(page: str) -> int:
-    return len(re.findall(r'<li class="card over">', page))
+    return len(re.findall(r'<td class="when">', page))
 
 
 async def test_decided_page_without_decisions(settings: Settings) -> None:
@@ -40,7 +41,7 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
         await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await anna.read("/history")
         assert count(page) == 4
-        for words in ("ben approved this with edited arguments", "ben denied this", "Too old", "ben gave a value"):
+        for words in ("approved, edited", "denied", "Too old", "answered", "the deadline", ">ben<"):
             assert words in page, words
         for query, found in (
             ("verdict=denied", 2),
@@ -60,9 +61,14 @@ async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings
             ("edited=on", 1),
             ("edited=on&fallback=on", 0),
             ("by=ben&tool=book&verdict=answered", 1),
+            ("q=tool:refund", 3),
+            ("q=amount>200", 3),
+            ("q=amount>1000", 0),
+            ("after=sus_nobody", 4),
         ):
             assert count(await anna.read(f"/history?{query}")) == found, query
         assert "Nothing matches." in await anna.read("/history?q=zebra")
+        assert "“is:odd” is not a filter." in await anna.read("/history?q=is:odd")
 
 
 async def test_decided_page_escapes_the_filter(settings: Settings) -> None:
@@ -79,11 +85,36 @@ async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
         for place in range(30):
             await decide(anna.wiring, await asked(anna.wiring), "deny", message=f"reason {place}.")
         first = await anna.read("/history")
-        following = re.search(r'rel="next" href="\?[^"]*skip=(\d+)"', first)
+        following = re.search(r'rel="next" href="\?[^"]*after=(sus_\w+)"', first)
         assert following is not None
-        second = await anna.read(f"/history?skip={following[1]}")
+        second = await anna.read(f"/history?after={following[1]}")
         seen = re.findall(r"reason (\d+)\.", first) + re.findall(r"reason (\d+)\.", second)
         assert [int(place) for place in seen] == list(range(29, -1, -1))
+
+
+async def test_next_page_stays_where_it_was_after_new_decisions(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        ids = [(await decide(anna.wiring, await asked(anna.wiring), "deny")).id for _ in range(27)]
+        assert f'href="?after={ids[2]}"' in await anna.read("/history")
+        for _ in range(3):
+            await decide(anna.wiring, await asked(anna.wiring), "deny")
+        page = await anna.read(f"/history?after={ids[2]}")
+        assert re.findall(r'href="/items/(sus_\w+)/', page) == [ids[1], ids[0]]
+        assert 'rel="prev" href="/history?"' in page
+
+
+async def test_row_has_the_look_and_the_worst_state(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        shown = Shown(display_hash="1:x", values=1, values_shown=1, look_ms=8_300)
+        yes = DecisionRequest(action="approve", digest=record.items[0].digest)
+        await anna.wiring.desk.decide(record.id, "i1", yes, Actor(id="ben", kind=ActorKind.HUMAN), shown=shown)
+        await finish(anna.wiring, record, error="the provider answered 502")
+        page = await anna.read("/history")
+        assert '<td class="look">8.3 s</td>' in page
+        assert "<td>approved</td>" in page
+        assert '<span class="state failed">failed</span>' in page
+        assert (await export_csv(anna))[0]["look_ms"] == "8300"
 
 
 async def test_search_for_an_id_leads_to_its_page(settings: Settings) -> None:
@@ -98,12 +129,11 @@ async def test_search_for_an_id_leads_to_its_page(settings: Settings) -> None:
 
 async def test_pages_carry_the_filter(settings: Settings) -> None:
     async with visit(settings) as anna:
-        for _ in range(26):
-            await decide(anna.wiring, await asked(anna.wiring, agent="a & b"), "deny")
+        ids = [(await decide(anna.wiring, await asked(anna.wiring, agent="a & b"), "deny")).id for _ in range(26)]
         page = await anna.read("/history?agent=a+%26+b&by=ben")
-        assert 'href="?by=ben&amp;agent=a+%26+b&amp;skip=25"' in page
+        assert f'href="?by=ben&amp;agent=a+%26+b&amp;after={ids[1]}"' in page
         assert 'href="/history/export?by=ben&amp;agent=a+%26+b&amp;format=csv"' in page
-        assert count(await anna.read("/history?by=ben&agent=a+%26+b&skip=25")) == 1
+        assert count(await anna.read(f"/history?by=ben&agent=a+%26+b&after={ids[1]}")) == 1
 
 
 async def export_csv(anna: Visit, query: str = "") -> list[dict[str, str]]:
@@ -185,7 +215,7 @@ def test_history_is_filtered_and_exported_in_the_browser(site: Site, open_as: Ca
     expect(shown).to_have_text(re.compile(f"{minutes // 60 % 24:02}:{minutes % 60:02}$"))
     page.get_by_label("Edited").check()
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator("#history .card")).to_have_count(1)
+    expect(page.locator("#history tbody tr")).to_have_count(1)
     expect(page.get_by_label("Edited")).to_be_checked()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
