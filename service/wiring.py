@@ -42,6 +42,7 @@ from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
@@ -75,6 +76,7 @@ class Wiring:
     runs: Runs
     external_events: ExternalEvents
     comments: Comments
+    attachments: Attachments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -155,6 +157,7 @@ class Process:
             runs=runs,
             external_events=ExternalEvents(store),
             comments=Comments(store),
+            attachments=Attachments(store, settings),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
