@@ -8,6 +8,7 @@ from service.web import freezes, inbox, items, live, runs, searches, sign_ins, w
 from service.web.channels import slack
 from service.web.discussions import attachments, comments, presence
 from service.web.form_posts import check_origin
+from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
 from service.web.operations import channels
@@ -26,6 +27,7 @@ _MODULES = (
     attachments,
     presence,
     history,
+    insights,
     runs,
     searches,
     freezes,

@@ -11,8 +11,10 @@ from sayso.clock import now_ms
 from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
+from tests.service.web.reading import begin_edit
 from tests.service.web.sites import Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
+from workers.counting import Counting
 
 NARROW: ViewportSize = {"width": 320, "height": 568}
 
@@ -34,6 +36,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     await finish(wiring, edited, {"refund_id": "rf_1"})
     denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
     late = await asked(wiring, make_ask(terms={"timeout_s": 0}))
+    await Counting(wiring).count_waiting()
     await furnish_account(wiring)
     return {
         "inbox": "/",
@@ -51,6 +54,8 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "late": place_of(late),
         "decided": "/history",
         "nothing decided": "/history?q=zebra",
+        "insights": "/insights",
+        "insights of months": "/insights?range=90d",
         "runs": "/runs",
         "no runs": "/runs?status=failed",
         "run": f"/runs/{edited.run.id}",
@@ -95,7 +100,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     page.keyboard.press("?")
     check_page(page, "keys over the open inbox")
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
     page.get_by_role("button", name="Review 1 change").click()
@@ -125,7 +130,7 @@ def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page])
         page.goto(place)
         check_fit(page, name)
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     check_fit(page, "edit form")
 
 
