@@ -247,7 +247,6 @@ async def _gather(
         "stages": list_stages(view.record, view.item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
-        "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, wiring.attachments, view, lines),
         "sure": False,
@@ -258,6 +257,7 @@ async def _gather(
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
     return {
+        "banner": None,
         "review": None,
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
