@@ -114,8 +114,8 @@ async def submit(wiring: Wiring, texts: dict[str, str]) -> SuspensionRecord:
     begun = (await wiring.desk.start(run, STATE)).record
     record = await pause(wiring, begun, [ask, ask.model_copy(update={"index": 1})], words=joined)
     await report(wiring, run_id, joined)
-    for by in (person("ben"), Actor(id="demo", kind=ActorKind.AGENT)):
-        await attach(wiring, record.id, "i1", joined[:LONGEST_NAME], _clean(joined), by)
+    agent = Actor(id="demo", kind=ActorKind.AGENT)
+    await attach(wiring, record.id, "i1", joined[:LONGEST_NAME], _clean(joined), agent)
     await add_comment(wiring, record.id, "i1", joined[:REASON_CHARS], "ben", None)
     await wiring.desk.ask_requester(record.id, "i1", joined[:REASON_CHARS], person("ben"))
     return await answer_question(wiring, record, joined[:REASON_CHARS])
