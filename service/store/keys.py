@@ -48,10 +48,18 @@ class TenantKeys:
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
+
+    def asked_by(self, rule_id: str) -> str:
+        return f"{self.prefix}asked-by:{rule_id}"
+
+    def rule_hits(self, day: int) -> str:
+        """The key of one day's hits; the day counts from 1970 in UTC."""
+        return f"{self.prefix}rule-hits:{day}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"
@@ -139,6 +147,14 @@ class TenantKeys:
         """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
+    def precedents(self, owner: str, agent: str, tool: str) -> str:
+        """The measures of the latest approved calls of an agent's tool."""
+        return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"
+
+    def last_approval(self, reviewer: str, owner: str, agent: str, tool: str) -> str:
+        """The latest item of an agent's tool that a reviewer approved."""
+        return f"{self.prefix}last-approval:{_hash(reviewer, owner, agent, tool)}"
+
     def instance(self, instance_id: str) -> str:
         return f"{self.prefix}aap:{instance_id}"
 
@@ -163,3 +179,8 @@ class TenantKeys:
     def lane(self, endpoint_id: str) -> str:
         """The messages for one endpoint, by their next attempt."""
         return f"{self.prefix}lane:{endpoint_id}"
+
+
+def _hash(*names: str) -> str:
+    """Return a hash of names that may hold any character."""
+    return sha256("\n".join(f"{len(name)} {name}" for name in names).encode(errors="surrogatepass")).hexdigest()[:32]

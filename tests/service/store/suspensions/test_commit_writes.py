@@ -41,9 +41,21 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
     return set(found) - set(ALWAYS)
 
 
+LAST_APPROVAL = f"SET {KEYS.last_approval('ada', 'bot', 'support', 'refund').removeprefix(KEYS.prefix)}"
+PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefix)
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
-PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
+ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
+PAUSED = {
+    "ZADD schedule",
+    "ZADD inbox",
+    "SET r:run_1",
+    "ZADD runs-of:bot",
+    "SADD owners",
+    "RPUSH e:run_1",
+    *OPENS,
+    *ASKS,
+}
 
 
 def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
@@ -53,7 +65,11 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox"} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *ASKS} | {
+        "ZADD runs:running",
+        "SET state:run_1",
+        "RPUSH ready",
+    }
 
 
 def test_ended_suspension_is_never_scheduled() -> None:
@@ -70,13 +86,14 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
     moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
-    assert written(record, change) == moved | OPENS | CLOSES, "a worker has it in the place of the reviewers"
+    approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
+    assert written(record, change) == moved | OPENS | CLOSES | approved, "a worker has it in the place of the reviewers"
 
 
 def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1"}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", LAST_APPROVAL}
 
 
 def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
@@ -129,6 +146,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         "RPUSH e:run_1",
         *OPENS,
         *CLOSES,
+        *ASKS,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
 
