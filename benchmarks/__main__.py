@@ -14,6 +14,7 @@ import uvloop
 from benchmarks import holds
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.clients import Stamps
+from benchmarks.desk import main as desk
 from benchmarks.rounds import Figures, measure_floor_a, measure_floor_b, measure_sayso
 
 LATEST = Path(__file__).with_name("latest.json")
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--slack", action="store_true", help="measure Slack's answers while the store restarts")
     parser.add_argument("--webhooks", action="store_true", help="measure 100 endpoints of which 30 misbehave")
     parser.add_argument("--deliveries", action="store_true", help="measure escalation while providers fail")
+    parser.add_argument("--desk", action="store_true", help="measure the pages with 100,000 items waiting")
+    parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
     options = parser.parse_args()
     if options.holds:
         return holds.main()
@@ -39,6 +42,8 @@ def main() -> int:
         return webhooks.main(options.rounds, options.scale)
     if options.deliveries:
         return deliveries.main(options.scale)
+    if options.desk:
+        return desk.main(options.scale, options.turns)
     rows = uvloop.run(measure(options.rounds, options.scale, options.fsync))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -24,14 +23,16 @@ from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
+from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
 from service.operations.rule_checks import log_warnings
-from service.settings import CHECKOUT, Settings
+from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.operations.checks import Checks
 from service.web.routes import PAGES
 from service.web.routes import router as pages
+from service.web.waiting.filing import file_open_items
 from service.wiring import open_process
 
 VERSION = __version__
@@ -46,6 +47,7 @@ _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
 _ROUTES = join_routes(api, health_router, webhook_router, *_PROVIDERS, pages)
 # Routes that the OpenAPI file omits: pages, and HEAD.
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
+_FILED_WITHIN_S = 2.0  # how long the start waits for the index of open items; a large one is built beside requests
 _LOG = structlog.get_logger(__name__)
 
 
@@ -67,7 +69,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     app.openapi = document(app)  # type: ignore[method-assign]
     app.state.weak_durability = weak_durability
     app.mount(AAP, create_aap(app.state, VERSION))
-    app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
+    app.mount("/static", Assets())
     app.add_middleware(QuickRouter, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
     app.add_middleware(
         Guards,
@@ -125,11 +127,14 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
+        filing = asyncio.create_task(file_open_items(process.tenant(TENANT)))
+        await asyncio.wait((filing,), timeout=_FILED_WITHIN_S)
         try:
             yield
         finally:
             begin_closing(app)
             listening.cancel()
             checking.cancel()
-            await asyncio.gather(listening, checking, return_exceptions=True)
+            filing.cancel()
+            await asyncio.gather(listening, checking, filing, return_exceptions=True)
             await app.state.channels.aclose()

@@ -51,6 +51,7 @@ from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
+from service.store.suspensions.buckets import Buckets
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
@@ -77,6 +78,7 @@ class Wiring:
     rules: RulesInForce
     desk: Desk
     runs: Runs
+    buckets: Buckets
     external_events: ExternalEvents
     comments: Comments
     attachments: Attachments
@@ -161,6 +163,7 @@ class Process:
             rules=rules,
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
+            buckets=Buckets(store),
             external_events=ExternalEvents(store),
             comments=Comments(store),
             attachments=Attachments(store, settings),

@@ -70,6 +70,8 @@ def count_hidden(text: str) -> int:
 
 
 def _find_hidden(text: str, breaks: bool) -> dict[int, bool]:
+    if text.isascii() and text.isprintable():
+        return {}
     hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
         return {}

@@ -27,6 +27,11 @@ def speaking(catalogue: NullTranslations) -> Iterator[None]:
         _SPOKEN.reset(before)
 
 
+def find_spoken() -> NullTranslations:
+    """Return the catalogue in use."""
+    return _SPOKEN.get()
+
+
 def _(message: str, **facts: object) -> str:
     """Return the message in the language in use, with its named places filled."""
     found = translate(message)

@@ -16,7 +16,7 @@ from service.store.tokens import Tokens
 
 TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
-_CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
+CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
 _NOTED_MS = 60_000  # how often this process notes the use of one credential
 
@@ -70,12 +70,15 @@ class Credentials:
         self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
         self._noted: dict[str, float] = {}
 
-    async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
-        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`."""
+    async def identify(self, token: str | None, *, in_use: bool = True, within_ms: int = CACHED_MS) -> Principal:
+        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`.
+
+        A check of the last `within_ms` counts.
+        """
         if not token:
             raise NotAuthenticated()
         cached = self._cached.get(token)
-        if cached is not None and monotonic_ms() < cached[1]:
+        if cached is not None and monotonic_ms() < cached[1] + within_ms:
             return cached[0]
         principal = await self._look_up_once(token, in_use)
         if principal is None:
@@ -83,7 +86,7 @@ class Credentials:
             raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
         if len(self._cached) > _MOST_CACHED:
             self._cached.clear()
-        self._cached[token] = (principal, monotonic_ms() + _CACHED_MS)
+        self._cached[token] = (principal, monotonic_ms())
         return principal
 
     async def find_provisioner(self, token: str) -> ApiKey | None:

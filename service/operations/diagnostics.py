@@ -44,6 +44,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_queue(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
+        yield await _check_buckets(wiring)
         yield await _check_trails(wiring)
         yield await _check_holders(wiring)
         async for finding in _check_cards(wiring, channels):
@@ -126,6 +127,14 @@ async def _check_records(wiring: Wiring) -> Finding:
     text = f"{len(unreadable)} of {count} cannot be read, so nothing about them is decided or started. {named}{more}"
     todo = "Run the version of Sayso that wrote them, or restore them from a backup, as docs/operations.md says."
     return Finding("records", False, text, todo)
+
+
+async def _check_buckets(wiring: Wiring) -> Finding:
+    wrong = await wiring.buckets.repair()
+    if not wrong:
+        return Finding("inbox", True, "Every open item is where filters and counts find it.")
+    text = f"Filters and counts missed {wrong} open items, which are in their places again."
+    return Finding("inbox", False, text, "Stop processes of earlier versions, and run `sayso doctor` again.")
 
 
 async def _check_trails(wiring: Wiring) -> Finding:

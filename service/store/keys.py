@@ -21,6 +21,7 @@ class TenantKeys:
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
         self.announcements = f"{prefix}announcements"
         self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
+        self.buckets = f"{prefix}buckets"
         self.cards = f"{prefix}cards"  # suspensions with a delivery of a card to attempt, by the next attempt
         self.contacts = f"{prefix}contacts"  # linked addresses by a digest of channel and address
         self.clock = f"{prefix}clock"
@@ -139,6 +140,10 @@ class TenantKeys:
     def channel_note(self, channel: str, name: str) -> str:
         """What a channel remembers under a name."""
         return f"{self.prefix}channel-note:{sha256(f'{channel} {name}'.encode()).hexdigest()[:32]}"
+
+    def bucket(self, name: str) -> str:
+        """The open items with the same facets, by deadline."""
+        return f"{self.prefix}bucket:{name}"
 
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"

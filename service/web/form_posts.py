@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
+from service.http.compression import unmask_token
 from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
@@ -61,7 +62,7 @@ async def read_form(request: Request) -> Post:
 
 def check_session(post: Post, visitor: Visitor) -> None:
     """Raise `EarlierSignIn` for a form of another session."""
-    if not compare_digest(post.get("csrf", "").encode(), visitor.csrf.encode()):
+    if not compare_digest(unmask_token(post.get("csrf", "")), visitor.principal.csrf):
         raise EarlierSignIn
 
 

@@ -2,62 +2,58 @@
 
 import asyncio
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
-from service.store.suspensions.reading import UnreadableRecord, split_readable
+from service.store.suspensions.reading import split_readable
 from service.web.content import queries
 from service.web.content.alike.tables import make_inbox_rows, make_tables
-from service.web.content.cards import Card, group_cards, list_closed, make_cards
+from service.web.content.cards import group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import SignedIn, wiring_of
+from service.web.waiting.finding import PAGE, Found, find_open, read_cursor
 from service.wiring import Wiring
 
-PAGE = 50
-MOST_SEARCHED = 1000
 _MOST_FINISHED = 100
-_FILTERS = (("is:doubt", "May already have run"), ("is:escalated", "Escalated"))
+_FILTERS = (
+    ("is:mine", "For me"),
+    ("is:doubt", "May already have run"),
+    ("is:escalated", "Escalated"),
+)
+_MINE = queries.parse_query("is:mine")
 
 router = APIRouter()
 
-Skip = Annotated[int, Query(ge=0, le=1_000_000)]
+After = Annotated[str, Query(max_length=100)]
 Text = Annotated[str, Query(max_length=queries.LONGEST)]
 
 
-class Found(NamedTuple):
-    """The cards of a page, its unreadable records, and where the next page begins if there is one."""
-
-    cards: list[Card]
-    damaged: list[UnreadableRecord]
-    following: int | None
-
-
 @router.get("/")
-async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "") -> Response:
+async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text = "") -> Response:
     """Show the open items that fit the search."""
-    wiring = wiring_of(request)
-    if not q and not skip and await is_first_visit(request, visitor):
+    wiring, place = wiring_of(request), read_cursor(after)
+    if not q and not after and await is_first_visit(request, visitor):
         return RedirectResponse("/welcome", 303)
     query = await asyncio.to_thread(queries.parse_query, q)
-    found = Found([], [], None) if query.problem else await _find(wiring, visitor, query, skip)
+    reviewer = visitor.principal.reviewer("web")
+    found = Found() if query.problem else await find_open(wiring, reviewer, query, place)
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title="Inbox",
         query=query,
-        cards=found.cards,
+        found=found,
         sections=group_cards(make_inbox_rows(found.cards)),
-        damaged=found.damaged,
-        skip=skip,
-        following=found.following,
+        after=after,
         filters=_FILTERS,
-        finished="" if found.cards or query or skip else await _read_finished(wiring),
+        waiting=await wiring.runs.count_pending() if query and not found.cards else 0,
+        finished="" if found.cards or query or after else await _read_finished(wiring),
     )
 
 
@@ -68,7 +64,7 @@ async def read_rows(
     ids: Annotated[str, Query(max_length=60 * PAGE)],
     q: Text = "",
     alike: Annotated[str, Query(max_length=40)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox.
 
     With `alike`, return one row for all items with this name, however few.
@@ -88,31 +84,10 @@ async def read_rows(
 @router.get("/next")
 async def open_next(request: Request, visitor: SignedIn, after: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Lead to the visitor's item that follows `after` by deadline, else to their first one, else to the inbox."""
-    cards = (await _find(wiring_of(request), visitor, queries.EVERYTHING, 0)).cards
-    mine = [card for card in cards if not card.ineligibility]
+    mine = (await find_open(wiring_of(request), visitor.principal.reviewer("web"), _MINE)).cards
     place = next((place for place, card in enumerate(mine) if card.row_id == after), -1)
     others = [*mine[place + 1 :], *mine[: max(place, 0)]]
     return RedirectResponse(others[0].href if others else "/", 303)
-
-
-async def _find(wiring: Wiring, visitor: Visitor, query: queries.Query, skip: int) -> Found:
-    """Return a page of cards; a search reads until it has a page or has read the most runs."""
-    reviewer, freezes = visitor.principal.reviewer("web"), await wiring.freezes.known()
-    cards: list[Card] = []
-    damaged: list[UnreadableRecord] = []
-    position = skip
-    while True:
-        ids = await wiring.runs.inbox(position, PAGE)
-        records, unreadable = split_readable(await wiring.desk.suspensions.read_page(ids))
-        definitions = await wiring.runs.find_definitions(records)
-        facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
-        cards += await asyncio.to_thread(make_cards, records, *facts)
-        damaged += unreadable
-        position += len(ids)
-        if len(ids) < PAGE:
-            return Found(cards, damaged, None)
-        if not query or len(cards) >= PAGE or position - skip >= MOST_SEARCHED:
-            return Found(cards, damaged, position)
 
 
 async def _read_finished(wiring: Wiring) -> str:

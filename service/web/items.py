@@ -58,6 +58,7 @@ from service.web.form_posts import Post, check_session, read_form
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
+from service.web.waiting.counting import count_mine
 
 router = APIRouter()
 
@@ -195,7 +196,7 @@ async def _show_again(
     item: Item = context["item"]
     context["forms"] = await asyncio.to_thread(lambda: mark_problems(refill(forms, post), error, item.target_arg))
     context["editing"] |= post.get("answer") == Answer.EDIT
-    pending = await wiring_of(request).runs.count_pending()
+    pending = await count_mine(wiring_of(request), visitor.principal.reviewer("web"))
 
     def again(problem: Problem) -> Response:
         context["banner"] = write_banner(error, problem, record, item, context["forms"])

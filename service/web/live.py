@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from math import inf
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -12,9 +13,11 @@ from sayso.records.freezes import Freeze
 from service.store.connection.watch import HEARD_WITHIN_S
 from service.web.discussions.presence import Others
 from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.waiting.counting import count_mine
 from service.wiring import Wiring
 
 PING_S = 15.0
+CHECKED_MS = 5_000  # how long a stream relies on a check of its session; each read of rows checks it again
 APART_S = 0.2  # minimum seconds between two events; faster changes are merged
 router = APIRouter()
 
@@ -31,9 +34,10 @@ async def follow(
 ) -> StreamingResponse:
     """Stream the changes that an open page shows.
 
-    `inbox` has the number of waiting runs and comes after any change. `rows` names the changed suspensions; `all`
-    comes where they are not known. With `run`, `run` comes after a change of that run or a freeze instead. `here` has
-    the other people who have items open, as JSON.
+    `inbox` has the number of items that the visitor can decide, and comes after any change. `rows` names the changed
+    suspensions, each with "@" and its earliest deadline, ms, if it is pending; `all` comes where they are not known.
+    With `run`, `run` comes after a change of that run or a freeze instead. `here` has the other people who have items
+    open, as JSON.
     """
     wiring = wiring_of(request)
     if run is not None:
@@ -61,7 +65,7 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
         frozen: list[Freeze] = []
         try:
             while not closing.is_set():
-                await wiring.credentials.identify(visitor.token, in_use=False)
+                principal = await wiring.credentials.identify(visitor.token, in_use=False, within_ms=CHECKED_MS)
                 woken = moved.is_set() or not others.left_s
                 if not (woken or changed.is_set() or run_changed.is_set()):
                     yield ": ping\n\n"
@@ -69,9 +73,10 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
                     of_run, of_inbox = run_changed.is_set(), changed.is_set()
                     names = changed.take()
                     run_changed.clear()
-                    yield f"event: inbox\ndata: {await wiring.runs.count_pending()}\n\n"
+                    mine = await count_mine(wiring, principal.reviewer("web"), changed.woken_ms or inf)
+                    yield f"event: inbox\ndata: {mine}\n\n"
                     if run is None and of_inbox:
-                        yield "event: all\ndata:\n\n" if names is None else f"event: rows\ndata: {' '.join(names)}\n\n"
+                        yield "event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names)
                     if run is not None:
                         before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:
@@ -80,10 +85,17 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
                     moved.clear()
                     if (people := await others.read_change()) is not None:
                         yield f"event: here\ndata: {people}\n\n"
-                await _wait(APART_S, closing)
-                await _wait(min(PING_S, others.left_s), closing, changed, run_changed, moved)
+                await asyncio.sleep(APART_S)
+                if not closing.is_set():  # closing wakes all topics
+                    await _wait(min(PING_S, others.left_s), changed, run_changed, moved)
         except (NotAuthenticated, Unavailable):
             return  # the browser reconnects after two seconds and gets the error then
+
+
+async def _write_rows(wiring: Wiring, names: set[str]) -> str:
+    deadlines = await wiring.buckets.find_deadlines(frozenset(names))
+    rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
+    return f"event: rows\ndata: {rows}\n\n"
 
 
 async def _wait(timeout_s: float, *events: asyncio.Event) -> None:

@@ -1,11 +1,10 @@
 """Pages from templates: everything is escaped, and a missing name is an error."""
 
 import asyncio
-from functools import cache, partial
-from hashlib import sha256
+from functools import partial
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
@@ -28,27 +27,21 @@ from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.language import speaking, translate, translate_count
 from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
-from service.settings import CHECKOUT
+from service.http.assets import STATIC, asset
+from service.http.compression import compress
 from service.web.languages import choose_language, load_catalogue
 from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
-
-STATIC = CHECKOUT / "templates" / "static"
-
-
-@cache
-def asset(name: str) -> str:
-    """Return the URL of a static file; it changes with the content, so browsers may cache it."""
-    return f"/static/{name}?v={sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
+from service.web.waiting.counting import count_mine, show_count
 
 
 async def show(
     request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
-) -> HTMLResponse:
-    """Return a page for a signed-in person, with the store's time and the number of waiting runs."""
+) -> Response:
+    """Return a page for a signed-in person, with the store's time and the number of items that they can decide."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await wiring.runs.count_pending()
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"))
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
@@ -63,7 +56,7 @@ def render(
     visitor: Visitor | None = None,
     pending: int | None = None,
     **context: object,
-) -> HTMLResponse:
+) -> Response:
     """Return the page; `pending` is None if it was not counted."""
     language = choose_language(request)
     frame: dict[str, object] = {
@@ -82,7 +75,7 @@ def render(
     with speaking(load_catalogue(language)):
         html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
-    return HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"})
+    return compress(request, HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"}))
 
 
 def _make_environment() -> Environment:
@@ -114,6 +107,7 @@ def _make_environment() -> Environment:
         "pretty": write_pretty,
         "listed": join_words,
         "scope": describe_scope,
+        "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}

@@ -26,6 +26,7 @@ from service.web.form_posts import EarlierSignIn, check_session, describe_refusa
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
+from service.web.waiting.counting import count_mine
 
 PAGE = 25
 _BATCH = 100
@@ -81,7 +82,7 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
     except Conflict:
         context = await _gather(request, visitor, run_id)
         context["banner"] = f"Only a failed run can be retried. This run is {describe_state(context['run'].status)}."
-        pending = await wiring.runs.count_pending()
+        pending = await count_mine(wiring, visitor.principal.reviewer("web"))
         show_page_again(request, "pages/run.html", visitor=visitor, pending=pending, **context)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)

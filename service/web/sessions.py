@@ -11,12 +11,13 @@ from fastapi.responses import Response
 from sayso.errors import NotAuthenticated
 from sayso.records.decisions import ActorKind
 from service.auth.credentials import Principal
+from service.http.compression import mask_token
 from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
-    r"/(?:|batch|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|welcome|me(?:/notifications)?|groups"
-    r"|channels|items/[\w-]+/[\w-]+)"
+    r"/(?:|batch(?:/[\w-]+)?|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|welcome|me(?:/notifications)?"
+    r"|groups|channels|items/[\w-]+/[\w-]+)"
     r"(?:\?[\w=&%.+-]*)?",
     re.ASCII,
 )
@@ -41,8 +42,8 @@ class Visitor:
 
     @property
     def csrf(self) -> str:
-        """The CSRF token of every form of this session."""
-        return self.principal.csrf
+        """The CSRF token of every form of this session, masked anew each time."""
+        return mask_token(self.principal.csrf)
 
 
 def wiring_of(request: Request) -> Wiring:

@@ -34,7 +34,13 @@
 
   document.addEventListener("row", (event) => {
     const fresh = event.detail;
-    if (document.getElementById(fresh.id)) return; // a row of its own
+    const known = document.getElementById(fresh.id);
+    if (known && fresh.dataset.members) known.dataset.members = fresh.dataset.members;
+    if (known) return; // a row of its own
+    if (fresh.dataset.members) { // its items have rows already: they stay until the page is opened again
+      if (members(fresh).some((id) => document.getElementById(id))) event.preventDefault();
+      return;
+    }
     const group = find(fresh);
     if (!group) return;
     event.preventDefault();

@@ -3,10 +3,9 @@
 (() => {
   "use strict";
   const form = document.getElementById("batch");
-  const RUNS = 'button[value="approve"]';
   const rows = [...form.querySelectorAll(".alike-rows tbody tr")];
   const boxes = rows.map((row) => row.querySelector("input[type=checkbox]"));
-  const approve = form.querySelector(RUNS);
+  const approve = form.querySelector(".approve");
   const counted = document.querySelector(".counted");
   const unseen = new Set(rows);
   const label = document.createElement("span");
@@ -100,7 +99,7 @@
   });
   form.addEventListener("change", ({ target }) => { if (boxes.includes(target)) update(); });
   form.addEventListener("submit", (event) => {
-    if (event.submitter?.value === "approve" && (unseen.size || !ticked().length)) event.preventDefault();
+    if (event.submitter?.name !== "deny" && (unseen.size || !ticked().length)) event.preventDefault();
     sent = event.defaultPrevented ? null : form;
   });
   form.addEventListener("formdata", ({ formData }) => {

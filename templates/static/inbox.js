@@ -125,6 +125,12 @@
     timer = queue.size ? setTimeout(load, APART_MS) : null;
   }
 
+  // A long inbox ignores what it neither shows nor would show before its last row.
+  window.sayso.concerns = ([id, due]) => {
+    const shown = !("more" in (rows()?.dataset ?? {})) || rows().querySelector(`[id^="${CSS.escape(id)}-"]`);
+    return Boolean(shown) || (Boolean(due) && items().some((row) => dueAt(row) > Number(due)));
+  };
+
   regroupIfFree();
   setInterval(regroupIfFree, REGROUP_MS);
   document.addEventListener("fetched", ({ detail: fresh }) => {

@@ -19,11 +19,12 @@
 
   function count(number) {
     const badge = document.getElementById("pending");
-    badge.textContent = number;
+    const shown = number > 999 ? "999+" : number;
+    badge.textContent = shown;
     badge.hidden = !number;
-    document.title = (number ? `(${number}) ` : "") + body.dataset.title;
+    document.title = (number ? `(${shown}) ` : "") + body.dataset.title;
     if (pending !== null && number > pending) {
-      announcement.textContent = number === 1 ? "1 run is waiting." : `${number} runs are waiting.`;
+      announcement.textContent = number === 1 ? "1 item waits for you." : `${shown} items wait for you.`;
     }
     pending = number;
   }
@@ -45,6 +46,8 @@
     if (region.dataset.forms === "kept" || region.querySelector("details[open]")) return true;
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
+
+  const withoutTokens = (region) => region.innerHTML.replace(/(name="csrf" value=")[0-9a-f]*/g, "$1"); // masked anew each time
 
   // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
   function close(region, fresh) {
@@ -75,7 +78,7 @@
       if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
       return;
     }
-    if (region.innerHTML === fresh.innerHTML) return;
+    if (withoutTokens(region) === withoutTokens(fresh)) return;
     const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     const open = [...region.querySelectorAll("details")].map((details) => details.open);
     region.replaceChildren(...fresh.childNodes);
@@ -118,7 +121,9 @@
     stream.addEventListener("inbox", (event) => count(Number(event.data)));
     stream.addEventListener("rows", (event) => {
       // The inbox takes single rows and prevents the default; other pages are fetched again.
-      const changed = new CustomEvent("rows", { detail: event.data.split(" "), cancelable: true });
+      const ids = event.data.split(" ").map((one) => one.split("@")).filter((one) => window.sayso.concerns?.(one) ?? true).map(([id]) => id);
+      if (!ids.length) return;
+      const changed = new CustomEvent("rows", { detail: ids, cancelable: true });
       if (document.dispatchEvent(changed)) refresh();
     });
     stream.addEventListener("all", refresh);

@@ -112,6 +112,8 @@ def test_commit_script_header_lists_every_key() -> None:
         keys.schedule,
         keys.inbox,
         keys.open,
+        keys.buckets,
+        keys.bucket("b"),
         keys.open_of("o"),
         keys.pace,
         keys.pace_of("o"),

@@ -10,6 +10,7 @@ from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.transitions.table import LEGAL
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import list_open
+from service.store.suspensions.facets import list_places, name_bucket, write_facets
 from service.store.suspensions.packing import unpack_record
 
 Indexes = dict[str, Any]
@@ -24,6 +25,10 @@ def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
             expected["schedule"][record.id] = record.due_at_ms
         for one in list_open(record):
             expected["open"][one] = expected[f"open-of:{record.run.owner}"][one] = record.created_at_ms
+        for member, place in list_places(record).items():
+            name = name_bucket(place.facets)
+            expected["buckets"][name] = write_facets(place.facets)
+            expected[f"bucket:{name}"][member] = place.deadline_at_ms
         if record.status is Status.PENDING:
             expected["inbox"][record.id] = record.deadline_at_ms
         elif record.items:
@@ -43,7 +48,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
     keys = TenantKeys(tenant)
     names = [key.decode() async for key in redis.scan_iter(f"{keys.prefix}*".replace("{", "\\{"), count=1000)]
     places = [name.removeprefix(keys.prefix) for name in names]
-    sets = [place for place in places if place.startswith(("schedule", "inbox", "decided", "runs", "open"))]
+    sets = [place for place in places if place.startswith(("schedule", "inbox", "decided", "runs", "open", "bucket:"))]
     suspensions = [place for place in places if place.startswith("s:")]
     runs = [place for place in places if place.startswith("r:")]
     pipe = redis.pipeline(transaction=False)
@@ -56,6 +61,8 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
         place: {member.decode(): int(score) for member, score in members}
         for place, members in zip(sets, found, strict=False)
     }
+    registry: dict[Any, Any] = await redis.hgetall(keys.buckets)
+    held["buckets"] = {name.decode(): facets.decode() for name, facets in registry.items()}
     packed = found[len(sets) : len(sets) + len(suspensions)]
     held["latest"] = {
         place.removeprefix("r:"): raw.decode()

@@ -19,6 +19,7 @@ from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
+from workers.counting import Counting
 from workers.retention import EVERY_S, forget_old
 
 DAY_MS = 86_400_000
@@ -49,14 +50,18 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     pending = await make_pending(wiring)
     file = await attach(wiring, pending.id, "i1", "log.txt", b"a log", person("anna"))
     ended = await finish(wiring, await approve(wiring, pending))
+    rule_id = ended.items[0].terms.rule_id or ""
+    assert await wiring.rules.list_asked(rule_id) == [(ended.id, "i1")]
     await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
     comment = await add_comment(wiring, ended.id, "i1", "Checked.", "anna", None)
+    await Counting(wiring).count_waiting()
     now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
         await wiring.runs.read(ended.run.id)
     assert await wiring.external_events.read_all(ended.run.id) == [], "what others told goes with the run"
+    assert await wiring.rules.list_asked(rule_id) == []
     with pytest.raises(NotFound):
         await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
     assert await wiring.attachments.list_all(ended.run.id, ended.id, "i1") == []

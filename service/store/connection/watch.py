@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from redis.asyncio import Redis
 
+from sayso.clock import monotonic_ms
 from service.store.connection.connecting import LOST
 from service.store.connection.pubsub import Channels
 from service.store.keys import CHANGES
@@ -28,6 +29,7 @@ class Wakes(asyncio.Event):
     def __init__(self) -> None:
         super().__init__()
         self._names: set[str] | None = None
+        self.woken_ms = 0.0  # the monotonic time of the last change
 
     def take(self) -> set[str] | None:
         """Clear the event and return the changed suspensions; None where some of them are not known."""
@@ -41,6 +43,7 @@ class Wakes(asyncio.Event):
             self._names = None
         else:
             self._names.update(names.decode().split())
+        self.woken_ms = monotonic_ms()
         self.set()
 
 

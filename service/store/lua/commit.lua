@@ -23,6 +23,10 @@ them.
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run
                                     without one -> creation of the suspension, ms; limits count the members
   sayso:{t}:open-of:<owner> zset    the same of one owner
+  sayso:{t}:bucket:<digest> zset    "<suspension> <item>" of the open items with the same facets, without "sus_" -> deadline,
+                                    ms; see `facets.py`
+  sayso:{t}:buckets         hash    digest -> facets as JSON, of every bucket with members; "complete": since when all
+                                    open items are in buckets, ms
   sayso:{t}:pace            string  when the pace of all requests is idle again, µs; at most a minute; see `pace.lua`
   sayso:{t}:pace-of:<owner> string  the same of one owner
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
@@ -65,10 +69,10 @@ them.
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
-  sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
   sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
                                     180 days
+  sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
@@ -76,7 +80,7 @@ KEYS  every key that the script uses.
 ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
       number of a key and its required version ("0": must not exist), or "<" and its maximum of members; then for each
       write the number of its arguments, the command, the number of the key, the arguments. A command that ends in "?"
-      names a key before its arguments, and is skipped unless that key exists.
+      names a key before its arguments, and is skipped unless that key exists; one that ends in "!", if it exists.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -84,10 +88,10 @@ first write.
 ]]
 
 local allowed = {
-  SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, SADD = true, ZADD = true, ZREM = true,
-  HINCRBY = true, DECRBY = true, PEXPIRE = true, PUBLISH = true,
+  SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
+  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true,
 }
-local conditional = {['ZADD?'] = 'ZADD'}
+local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}}
 
 local time = redis.call('TIME')
 if ARGV[2] ~= '0' then
@@ -129,8 +133,8 @@ while at <= #ARGV do
   local command = conditional[ARGV[at + 1]]
   if not command then
     redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
-  elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == 1 then
-    redis.call(command, KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 2 + count))
+  elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == command[2] then
+    redis.call(command[1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 2 + count))
   end
   at = at + 3 + count
 end

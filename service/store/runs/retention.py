@@ -8,6 +8,7 @@ from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import Commit
+from service.store.suspensions.rule_hits import DEFAULT
 from service.store.tenants import TenantStore
 
 PROMISED_MS = 8 * 86_400_000  # how long a request of another protocol, its key and its message are kept after its end
@@ -126,6 +127,8 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, f
         commit.write("DEL", keys.suspension(record.id))
         for index in (keys.decided, keys.inbox, keys.schedule):
             commit.write("ZREM", index, record.id)
+        for item in record.items:
+            commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
     for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen, keys.files, keys.file_contents):
         commit.write("DEL", key(last.run.id))
     if file_bytes:

@@ -8,6 +8,7 @@ from sayso.transitions.deliveries import next_delivery_ms
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.announcements import list_announcements
+from service.store.suspensions.facets import Facets, list_places, name_bucket, write_facets
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents
@@ -66,6 +67,10 @@ class Commit:
     def write_if(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
         """Write only if the key `present` exists at the time of the commit."""
         self.write(f"{command}?", key, self._place(present), *args)
+
+    def write_unless(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
+        """Write only if the key `present` does not exist after the writes before."""
+        self.write(f"{command}!", key, self._place(present), *args)
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
@@ -145,6 +150,7 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
     elif before is not None and before.due_at_ms is not None:
         commit.write("ZREM", keys.schedule, after.id)
     _move_open(commit, keys, before, after)
+    _move_buckets(commit, keys, before, after)
     _move_cards(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
@@ -170,6 +176,25 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
             commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
         if left:
             commit.write("ZREM", key, *left)
+
+
+def _move_buckets(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    was, now = list_places(before), list_places(after)
+    left: dict[str, list[str]] = {}
+    for member, place in was.items():
+        if member not in now or now[member].facets != place.facets:
+            left.setdefault(name_bucket(place.facets), []).append(member)
+    entered: dict[Facets, list[str | int]] = {}
+    for member, place in now.items():
+        if was.get(member) != place:
+            entered.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
+    for bucket, members in left.items():
+        commit.write("ZREM", keys.bucket(bucket), *members)
+        commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
+    for facets, scored in entered.items():
+        bucket = name_bucket(facets)
+        commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
+        commit.write("ZADD", keys.bucket(bucket), *scored)
 
 
 def _move_cards(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

@@ -31,7 +31,6 @@ _READ_AT_ONCE = 100
 
 router = APIRouter()
 
-Like = Annotated[str, Query(max_length=200)]
 Items = Annotated[list[str] | None, Query(max_length=MOST)]
 
 
@@ -43,11 +42,16 @@ class Chosen:
     items: tuple[str, ...]
 
 
+@router.get("/batch/{like}")
+async def read_alike(request: Request, visitor: SignedIn, like: str) -> Response:
+    """Show the items like one, given the id of its row in the inbox."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, Chosen(like, ())))
+
+
 @router.get("/batch")
-async def read(request: Request, visitor: SignedIn, like: Like = "", item: Items = None) -> Response:
-    """Show the items like one, or the selected items; those that need a page of their own are named below."""
-    chosen = Chosen(like, tuple(dict.fromkeys(item or ())))
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, chosen))
+async def read(request: Request, visitor: SignedIn, item: Items = None) -> Response:
+    """Show the selected items; those that need a page of their own are named below the tables."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor, Chosen("", tuple(item or ()))))
 
 
 @router.post("/batch")
@@ -59,8 +63,6 @@ async def decide(request: Request) -> Response:
     picks = dict(list(read_picks(post).items())[:MOST])
     try:
         check_session(post, visitor)
-        if post.get("act") not in ("approve", "deny"):
-            raise InvalidInput("Press Approve or Deny.")
         if not picks:
             raise InvalidInput("Tick at least one row. Nothing was changed.")
         results = await _decide_all(request, visitor, picks, post)
@@ -111,7 +113,7 @@ async def _send(
 
 
 def _make_decision(pick: Pick, post: Post) -> DecisionRequest:
-    if post["act"] == "deny":
+    if "deny" in post:
         return DecisionRequest(action="deny", digest=pick.digest, message=read_reason(post) or None)
     return DecisionRequest(action="approve", digest=pick.digest)
 

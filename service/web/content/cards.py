@@ -1,9 +1,12 @@
 """Items in lists: a card for each open item, a row for each decided or cancelled one."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from gettext import NullTranslations
 from typing import Protocol, TypeVar
 
+from sayso.canonical_json import JsonObject
 from sayso.precedents.comparing import find_unusual
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
@@ -16,6 +19,7 @@ from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
+from sayso.text.language import find_spoken
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
@@ -28,6 +32,7 @@ from service.web.content.headlines import Headline, make_headline
 from service.web.content.queries import EVERYTHING, Query
 
 SOON_MS = 600_000
+_MOST_ARRANGED = 500
 
 SECTIONS = (("soon", "Due in 10 min"), ("today", "Today"), ("later", "Later"), ("others", "For others"))
 """The sections of the inbox in their order: each with its name in the page and its heading."""
@@ -152,20 +157,22 @@ def _make_cards(
     masked = mask_record(record)
     for item in record.items:
         shown = find_item(masked, item.item_id)
-        if not item.open or not query.matches(masked, shown):
+        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
+        if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
         definition = definitions.get(item.tool.definition or "")
-        view = render_call(item.tool.name, shown.tool.args, definition.parameters if definition is not None else None)
+        schema = definition.parameters if definition is not None else None
+        version = _Version(record.id, record.version, item.item_id, schema is not None, find_spoken(), shown, schema)
+        headline, view = _arrange(version)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
         view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
-        ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         yield Card(
             record=masked,
             item=shown,
             href=item_href(record, item),
             section="others" if ineligibility else _find_section(item.terms.deadline_at_ms, now_ms),
-            headline=make_headline(shown),
+            headline=headline,
             view=view,
             flags=list_flags(shown, view, reviewer, held=bool(hold)),
             hold=hold,
@@ -177,6 +184,26 @@ def _make_cards(
             unusual=unusual,
             alike="" if ineligibility else find_alike(record, item, view, definition),
         )
+
+
+@dataclass(frozen=True)
+class _Version:
+    """An item of one version of its record: what a card shows to everybody follows from it."""
+
+    suspension_id: str
+    version: int
+    item_id: str
+    described: bool
+    language: NullTranslations
+    item: Item = field(compare=False)
+    schema: JsonObject | None = field(compare=False)
+
+
+@lru_cache(_MOST_ARRANGED)
+def _arrange(version: _Version) -> tuple[Headline, View]:
+    """Return how the item's call is shown, as every open inbox needs it after a change; its secrets are masked."""
+    tool = version.item.tool
+    return make_headline(version.item), render_call(tool.name, tool.args, version.schema)
 
 
 def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:

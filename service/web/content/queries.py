@@ -8,7 +8,9 @@ from decimal import Decimal, InvalidOperation
 
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.names import join_words
 from sayso.text.summaries import Leaf, list_values
+from service.store.suspensions.facets import Facets, find_facets
 
 LONGEST = 200
 _LONGEST_NUMBER = 40
@@ -21,9 +23,14 @@ _OPERATORS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
-_STATES: Mapping[str, Callable[[Item], bool]] = {
-    "doubt": lambda item: item.doubt is not None,
-    "escalated": lambda item: item.escalated > 0,
+_Filter = Callable[[Facets, bool], bool]
+"""A test of an item's facets, and whether the reader can decide it."""
+
+_STATES: Mapping[str, _Filter] = {
+    "mine": lambda _, mine: mine,
+    "doubt": lambda facets, _: facets.doubt,
+    "escalated": lambda facets, _: facets.escalated,
+    "unattended": lambda facets, _: facets.unattended,
 }
 
 _Test = Callable[[SuspensionRecord, Item], bool]
@@ -34,15 +41,20 @@ class Query:
     """A parsed search; without tests it matches everything. `problem` says which part was not understood."""
 
     text: str = ""
+    filters: tuple[_Filter, ...] = ()
     tests: tuple[_Test, ...] = ()
     problem: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.text)
 
-    def matches(self, record: SuspensionRecord, item: Item) -> bool:
+    def admits(self, facets: Facets, mine: bool) -> bool:
+        """Return whether items with these facets can fit; `mine` is whether the reader can decide them."""
+        return not self.problem and all(fits(facets, mine) for fits in self.filters)
+
+    def matches(self, record: SuspensionRecord, item: Item, mine: bool) -> bool:
         """Return whether an item fits all parts; its secrets must be masked."""
-        return not self.problem and all(test(record, item) for test in self.tests)
+        return self.admits(find_facets(record, item), mine) and all(test(record, item) for test in self.tests)
 
 
 EVERYTHING = Query()
@@ -51,23 +63,29 @@ EVERYTHING = Query()
 def parse_query(text: str) -> Query:
     """Parse what a reviewer typed; an unknown `is:` is a problem."""
     text = text.strip()
+    filters: list[_Filter] = []
     tests: list[_Test] = []
     for key, quoted, bare in _TERM.findall(text):
         value = (quoted or bare).casefold()
         if key.casefold() == "is" and value not in _STATES:
-            names = " or ".join(f"is:{name}" for name in _STATES)
+            names = join_words([f"is:{name}" for name in _STATES], "or")
             return Query(text, problem=f"“is:{value}” is not a filter. Use {names}.")
-        tests.append(_make_test(key.casefold(), value, quoted=bool(quoted)))
-    return Query(text, tuple(tests))
+        if key:
+            filters.append(_make_filter(key.casefold(), value))
+        else:
+            tests.append(_make_test(value, quoted=bool(quoted)))
+    return Query(text, tuple(filters), tuple(tests))
 
 
-def _make_test(key: str, value: str, *, quoted: bool) -> _Test:
+def _make_filter(key: str, value: str) -> _Filter:
     if key == "is":
-        return lambda _, item: _STATES[value](item)
+        return _STATES[value]
     if key == "tool":
-        return lambda _, item: value in item.tool.name.casefold()
-    if key == "agent":
-        return lambda record, item: value in record.run.agent.casefold() or value in (item.subagent or "").casefold()
+        return lambda facets, _: value in facets.tool.casefold()
+    return lambda facets, _: value in facets.agent.casefold() or value in facets.subagent.casefold()
+
+
+def _make_test(value: str, *, quoted: bool) -> _Test:
     found = None if quoted else _COMPARISON.fullmatch(value)
     wanted = _parse_number(found[3]) if found else None
     if found is None or wanted is None:

@@ -5,7 +5,7 @@ import json
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, Response
 
-from service.web.pages import STATIC, asset
+from service.http.assets import STATIC, asset
 
 router = APIRouter()
 

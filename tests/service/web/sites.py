@@ -38,7 +38,12 @@ rules:
     action: deny
     reason: Nobody refunds more than 1000 here
 """
-CSRF = "c" * 64
+TOKEN = "c" * 64
+"""The form token of every session that a test opens."""
+
+CSRF = "0" * 64 + TOKEN
+"""What a form of such a session may send: the mask, and the masked token."""
+
 OWN = {"Sec-Fetch-Site": "same-origin"}
 """What a browser says of a form on one of our own pages."""
 
@@ -64,7 +69,7 @@ async def let_in(settings: Settings, name: str) -> str:
     people = People(store_of(redis))
     await people.add_reviewer(Reviewer(name=name, password_hash="none", created_at_ms=now_ms()))
     token = new_secret()
-    session = Session(tenant=TENANT, name=name, roles=("reviewer",), csrf=CSRF, created_at_ms=now_ms())
+    session = Session(tenant=TENANT, name=name, roles=("reviewer",), csrf=TOKEN, created_at_ms=now_ms())
     await people.open_session(hash_token(token), session, 3_600_000)
     await redis.aclose()
     return token

@@ -81,7 +81,7 @@ def test_inbox_refreshes_without_a_reload(site: Site, open_as: Callable[..., Pag
     expect(page.get_by_role("link", name="Refund payment")).to_be_visible()
     expect(page).to_have_title("(1) Inbox · Sayso")
     expect(page.locator("#pending")).to_have_text("1")
-    expect(page.locator("#say")).to_have_text("1 run is waiting.")
+    expect(page.locator("#say")).to_have_text("1 item waits for you.")
     page.get_by_role("link", name="Refund payment").focus()
     site.act(asked)
     expect(page.get_by_role("button", name="1 new · Show")).to_be_visible()

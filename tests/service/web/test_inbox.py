@@ -1,15 +1,26 @@
 import re
+from html import unescape
 
 import pytest
 
 from service.settings import Settings
-from service.web import inbox
+from service.web.waiting import finding
 from tests.service.web.sites import visit
 from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, asked, decide, make_ask, place_of
 
 
 def tools(page: str) -> list[str]:
     return re.findall(r'<h3><a href="/items/[^"]+">(?:<span class="tool">)?([^<]+)', page)
+
+
+def find_rows(page: str) -> list[str]:
+    return re.findall(r'<li class="item" id="([^"]+)"', page)
+
+
+def find_next(page: str) -> str:
+    """The address of the next page of the list."""
+    links = re.findall(r'href="(/?\?[^"]*after=[^"]+)"', page)
+    return "/" + unescape(links[0]).lstrip("/")
 
 
 def section(page: str, name: str) -> str:
@@ -71,17 +82,29 @@ async def test_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
         for place in range(53):
             await asked(anna.wiring, agent=f"agent-{place}")
-        first, second = await anna.read("/"), await anna.read("/?skip=50")
+        first = await anna.read("/")
         assert len(tools(first)) == 50
-        assert 'href="?skip=50"' in first
+        assert "Load 50 more" in first
+        second = await anna.read(find_next(first))
         assert len(tools(second)) == 3
-        assert 'href="?skip=0"' in second
+        assert "First page" in second
+        assert set(find_rows(first)).isdisjoint(find_rows(second))
 
 
-async def test_inbox_with_an_invalid_page_shows_a_problem(settings: Settings) -> None:
+async def test_filtered_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
-        page = await anna.read("/?skip=many", 422)
+        for place in range(106):
+            await asked(anna.wiring, make_ask(), agent=f"{('support', 'shop')[place % 2]}-{place}")
+        first = await anna.read("/?q=agent:shop")
+        second = await anna.read(find_next(first))
+        assert (len(tools(first)), len(tools(second))) == (50, 3)
+
+
+async def test_inbox_with_an_invalid_place_shows_a_problem(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read("/?after=many", 422)
         assert "<html" in page
+        assert "Open the inbox again." in page
 
 
 async def test_search_finds_items_by_text_tool_and_amount(settings: Settings) -> None:
@@ -108,14 +131,13 @@ async def test_search_without_a_match_says_how_many_wait(settings: Settings) -> 
 
 
 async def test_search_says_when_it_was_cut(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "MOST_SEARCHED", 50)
+    monkeypatch.setattr(finding, "BUDGET_MS", -1)
     async with visit(settings) as anna:
         for place in range(53):
             await asked(anna.wiring, make_ask(args={"place": place}))
         page = await anna.read("/?q=place=52")
         assert "Nothing among 50 runs fits" in page
-        assert 'href="?q=place%3D52&amp;skip=50"' in page
-        assert len(tools(await anna.read("/?q=place=52&skip=50"))) == 1
+        assert len(tools(await anna.read(find_next(page)))) == 1
         assert "50 runs were searched." in await anna.read("/?q=place=1")
 
 

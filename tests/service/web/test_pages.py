@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from service.http.assets import STATIC
 from service.settings import CHECKOUT, Settings
-from service.web.pages import STATIC, asset
 from tests.service.web.sites import visit
 from tests.service.web.stories import asked
 
@@ -47,18 +47,6 @@ def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / f"{name}.js").read_text()
     assert len(script.splitlines()) <= 150
     assert not re.search(r"innerHTML\s*=[^=]|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", script)
-
-
-def test_asset_url_changes_with_the_file() -> None:
-    assert re.fullmatch(r"/static/sayso\.css\?v=[0-9a-f]{12}", asset("sayso.css"))
-
-
-async def test_assets_are_served(settings: Settings) -> None:
-    async with visit(settings, None) as guest:
-        for name, kind in (("sayso.css", "text/css"), ("live.js", "javascript"), ("favicon.svg", "image/svg+xml")):
-            response = await guest.client.get(asset(name))
-            assert response.status_code == 200
-            assert kind in response.headers["content-type"]
 
 
 async def test_pages_send_a_same_origin_referrer_policy(settings: Settings) -> None:

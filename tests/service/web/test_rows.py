@@ -42,7 +42,7 @@ def test_row_under_the_pointer_stays_through_a_thousand_inserts(site: Site, open
         f"{second.id}-i1",
     )
     site.act(ask_many)
-    expect(page.locator("#pending")).to_have_text(str(INSERTS + 2))
+    expect(page.locator("#pending")).to_have_text("999+")
     expect(page.locator("#fresh")).to_contain_text("new · Show")
     assert moved.evaluate("places => places.size") == 1
     assert row.bounding_box() == place
@@ -128,7 +128,8 @@ def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Ca
 
 def test_days_are_those_of_the_browser(site: Site, open_as: Callable[..., Page]) -> None:
     async def ask_through_two_days(wiring: Wiring) -> list[SuspensionRecord]:
-        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * hours})) for hours in (1, 13, 25, 37)]
+        hours = (1, 13, 25, 37)
+        return [await asked(wiring, make_ask(terms={"timeout_s": 3600 * one}), agent=f"agent-{one}") for one in hours]
 
     records = site.act(ask_through_two_days)
     for zone in ("Pacific/Kiritimati", "Pacific/Niue"):

@@ -90,7 +90,7 @@ class Table:
 
     @property
     def href(self) -> str:
-        return f"/batch?like={self.first.row_id}"
+        return f"/batch/{self.first.row_id}"
 
     @property
     def section(self) -> str:

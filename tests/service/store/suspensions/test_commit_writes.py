@@ -28,7 +28,7 @@ def writes_of(commit: Commit) -> list[str]:
     while at < len(commit.writes):
         count, command, place = commit.writes[at : at + 3]
         key = keys[int(place) - 1].removeprefix(KEYS.prefix).removeprefix("sayso:changes:")
-        found.append(f"{command!s} {key}")
+        found.append(f"{command!s} {'bucket' if key.startswith('bucket:') else key}")
         at += 3 + int(count)
     return found
 
@@ -45,6 +45,8 @@ LAST_APPROVAL = f"SET {KEYS.last_approval('ada', 'bot', 'support', 'refund').rem
 PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefix)
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
+FILED = {"ZADD bucket", "HSETNX buckets"}
+UNFILED = {"ZREM bucket", "HDEL! buckets"}
 ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
 PAUSED = {
     "ZADD schedule",
@@ -54,6 +56,7 @@ PAUSED = {
     "SADD owners",
     "RPUSH e:run_1",
     *OPENS,
+    *FILED,
     *ASKS,
 }
 
@@ -65,7 +68,7 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox", *ASKS} | {
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED, *ASKS} | {
         "ZADD runs:running",
         "SET state:run_1",
         "RPUSH ready",
@@ -87,13 +90,15 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     change = decide(record, word(record), T0)
     moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
     approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
-    assert written(record, change) == moved | OPENS | CLOSES | approved, "a worker has it in the place of the reviewers"
+    assert written(record, change) == moved | OPENS | CLOSES | UNFILED | approved, (
+        "a worker has it in the place of the reviewers"
+    )
 
 
-def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
+def test_a_decision_of_a_quorum_only_moves_the_item_to_another_bucket() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", LAST_APPROVAL}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", *FILED, *UNFILED, LAST_APPROVAL}
 
 
 def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
@@ -126,7 +131,7 @@ def test_cancelled_suspension_is_in_no_list_of_runs() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = cancel(record, person("bot"), None, T0)
     over = {"ZREM schedule", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
-    assert written(record, change) == over | CLOSES
+    assert written(record, change) == over | CLOSES | UNFILED
 
 
 def test_following_suspension_is_written_with_the_end() -> None:
@@ -146,6 +151,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         "RPUSH e:run_1",
         *OPENS,
         *CLOSES,
+        *FILED,
         *ASKS,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]

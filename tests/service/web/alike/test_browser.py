@@ -99,7 +99,7 @@ def test_table_is_summed_and_approved_after_its_last_row(
 
 def test_item_that_is_decided_elsewhere_loses_its_tick(site: Site, open_as: Open) -> None:
     records = site.act(ask_ten)
-    page = open_as(f"/batch?like={row_id(records[0])}")
+    page = open_as(f"/batch/{row_id(records[0])}")
     expect(page.locator(".approve")).to_have_text("Approve 10")
     site.act(lambda wiring: decide(wiring, records[3], "deny"))
     row = page.locator(f"[id='{row_id(records[3])}']")

@@ -24,7 +24,7 @@ ARGS: dict[str, Any] = {
 
 def fits(query: str, **fields: Any) -> bool:
     item = make_item({"tool": ItemTool(name="refund_payment", args=ARGS, definition="d")}).model_copy(update=fields)
-    return parse_query(query).matches(make_record(item), item)
+    return parse_query(query).matches(make_record(item), item, mine=True)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_query_by_state() -> None:
 
 def test_query_with_an_unknown_state_has_a_problem() -> None:
     query = parse_query("is:frozen")
-    assert query.problem == "“is:frozen” is not a filter. Use is:doubt or is:escalated."
+    assert query.problem == "“is:frozen” is not a filter. Use is:mine, is:doubt, is:escalated or is:unattended."
     assert not fits("is:frozen")
 
 

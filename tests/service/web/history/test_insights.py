@@ -7,11 +7,11 @@ from hashlib import sha256
 import pytest
 from playwright.sync_api import Page, expect
 
+from service.http.assets import STATIC
 from service.operations.insights.fatigue import warn_tired
 from service.settings import Settings
 from service.store.insights.facts import PersonFact
 from service.web.history.insights import describe_change
-from service.web.pages import STATIC
 from service.wiring import Wiring
 from tests.service.web.sites import Site, visit
 from tests.service.web.stories import REFUND, asked, decide, make_ask

@@ -1,0 +1,186 @@
+"""Reads of the buckets of open items, and their repair from the records."""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from functools import partial
+from math import inf
+from typing import Any, NamedTuple
+
+from sayso.clock import monotonic_ms
+from sayso.errors import SaysoError
+from sayso.records.suspensions import SuspensionRecord
+from service.store.connection.connecting import text, translated
+from service.store.connection.pipeline import Script
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
+from service.store.suspensions.facets import (
+    Facets,
+    OpenItem,
+    list_places,
+    name_bucket,
+    name_member,
+    read_facets,
+    read_member,
+    write_facets,
+)
+from service.store.suspensions.lookups import SuspensionLookups
+from service.store.suspensions.reading import UnreadableRecord
+from service.store.tenants import TenantStore
+
+MOST_BUCKETS = 5_000
+"""With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
+
+_COMPLETE = b"complete"
+_BATCH = 200
+
+
+class Bucket(NamedTuple):
+    """The facets of open items, and their number."""
+
+    facets: Facets
+    size: int
+
+
+class Buckets:
+    """The buckets of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._send = store.redis, store.keys, store.send
+        self._lookups = SuspensionLookups(store)
+        self._count = partial(store.connections.intake.run, Script(read_script("count_open")))
+        self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
+        self._reading: asyncio.Future[tuple[Bucket, ...] | None] | None = None
+        self._read_at_ms = -inf
+        self._deadlines: dict[frozenset[str], asyncio.Future[dict[str, int | None]]] = {}
+
+    async def read(self, since_ms: float = inf) -> tuple[Bucket, ...] | None:
+        """Return all buckets; None where readers must scan the inbox.
+
+        A result that was read after the monotonic time `since_ms` counts, so that all who wake by one change share it.
+        """
+        if self._reading is None or self._read_at_ms < since_ms:
+            self._read_at_ms = monotonic_ms()
+            self._reading = asyncio.ensure_future(self._read())
+        reading = self._reading
+        try:
+            return await asyncio.shield(reading)
+        except SaysoError:
+            self._reading = None if self._reading is reading else self._reading
+            raise
+
+    async def list_first(
+        self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None
+    ) -> list[OpenItem]:
+        """Return the open items of these buckets that follow `after`, the earliest deadline first.
+
+        With None, return pending suspensions instead, by their earliest deadline and without an item's id.
+        """
+        from_ms = after.deadline_at_ms if after is not None else 0
+        if wanted is None:
+            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit]
+            found = await self._ask_first([self._keys.inbox], args)
+            return [OpenItem(at_ms, member, "") for member, at_ms in found]
+        if not wanted:
+            return []
+        keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
+        member = name_member(after.suspension_id, after.item_id) if after is not None else ""
+        found = await self._ask_first(keys, [from_ms, member, limit])
+        return [read_member(one, at_ms) for one, at_ms in found]
+
+    async def find_deadlines(self, names: frozenset[str]) -> dict[str, int | None]:
+        """Return the earliest deadline of each pending suspension, None for others. Concurrent callers share it."""
+        reading = self._deadlines.get(names)
+        if reading is None:
+            reading = self._deadlines[names] = asyncio.ensure_future(self._read_deadlines(sorted(names)))
+            reading.add_done_callback(lambda _: self._deadlines.pop(names, None))
+        return await asyncio.shield(reading)
+
+    async def complete(self, now_ms: int) -> int:
+        """Put all open items of an earlier version into their buckets, once in a store; return their number."""
+        async with translated():
+            if await self._redis.hexists(self._keys.buckets, _COMPLETE.decode()):
+                return 0
+        repaired = await self.repair()
+        async with translated():
+            await self._redis.hset(self._keys.buckets, _COMPLETE.decode(), str(now_ms))
+        return repaired
+
+    async def repair(self) -> int:
+        """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
+        async with translated():
+            raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
+        ids = [text(one) for one in raw]
+        held = await self._read_places()
+        wrong = 0
+        for start in range(0, len(ids), _BATCH):
+            for record in await self._lookups.read_page(ids[start : start + _BATCH]):
+                if not isinstance(record, UnreadableRecord):
+                    wrong += await self._repair(record, held)
+        return wrong + await self._remove_strangers(held)
+
+    async def _read_deadlines(self, names: list[str]) -> dict[str, int | None]:
+        async with translated():
+            scores = await self._redis.zmscore(self._keys.inbox, names) if names else []
+        return {name: None if score is None else int(score) for name, score in zip(names, scores, strict=True)}
+
+    async def _ask_first(self, keys: list[str], args: list[str | int]) -> list[tuple[str, int]]:
+        async with translated():
+            found = await self._first(keys, args)
+        return [(text(found[at]), int(found[at + 1])) for at in range(0, len(found), 2)]
+
+    async def _read(self) -> tuple[Bucket, ...] | None:
+        async with translated():
+            if await self._redis.hlen(self._keys.buckets) > MOST_BUCKETS:
+                return None
+            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.buckets)
+        if stored.pop(_COMPLETE, None) is None:
+            return None
+        async with translated():
+            sizes = await self._count([self._keys.bucket(text(name)) for name in stored]) if stored else []
+        facets = map(read_facets, map(text, stored.values()))
+        return tuple(Bucket(one, size) for one, size in zip(facets, sizes, strict=True) if size)
+
+    async def _read_places(self) -> dict[str, dict[str, int]]:
+        """Return the buckets of every member, each with the member's deadline."""
+        held: dict[str, dict[str, int]] = {}
+        async with translated():
+            for raw in await self._redis.hkeys(self._keys.buckets):
+                if raw == _COMPLETE:
+                    continue
+                members: list[Any] = await self._redis.zrange(self._keys.bucket(text(raw)), 0, -1, withscores=True)
+                for member, deadline_at_ms in members:
+                    held.setdefault(text(member), {})[text(raw)] = int(deadline_at_ms)
+        return held
+
+    async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]]) -> int:
+        """Correct the items of a record unless it changed meanwhile; its own commit has corrected it then."""
+        commit, wrong = Commit(), 0
+        commit.expect(self._keys.suspension(record.id), record.version)
+        for member, place in list_places(record).items():
+            name, found = name_bucket(place.facets), held.pop(member, {})
+            if found == {name: place.deadline_at_ms}:
+                continue
+            wrong += 1
+            self._remove(commit, member, (one for one in found if one != name))
+            commit.write("HSETNX", self._keys.buckets, name, write_facets(place.facets))
+            commit.write("ZADD", self._keys.bucket(name), place.deadline_at_ms, member)
+        return wrong if wrong and await self._send(commit) else 0
+
+    async def _remove_strangers(self, held: dict[str, dict[str, int]]) -> int:
+        """Remove the members that no pending record has, each only if its record is still as it was read."""
+        removed = 0
+        for member, names in held.items():
+            suspension_id = read_member(member, 0).suspension_id
+            record = next(iter(await self._lookups.read_page([suspension_id])), None)
+            if isinstance(record, UnreadableRecord) or member in list_places(record):
+                continue
+            commit = Commit()
+            commit.expect(self._keys.suspension(suspension_id), record.version if record is not None else 0)
+            self._remove(commit, member, names)
+            removed += await self._send(commit)
+        return removed
+
+    def _remove(self, commit: Commit, member: str, names: Iterable[str]) -> None:
+        for name in names:
+            commit.write("ZREM", self._keys.bucket(name), member)
+            commit.write_unless(self._keys.bucket(name), "HDEL", self._keys.buckets, name)

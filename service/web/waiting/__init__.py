@@ -1,0 +1,1 @@
+"""Open items as pages list, count and follow them."""

@@ -1,0 +1,74 @@
+"""Who can decide the items of a bucket, and how many items one reviewer can decide."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import inf
+
+from sayso.errors import SaysoError
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.records.items import Item, ItemTool
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.records.terms import Terms
+from sayso.transitions.decision_checks import check_reviewer
+from service.store.suspensions.buckets import Bucket
+from service.store.suspensions.facets import Audience
+from service.wiring import Wiring
+
+MOST_SHOWN = 999
+
+_RUN = RunRef(id="", agent="", owner="", thread_id="")
+_RECORD = SuspensionRecord(id="", tenant="", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=_RUN)
+_TOOL = ItemTool(name="", args={}, definition="")
+_ITEM = Item(call_id="", tool=_TOOL, item_id="", terms=Terms(rule_version="", deadline_at_ms=0), digest="")
+_DECISION = Decision(
+    id="",
+    suspension_id="",
+    suspension_version=1,
+    item_id="",
+    action=DecisionAction.APPROVE,
+    args_digest="",
+    by=Actor(id="", kind=ActorKind.HUMAN),
+    at_ms=0,
+)
+
+
+def may_decide(audience: Audience, reviewer: Actor) -> bool:
+    """Return whether the desk takes a decision of this reviewer."""
+    try:
+        check_reviewer(*_make_example(audience), reviewer)
+    except SaysoError:
+        return False
+    return True
+
+
+def count_open(buckets: Iterable[Bucket], reviewer: Actor) -> int:
+    """Return how many items the reviewer can decide."""
+    counts: dict[Audience, int] = {}
+    for facets, size in buckets:
+        counts[facets.audience] = counts.get(facets.audience, 0) + size
+    return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
+
+
+async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
+    """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
+    buckets = await wiring.buckets.read(since_ms)
+    return await wiring.runs.count_pending() if buckets is None else count_open(buckets, reviewer)
+
+
+def show_count(count: int) -> str:
+    """Return a count as pages show it."""
+    return f"{MOST_SHOWN}+" if count > MOST_SHOWN else str(count)
+
+
+@lru_cache(4096)
+def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
+    """Return an item of this audience; only the fields that its reviewers depend on have a meaning."""
+    limits = {"reviewers": audience.reviewers, "no_self_approval": audience.no_self_approval}
+    terms = _ITEM.terms.model_copy(update=limits)
+    decisions = tuple(
+        _DECISION.model_copy(update={"by": Actor(id=by, kind=ActorKind.HUMAN, for_person=person)})
+        for by, person in audience.decided
+    )
+    run = _RECORD.run.model_copy(update={"owner": audience.owner})
+    item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
+    return _RECORD.model_copy(update={"run": run}), item
