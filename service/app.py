@@ -78,6 +78,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
         forms=("/items/", "/sign-in", "/channels/slack/"),
         secure=settings.secure_cookies,
+        upload_bytes=settings.body_limit_bytes + 4 * settings.attachment_limit_bytes // 3,
     )
     app.add_middleware(RequestIds)
     if settings.trusted_proxies:

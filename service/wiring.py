@@ -45,6 +45,7 @@ from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.precedents import Precedents
@@ -80,6 +81,7 @@ class Wiring:
     buckets: Buckets
     external_events: ExternalEvents
     comments: Comments
+    attachments: Attachments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -164,6 +166,7 @@ class Process:
             buckets=Buckets(store),
             external_events=ExternalEvents(store),
             comments=Comments(store),
+            attachments=Attachments(store, settings),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.client import discussions, requests, retries
 from sayso.client.administration import Key, KeyPage, SessionView
-from sayso.client.discussions import CommentPage
+from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
     DecidedItem,
@@ -146,6 +146,16 @@ class Operations:
     def comments(self, run_id: str) -> Flow[CommentPage]:
         """Return reviewers' comments on all items of a run."""
         return self._send(discussions.list_comments(run_id))
+
+    @operation
+    def attach(self, suspension_id: str, item_id: str, name: str, content: bytes) -> Flow[AttachmentPage]:
+        """Attach an image, a PDF or a text to an open item; returns its files. The same file is attached once."""
+        return self._send(discussions.attach(suspension_id, item_id, name, content))
+
+    @operation
+    def attachment(self, suspension_id: str, item_id: str, attachment_id: str) -> Flow[AttachmentContent]:
+        """Return an attached file with its content."""
+        return self._send(discussions.find_attachment(suspension_id, item_id, attachment_id))
 
     @operation
     def redeem(

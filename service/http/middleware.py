@@ -21,6 +21,10 @@ _OURS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }
+SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
+"""The content security policy of an attached file: nothing in it runs or loads."""
+
+_SANDBOXED = (b"content-security-policy", SANDBOX.encode())
 _UNCACHED = _OURS | {b"cache-control": b"no-store"}
 _SECURE = {b"strict-transport-security": b"max-age=31536000"}  # over https, without subdomains
 _REFERRER = (b"referrer-policy", b"no-referrer")
@@ -36,6 +40,7 @@ class Guards:
     wider: Mapping[str, int]
     forms: tuple[str, ...]
     secure: bool = False
+    upload_bytes: int = 0  # of paths that end in /attachments
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,6 +48,8 @@ class Guards:
             return
         limit_bytes = self.wider.get(scope["path"], self.limit_bytes)
         limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self.forms) else 1
+        if scope["path"].endswith("/attachments"):
+            limit_bytes = self.upload_bytes or limit_bytes
         exchange = _Exchange(
             receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self.secure
         )
@@ -103,6 +110,9 @@ class _Exchange:
 
 def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
     ours = {**(_UNCACHED if fresh else _OURS), **(_SECURE if secure else {})}
+    headers = [*headers]
+    if _SANDBOXED in headers:
+        ours |= dict([_SANDBOXED])
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):
         kept.append(_REFERRER)

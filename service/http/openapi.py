@@ -42,6 +42,7 @@ _TAGS = [
     {"name": "reviewers", "description": "Reviewers, for admins."},
     {"name": "inquiries", "description": "Claims of items, and questions of reviewers to requesters."},
     {"name": "comments", "description": "Comments of reviewers on items, for other reviewers only."},
+    {"name": "attachments", "description": "Files attached to items, by reviewers and by the owner of the run."},
     {"name": "groups", "description": "Groups of reviewers, which rules name as `group:<name>`."},
     {"name": "contacts", "description": "People's addresses in channels."},
     {"name": "channels", "description": "The configured channels, for admins."},

@@ -32,6 +32,12 @@ class LimitSettings(BaseSettings):
     waits_per_key: _Count = 1_000
     """Long polls and event streams that one key, or one person, may hold at the same time on one service process. One
     more is answered with 429."""
+    attachment_limit_bytes: int = Field(default=1_048_576, ge=1_024, le=8 * 1024 * 1024)
+    """Largest file that can be attached to an item, in bytes."""
+    attachments_per_item: int = Field(default=10, ge=1, le=100)
+    """Most files attached to one item."""
+    attachments_limit_bytes: int = Field(default=256 * 1024 * 1024, ge=1_024, le=1024**4)
+    """Most bytes of all attached files together. The store keeps them in its memory."""
     head_limit_bytes: int = Field(default=32_768, ge=4_096, le=1_048_576)
     """Largest request line and headers together, in bytes."""
 

@@ -31,6 +31,7 @@ class TenantKeys:
         self.endpoints = f"{prefix}endpoints"
         self.facts = f"{prefix}facts"  # what commits asked and decided, until it is counted
         self.failures = f"{prefix}failures"
+        self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
@@ -81,6 +82,13 @@ class TenantKeys:
 
     def comments_seen(self, run_id: str) -> str:
         return f"{self.prefix}comments-seen:{run_id}"
+
+    def files(self, run_id: str) -> str:
+        """The files attached to a run's items, by item and id."""
+        return f"{self.prefix}files:{run_id}"
+
+    def file_contents(self, run_id: str) -> str:
+        return f"{self.prefix}file-contents:{run_id}"
 
     def state(self, run_id: str) -> str:
         return f"{self.prefix}state:{run_id}"

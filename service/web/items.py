@@ -253,7 +253,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
-        **await read_discussion(wiring.comments, view, lines),
+        **await read_discussion(wiring.comments, wiring.attachments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         "since": await find_since(wiring, record, item, visitor.name, definition),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),

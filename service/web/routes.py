@@ -7,7 +7,7 @@ from service.auth.hosts import check_host
 from service.web import inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.alike import pages as alike
 from service.web.channels import slack
-from service.web.discussions import comments, presence
+from service.web.discussions import attachments, comments, presence
 from service.web.form_posts import check_origin
 from service.web.history import insights
 from service.web.history import pages as history
@@ -27,6 +27,7 @@ _MODULES = (
     items,
     inquiries,
     comments,
+    attachments,
     presence,
     history,
     insights,

@@ -11,8 +11,10 @@ from redis.asyncio import Redis
 from sayso.errors import Conflict, NotFound
 from sayso.records.suspensions import RunStatus
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
-from service.operations.discussions import add_comment
+from service.operations.discussing.attachments import attach
+from service.operations.discussing.comments import add_comment
 from service.settings import Settings
+from service.store.keys import TenantKeys
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
@@ -45,7 +47,9 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 
 
 async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store_url: str) -> None:
-    ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
+    pending = await make_pending(wiring)
+    file = await attach(wiring, pending.id, "i1", "log.txt", b"a log", person("anna"))
+    ended = await finish(wiring, await approve(wiring, pending))
     rule_id = ended.items[0].terms.rule_id or ""
     assert await wiring.rules.list_asked(rule_id) == [(ended.id, "i1")]
     await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
@@ -60,6 +64,11 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     assert await wiring.rules.list_asked(rule_id) == []
     with pytest.raises(NotFound):
         await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
+    assert await wiring.attachments.list_all(ended.run.id, ended.id, "i1") == []
+    with pytest.raises(NotFound):
+        await wiring.attachments.read(ended.run.id, file.id)
+    async with Redis.from_url(clean_store_url) as redis:
+        assert await redis.get(TenantKeys("default").file_bytes) == b"0"
     assert [one.id for one in await wiring.comments.list_all(ended.run.id)] == [comment.id], "with the trail"
     assert [one.seq for one in await wiring.runs.trail(ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)

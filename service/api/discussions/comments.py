@@ -8,7 +8,7 @@ from service.api.routing.lookups import find_run
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
 from service.http.openapi import READS, WRITES, problems
-from service.operations.discussions import add_comment
+from service.operations.discussing.comments import add_comment
 from service.store.runs.comments import LONGEST_COMMENT
 
 router = APIRouter(tags=["comments"], route_class=SignedInRoute)

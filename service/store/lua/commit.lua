@@ -14,6 +14,10 @@ them.
   sayso:{t}:external-seen:<run>  hash  "<source> <seq>" -> digest of that event; "bytes": their size
   sayso:{t}:comments:<run>  list    reviewers' comments in order; deleted with the trail; see `append.lua`
   sayso:{t}:comments-seen:<run>  hash  comment -> its digest; "bytes": their size
+  sayso:{t}:files:<run>     hash    "<suspension> <item> <file>" -> time, ms, "|" and its description as JSON; "bytes": the
+                                    size of all; deleted with the run; see `attach.lua`
+  sayso:{t}:file-contents:<run>  hash  file -> its bytes
+  sayso:{t}:file-bytes      string  the bytes of all attached files
   sayso:{t}:schedule          zset    suspension -> due time, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run
@@ -85,7 +89,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HINCRBY = true, HSETNX = true, PEXPIRE = true, PUBLISH = true,
+  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true,
 }
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}}
 

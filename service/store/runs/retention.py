@@ -91,11 +91,17 @@ class Retention:
     async def _forget(self, run_id: str, age: _Age) -> bool:
         try:
             records, head = await self._read_chain(run_id)
+            file_bytes = await self._count_file_bytes(run_id)
         except Unreadable:
             return False  # it is kept until it is readable
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        return await self._send(_build(self._keys, records, head))
+        return await self._send(_build(self._keys, records, head, file_bytes))
+
+    async def _count_file_bytes(self, run_id: str) -> int:
+        async with translated():
+            found = await self._redis.hget(self._keys.files(run_id), "bytes")
+        return int(found or 0)
 
     async def _read_chain(self, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
         records: list[SuspensionRecord] = []
@@ -113,7 +119,7 @@ class Retention:
         return records, head
 
 
-def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -> Commit:
+def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, file_bytes: int) -> Commit:
     last = records[0]
     commit = Commit()
     commit.expect(keys.suspension(last.id), last.version)
@@ -123,8 +129,10 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -
             commit.write("ZREM", index, record.id)
         for item in record.items:
             commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
-    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen):
+    for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen, keys.files, keys.file_contents):
         commit.write("DEL", key(last.run.id))
+    if file_bytes:
+        commit.write("DECRBY", keys.file_bytes, file_bytes)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
     commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")

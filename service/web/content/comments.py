@@ -7,7 +7,9 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, new_id
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.redaction import Redacted
+from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comment, Comments
+from service.web.content.attachments import read_files
 from service.web.content.cards import item_href
 from service.web.content.secrets import ItemView
 from service.web.content.timeline import Line
@@ -35,11 +37,14 @@ class Remark:
         return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
 
 
-async def read_discussion(comments: Comments, view: ItemView, lines: Sequence[Line]) -> dict[str, object]:
-    """Return an item's remarks, the timeline with those on the whole run, and what makes a new comment unique."""
+async def read_discussion(
+    comments: Comments, attachments: Attachments, view: ItemView, lines: Sequence[Line]
+) -> dict[str, object]:
+    """Return an item's files and remarks, the timeline with those on the whole run, and a new comment's nonce."""
     record, item = view.record, view.item
     remarks = list_remarks(await comments.list_all(record.run.id), [record], view.secrets)
     return {
+        **await read_files(attachments, view),
         "lines": insert_remarks(lines, remarks),
         "remarks": [one for one in remarks if one.href == item_href(record, item)],
         "nonce": new_id("com"),

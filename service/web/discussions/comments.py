@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from service.operations.discussions import add_comment
+from service.operations.discussing.comments import add_comment
 from service.web.form_posts import read_post
 from service.web.sessions import SignedIn, wiring_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import requests, retries
+from sayso.client import discussions, requests, retries
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -139,6 +139,9 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     (comment,) = admin("comment", suspension.id, "i1", "The order is real.").comments
     assert admin("comments", suspension.run.id).comments == (comment,)
     assert agent.refused("comments", suspension.run.id) == NotAllowed.__name__
+    (file,) = agent("attach", suspension.id, "i1", "log.txt", b"a log").attachments
+    assert admin("attachment", suspension.id, "i1", file.id).bytes == b"a log"
+    assert admin("exchange", discussions.list_attachments(suspension.id, "i1")).attachments == (file,)
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]

@@ -119,6 +119,9 @@ ROWS: dict[str, Row] = {
     "answerInquiry": Row((401, 401, 404, 404, 403, 403), {"text": "A-1"}),
     "listInquiries": owner_and_people(),
     "addComment": people(200, {"text": "The order is real."}),
+    "attachFile": owner_and_people(200, {"name": "log.txt", "content": "YSBsb2c="}),
+    "listAttachments": owner_and_people(),
+    "getAttachment": Row((401, 401, 404, 404, 404, 404)),
     "listComments": people(),
     "showWho": people(200, {"rule": "concerts", "at": "2036-12-24T18:00:00Z"}),
     "extendItem": people(200, {"until": "<until>"}),
@@ -192,7 +195,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     names |= {"endpoint_id": "whe_none", "sender_id": "whs_none", "channel": "none"}
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
-    names |= {"inquiry_id": "inq_" + "0" * 32}
+    names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:
         body = {**body, "digest": pending.items[0].digest}
@@ -224,7 +227,9 @@ async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str
     texts = []
     async with world.client(who) as client:
         for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
-            place = path.format(suspension_id=suspension_id, run_id=run_id, item_id="i1", inquiry_id="inq_1")
+            place = path.format(
+                suspension_id=suspension_id, run_id=run_id, item_id="i1", inquiry_id="inq_1", attachment_id="att_1"
+            )
             answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
             assert answer.status_code == 404
             texts.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))

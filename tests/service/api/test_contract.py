@@ -91,6 +91,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "endpoint_id": "whe_none",
             "sender_id": "whs_none",
             "inquiry_id": "inq_none",
+            "attachment_id": "att_none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
 

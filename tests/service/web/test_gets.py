@@ -10,6 +10,7 @@ from starlette.routing import Mount, Route
 
 from sayso.records.items import Item
 from service.app import create_app
+from service.operations.discussing.attachments import attach
 from service.web.routes import PAGES
 from service.wiring import Wiring
 from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
@@ -49,11 +50,13 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
     key = await make_agent(wiring, "demo")
     unattended = await make_pending(wiring, ask(terms=UNATTENDED))
     await wiring.freezes.freeze("agent:nobody", "", person("root"))
+    file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
     await wiring.desk.claim(unattended.id, "i1", person("ben"))
     return {
         "suspension_id": unattended.id,
         "item_id": "i1",
         "run_id": places["run"].removeprefix("/runs/"),
+        "attachment_id": file.id,
         "name": "anna",
         "group": "payments",
         "id": "x",

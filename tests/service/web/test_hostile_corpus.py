@@ -17,7 +17,8 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import find_name_fault
-from service.operations.discussions import add_comment
+from service.operations.discussing.attachments import LONGEST_NAME, attach
+from service.operations.discussing.comments import add_comment
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring
 from tests.builders import answer_question, person
@@ -113,9 +114,16 @@ async def submit(wiring: Wiring, texts: dict[str, str]) -> SuspensionRecord:
     begun = (await wiring.desk.start(run, STATE)).record
     record = await pause(wiring, begun, [ask, ask.model_copy(update={"index": 1})], words=joined)
     await report(wiring, run_id, joined)
+    agent = Actor(id="demo", kind=ActorKind.AGENT)
+    await attach(wiring, record.id, "i1", joined[:LONGEST_NAME], _clean(joined), agent)
     await add_comment(wiring, record.id, "i1", joined[:REASON_CHARS], "ben", None)
     await wiring.desk.ask_requester(record.id, "i1", joined[:REASON_CHARS], person("ben"))
     return await answer_question(wiring, record, joined[:REASON_CHARS])
+
+
+def _clean(text: str) -> bytes:
+    """Return a text without the characters that no attached text has."""
+    return re.sub("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff]", "", text).encode()
 
 
 async def report(wiring: Wiring, run_id: str, text: str) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 from playwright.sync_api import Page, expect
 
-from service.operations.discussions import add_comment
+from service.operations.discussing.comments import add_comment
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.service.web.sites import Site, visit

@@ -1,4 +1,4 @@
-"""What people say about an item to each other, apart from its record: it changes no digest and no decision."""
+"""Add comments to items, open or decided."""
 
 from hashlib import sha256
 

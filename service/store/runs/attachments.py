@@ -1,0 +1,85 @@
+"""Files attached to the items of a run. They are deleted with the run."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from sayso.errors import Conflict, NotFound, TooLarge
+from service.settings import Settings
+from service.store.connection.connecting import text, translated
+from service.store.keys import CHANGES
+from service.store.lua import read_script
+from service.store.tenants import TenantStore
+
+_SAVED, _NO_RUN, _TOO_MANY = range(3)
+
+
+class Attachment(BaseModel):
+    """A file attached to an item. `preview` is the beginning of a text, and `cut` says whether there is more."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: int
+    media_type: str
+    id: str
+    suspension_id: str
+    item_id: str
+    name: str
+    sha256: str
+    author: str
+    author_kind: Literal["agent", "human"]
+    preview: str = ""
+    cut: bool = False
+    at_ms: int = 0
+
+
+class Attachments:
+    """The files attached to the items of one tenant, within its limits."""
+
+    def __init__(self, store: TenantStore, settings: Settings) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self.limit_bytes = settings.attachment_limit_bytes
+        self._most, self._most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
+        self._attach = store.redis.register_script(read_script("attach"))
+
+    async def add(self, run_id: str, attachment: Attachment, content: bytes) -> None:
+        """Save a file with the store's time, once for each id; raises `NotFound`, `Conflict`, `TooLarge`."""
+        keys = self._keys
+        place = f"{attachment.suspension_id} {attachment.item_id} "
+        described = attachment.model_dump_json(exclude={"at_ms"})
+        async with translated():
+            state, *facts = await self._attach(
+                keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), keys.file_bytes],
+                args=[self._most, self._most_bytes, CHANGES + run_id, place, attachment.id, described, content],
+            )
+        if state == _SAVED:
+            return
+        if state == _NO_RUN:
+            raise NotFound(f"There is no run {run_id!r}. Nothing can be attached to its items.")
+        if state == _TOO_MANY:
+            raise Conflict(f"The item has {self._most} attached files. No more can be attached.")
+        raise TooLarge(
+            f"All attached files have {facts[0]} bytes of {self._most_bytes}; this one does not fit. Raise "
+            "SAYSO_ATTACHMENTS_LIMIT_BYTES, or wait until old runs are deleted."
+        )
+
+    async def list_all(self, run_id: str, suspension_id: str, item_id: str) -> list[Attachment]:
+        """Return the files of an item, the earliest first."""
+        async with translated():
+            found = await self._redis.hgetall(self._keys.files(run_id))
+        place = f"{suspension_id} {item_id} "
+        files = [_read(text(raw)) for name, raw in found.items() if text(name).startswith(place)]
+        return sorted(files, key=lambda one: (one.at_ms, one.id))
+
+    async def read(self, run_id: str, attachment_id: str) -> bytes:
+        """Return the content of a file; raises `NotFound`."""
+        async with translated():
+            content = await self._redis.hget(self._keys.file_contents(run_id), attachment_id)
+        if not isinstance(content, bytes):
+            raise NotFound(f"There is no attached file {attachment_id!r}.")
+        return content
+
+
+def _read(raw: str) -> Attachment:
+    at, _, described = raw.partition("|")
+    return Attachment.model_validate_json(described).model_copy(update={"at_ms": int(at)})
