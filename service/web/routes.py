@@ -6,6 +6,7 @@ from starlette.routing import Route
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
+from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
 from service.web.history import pages as history
 from service.web.languages import speak_language
@@ -21,6 +22,8 @@ _MODULES = (
     inbox,
     items,
     inquiries,
+    comments,
+    presence,
     history,
     runs,
     searches,

@@ -123,6 +123,7 @@
     });
     stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
+    stream.addEventListener("here", ({ data }) => document.dispatchEvent(new CustomEvent("here", { detail: JSON.parse(data) })));
     stream.addEventListener("open", () => document.dispatchEvent(new Event("connected")));
     stream.addEventListener("error", () => {
       document.dispatchEvent(new Event("disconnected"));
