@@ -31,6 +31,7 @@ from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.web.languages import choose_language, load_catalogue
+from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -72,6 +73,7 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
+        "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),

@@ -1,5 +1,5 @@
 // Keys for reviewers; `?` lists those that work on the open page. A single letter does nothing in a field, with a
-// modifier, or after it was turned off in the list. Approving takes two keys: one arms, Enter sends; see arm.js.
+// modifier, or if it is turned off in Me. Approving takes two keys: one arms, Enter sends; see arm.js.
 (() => {
   "use strict";
   const PREFIX_MS = 2000;
@@ -9,8 +9,8 @@
     get(area, name) { try { return area().getItem(name); } catch { return null; } },
     set(area, name, value) { try { area().setItem(name, value); } catch { /* the choice lasts for this page */ } },
   };
-  const local = () => localStorage, session = () => sessionStorage;
-  let prefixAt = -Infinity, sheet = null, single = store.get(local, "keys") !== "off";
+  const session = () => sessionStorage, single = document.documentElement.dataset.keys !== "off";
+  let prefixAt = -Infinity, sheet = null;
 
   // Lists
   const rows = () => [...document.querySelectorAll("#rows li, .cards > li")].filter((row) => row.checkVisibility());
@@ -95,13 +95,8 @@
       for (const key of keys.split(/[ +]/)) term.append(element("kbd", key), " ");
       list.append(term, element("dd", does));
     }
-    const choice = element("label", "", { className: "check" });
-    const box = element("input", "", { type: "checkbox", checked: single });
-    box.addEventListener("change", () => {
-      single = box.checked;
-      store.set(local, "keys", single ? "on" : "off");
-    });
-    choice.append(box, "Single keys work in this browser");
+    const choice = element("p", single ? "Single keys are on: " : "Single keys are off: ");
+    choice.append(element("a", "change it in Me", { href: "/me#display-h" }));
     const close = element("button", "Close");
     close.addEventListener("click", () => sheet.close());
     sheet.append(element("h2", "Keyboard shortcuts", { id: "keys-h" }), list, choice, close);

@@ -222,7 +222,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
 
 
 def test_freezes_refresh_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
-    page = open_as("/freezes")
+    page = open_as("/operate")
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     freeze = site.act(lambda wiring: wiring.freezes.freeze("tool:refund_payment", "Wrong", person("root")))
     expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")

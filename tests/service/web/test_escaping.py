@@ -45,7 +45,8 @@ KNOWN_TAGS = frozenset(
     )
 )
 OWN_SCRIPT = re.compile(
-    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|arm|insights|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
+    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|arm|operate|copy|insights"
+    r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 
 
