@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 
 from sayso.canonical_json import JsonObject
 from sayso.rendering.calls import Call
@@ -9,12 +9,14 @@ from service.web.content.deciding.trees import group_digits, make_tree, place_ro
 from tests.sayso.rendering.test_table import ARGS
 
 
+@settings(deadline=None)
 @given(ARGS)
 def test_tree_has_every_leaf(args: JsonObject) -> None:
     found = [leaf.text for branch in make_tree(args) for leaf in branch.leaves]
     assert found == ([leaf.text for leaf in list_values(args)] if args else [])
 
 
+@settings(deadline=None)
 @given(ARGS)
 def test_parts_of_a_path_are_the_path_as_shown(args: JsonObject) -> None:
     view = arrange(Call("x", args), "tree", Sketch("x"), ())
