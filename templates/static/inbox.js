@@ -100,6 +100,7 @@
   }
 
   function apply(fresh) {
+    if (!document.dispatchEvent(new CustomEvent("row", { detail: fresh, cancelable: true }))) return; // alike.js has it
     const row = document.getElementById(fresh.id);
     if (fresh.matches(".gone")) {
       waiting.delete(fresh.id);
@@ -131,6 +132,7 @@
     if (list) regroup(list);
   });
   pill.addEventListener("click", showWaiting);
+  document.addEventListener("alike", ({ detail }) => apply(detail));
   document.addEventListener("rows", (event) => {
     event.preventDefault();
     event.detail.forEach((id) => queue.add(id));
