@@ -13,7 +13,7 @@ from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.runs import REFRESH_S
-from sayso.cli.screens import make_console, show_line
+from sayso.cli.screens import make_console, print_paged, show_line
 from sayso.cli.secrets import mask_suspension
 from sayso.cli.suspensions import check_readable, show_args, show_inbox, show_suspension
 from sayso.client import Client
@@ -63,10 +63,8 @@ def show_one(
     if json:
         print_json(shown)
         return
-    console = make_console()
-    console.print(show_suspension(shown))
-    if shown is not found:
-        console.print(show_line("Secret values are masked. --secrets shows them.", "yellow"))
+    masked = [show_line("Secret values are masked. --secrets shows them.", "yellow")] if shown is not found else []
+    print_paged(make_console(), show_suspension(shown), *masked)
 
 
 def approve(

@@ -9,10 +9,16 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_event, show_json, show_runs
 from sayso.cli.trails import read_trail
+from sayso.client import Client
 from sayso.client.responses import Run, RunEvent
+from sayso.errors import NotFound
 from sayso.records.events import TrailHead
 
 REFRESH_S = 1.0
+
+_PAGE = 200
+
+RunArgument = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or its end among the newest 200 runs.")]
 
 run_app = typer.Typer(help="Start, show and cancel runs.", no_args_is_help=True)
 
@@ -46,23 +52,25 @@ def start(
 
 
 @run_app.command("show")
-def show_run(run_id: str, json: JsonOption = False) -> None:
+def show_run(run_id: RunArgument, json: JsonOption = False) -> None:
     """Show a run."""
     with connect() as client:
-        _show_run(client.find_run(run_id), json)
+        _show_run(client.find_run(find_run_id(client, run_id)), json)
 
 
 @run_app.command("cancel")
 def cancel(
-    run_id: str, reason: Annotated[str | None, typer.Option(help="The reason.")] = None, json: JsonOption = False
+    run_id: RunArgument,
+    reason: Annotated[str | None, typer.Option(help="The reason.")] = None,
+    json: JsonOption = False,
 ) -> None:
     """Cancel a run."""
     with connect() as client:
-        _show_run(client.cancel(run_id, reason), json)
+        _show_run(client.cancel(find_run_id(client, run_id), reason), json)
 
 
 def events(
-    run_id: str,
+    run_id: RunArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run has ended.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one event per line, for programs.")] = False,
 ) -> None:
@@ -76,12 +84,23 @@ def events(
             console.print(show_event(event))
 
     with connect() as client:
+        run_id = find_run_id(client, run_id)
         while True:
             ended = not follow or client.find_run(run_id).ended
             head = read_trail(client, write, run_id, head)
             if ended:
                 return
             sleep(REFRESH_S)
+
+
+def find_run_id(client: Client, id_: str) -> str:
+    """Return the id of the only one of the newest runs whose id ends so, or else what was given."""
+    if not id_ or id_.startswith("run_"):
+        return id_
+    matches = [run.id for run in client.runs(limit=_PAGE).runs if run.id.endswith(id_)]
+    if len(matches) > 1:
+        raise NotFound(f"{len(matches)} runs match {id_!r}. Give more of an id from `sayso runs`.")
+    return matches[0] if matches else id_
 
 
 def _show_run(run: Run, json: bool) -> None:

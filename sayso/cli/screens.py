@@ -4,10 +4,12 @@ All text passes `show` or `show_line`, which replace unsafe characters with visi
 """
 
 import json
+import os
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +33,14 @@ def make_console(*, error: bool = False) -> Console:
     if not console.is_terminal:
         console.width = _PIPED  # programs read unbroken lines
     return console
+
+
+def print_paged(console: Console, *parts: RenderableType) -> None:
+    """Print to a pager what is longer than the terminal, and to anything else as it is."""
+    longer = console.is_terminal and len(console.render_lines(Group(*parts), pad=False)) >= console.height
+    os.environ.setdefault("LESS", "-R")  # else less shows the colours as codes
+    with console.pager(styles=True) if longer else nullcontext():
+        console.print(*parts, sep="\n")
 
 
 def show(text: str, style: str = "") -> Text:

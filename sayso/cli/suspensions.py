@@ -13,7 +13,9 @@ from sayso.canonical_json import JsonObject
 from sayso.cli.screens import show, show_due, show_json, show_line, show_state, to_ms
 from sayso.client.responses import DeliveryView, ItemView, Suspension, UnreadableView
 from sayso.errors import TooLarge
-from sayso.sentences.characters import describe_characters
+from sayso.rendering.flags import name_flags
+from sayso.rendering.table import render_call
+from sayso.rendering.views import View
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
 from sayso.sentences.outcomes import describe_outcome, describe_shown
@@ -101,8 +103,11 @@ def show_inbox(found: Sequence[Suspension], unreadable: Sequence[UnreadableView]
 
 def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int) -> list[RenderableType]:
     args = redact(item.tool.args, None, item.terms.secrets).args
-    call = show_line(f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}", width=width)
-    first = Text.assemble(name, show_due(item.terms.deadline_at), "  ", call)
+    view = render_call(item.tool.name, args)
+    plain = f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}"
+    call = show_line(plain if view.renderer == "tree" else view.headline, width=width)
+    flags = [Text.assemble("  ", (flag, "bold yellow")) for flag in _list_flags(item, args, view)]
+    first = Text.assemble(name, show_due(item.terms.deadline_at), *flags, "  ", call)
     second = Text.assemble(" " * name.cell_len, show_line(suspension.run.agent, "dim", width))
     if item.prompt.reason:
         second.append_text(Text(" · ", "dim")).append_text(show_line(item.prompt.reason, "dim", width))
@@ -113,6 +118,17 @@ def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return [*lines]
+
+
+def _list_flags(item: ItemView, args: JsonObject, view: View) -> tuple[str, ...]:
+    return name_flags(
+        item.tool.name,
+        args,
+        view,
+        doubt=item.doubt is not None,
+        resembles=bool(item.resembles),
+        unattended=item.terms.fallback.action == "approve",
+    )
 
 
 def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
@@ -155,13 +171,16 @@ def check_readable(console: Console, found: Suspension, link: str) -> None:
 
 def _show_item(item: ItemView) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
+    view = render_call(item.tool.name, item.tool.args)
+    if view.renderer != "tree":
+        parts.append(show_line(view.headline, "bold"))
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     if item.doubt is not None:
         parts.append(Text("This call was started before and may have run.", "bold yellow"))
     parts += show_args(item.tool.args)
-    parts += [show_line(warning, "bold yellow", 500) for warning in describe_characters(item.tool.args)]
+    parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
         parts += _show_requested_value(item)
     parts += [

@@ -26,30 +26,54 @@ _EMOJI = re.compile(
 """An emoji with its colour and skin tone, or several that are joined to one picture (UTS 51)."""
 
 
+_RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_NUMBERS = re.compile(r"((?<![0-9])[0-9]+(?:[-./:,][0-9]+)+)")
+"""Such as dates and times, which a right-to-left line would show with their parts in the other order."""
+
+
 @dataclass(frozen=True)
 class Piece:
-    """A part of a text: plain, one hidden character with its sign, or one `alike` letter that the sign follows."""
+    """A part of a text: plain, one hidden character with its sign, or one `alike` letter that the sign follows.
+
+    In a text with right-to-left letters `digits` with separators are a part, which pages show in its order.
+    """
 
     text: str
     sign: str = ""
     name: str = ""
     soft: bool = False
     alike: bool = False
+    digits: bool = False
 
 
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
     """Return the text in pieces, each marked character its own; without `breaks`, breaks and tabs are plain text."""
+    plain = _part_digits if has_rtl(text) else _keep
     marked = _find_hidden(text, breaks) | dict.fromkeys(find_lookalikes(text), True)
     pieces: list[Piece] = []
     begin = 0
     for place, alike in sorted(marked.items()):
         if begin < place:
-            pieces.append(Piece(text[begin:place]))
+            pieces += plain(text[begin:place])
         pieces.append(_piece_of(text[place], alike=alike))
         begin = place + 1
     if begin < len(text):
-        pieces.append(Piece(text[begin:]))
+        pieces += plain(text[begin:])
     return pieces
+
+
+def has_rtl(text: str) -> bool:
+    """Return whether a text has letters that are written from right to left."""
+    return _RTL.search(text) is not None
+
+
+def _keep(text: str) -> list[Piece]:
+    return [Piece(text)]
+
+
+def _part_digits(text: str) -> list[Piece]:
+    parts = _NUMBERS.split(text)
+    return [Piece(part, digits=bool(place % 2)) for place, part in enumerate(parts) if part]
 
 
 def write_signs(text: str) -> str:

@@ -30,6 +30,7 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
+from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.web.languages import choose_language, load_catalogue
 from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
@@ -107,6 +108,10 @@ def _make_environment() -> Environment:
         "state": describe_state,
         "pairs": list_values,
         "pretty": write_pretty,
+        "tree": make_tree,
+        "placed": place_rows,
+        "grouped": group_digits,
+        "rtl": reads_backwards,
         "listed": join_words,
         "scope": describe_scope,
         "count": show_count,

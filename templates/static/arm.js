@@ -54,10 +54,10 @@
     form.requestSubmit(); // without the button's name, which asks the server for the question
   }
 
-  // The page has a press on the button only after 400 ms, which settle.js waits for after every change of the bar.
+  // settle.js ignores a press within 400 ms of a change of the bar, so that a double click asks once and sends nothing.
   function press(event) {
     const { target } = event;
-    const button = target.closest?.(".approval .caution, .approval .wide");
+    const button = target.closest?.(".approval .wide");
     if (!button || button.matches("[aria-disabled]") || one(".decide[aria-disabled]")) return;
     if (!armed && !button.matches(".caution")) return;
     event.preventDefault();

@@ -36,6 +36,7 @@
   function showNext() {
     const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
     if (!next) return;
+    document.getElementById("view-read")?.click(); // the other views count as nothing shown
     const { top, bottom } = next.getBoundingClientRect();
     if (top < 8 && bottom > innerHeight) scrollBy(0, innerHeight * 0.7);
     else next.scrollIntoView({ block: "start" });
@@ -57,7 +58,7 @@
     }, { rootMargin: `0px 0px -${covered}px 0px` });
     for (const text of document.querySelectorAll(TEXTS)) {
       const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
-      if (!required || text.closest("details:not([open])")) continue;
+      if (!required || text.closest("details:not([open]), .tree, .raw")) continue;
       const end = Object.assign(document.createElement("span"), { className: "end" });
       text.append(end);
       unread.add(text);

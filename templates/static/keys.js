@@ -66,6 +66,8 @@
     ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
     ["m", "Comment", () => one("#comment"), () => one("#comment").focus()],
     ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
+    ...["read", "tree", "json"].map((name, place) => [`${place + 1}`, `View as ${name === "json" ? "JSON" : name}`,
+      () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
     ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
     ["u", "Back to the list", () => one(".crumb a"), backToList],
     ["g i", "Go to the inbox", always, () => location.assign("/")],

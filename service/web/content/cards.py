@@ -20,7 +20,6 @@ from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.language import find_spoken
-from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record

@@ -35,6 +35,7 @@ def test_runs_and_events_print_json(desk: Desk, sayso: Run) -> None:  # noqa: F8
         run_id = agent.find(ask(desk)).run.id
     assert [one["id"] for one in read(sayso, "runs")] == [run_id]
     assert read(sayso, "run", "show", run_id)["status"] == "suspended"
+    assert read(sayso, "run", "show", run_id[-6:])["id"] == run_id
     lines = sayso("events", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
     assert read(sayso, "run", "cancel", run_id)["status"] == "cancelled"

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sayso.canonical_json import JsonObject
-from sayso.cli.suspensions import Barred, shorten_ids, show_args, show_suspension
+from sayso.cli.suspensions import Barred, shorten_ids, show_args, show_inbox, show_suspension
 from sayso.client.responses import (
     ActorView,
     DecisionView,
@@ -105,6 +105,37 @@ def test_show_suspension_says_what_was_asked_and_who_was_not_notified() -> None:
         NOBODY,
         "anna was not notified over ops: HTTP 503. The next attempt is due at 2026-11-22 00:00:00 UTC.",
     ]
+
+
+def make_waiting(args: JsonObject) -> Suspension:
+    """A payment that waits for a decision."""
+    item = ItemView(
+        item_id="i1",
+        kind="approval",
+        tool=ToolView(name="pay_out", args=args),
+        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="approve")),
+        digest="d",
+        state="open",
+        allowed=("approve", "deny"),
+    )
+    run = RunRefView(id="run_1", agent="bot", owner="demo")
+    return Suspension(id="sus_1abcdef", status="pending", created_at=NOW, run=run, items=(item,))
+
+
+def test_inbox_has_the_headline_and_flags_of_the_row() -> None:
+    found = make_waiting({"to": "D. Whitfield", "amount": 4890, "currency": "EUR", "note": "p\u0430ypal"})
+    first, second = read(show_inbox([found], (), 160))
+    assert first.startswith("abcdef  ")
+    assert first.endswith("  look-alike letters  runs by itself  Pay out EUR 4,890.00 to D. Whitfield")
+    assert second.strip() == "bot"
+    (plain, _) = read(show_inbox([make_waiting({"a": 1})], (), 160))
+    assert plain.endswith('  runs by itself  pay_out {"a": 1}')
+
+
+def test_show_suspension_has_the_headline_and_warnings_of_the_page() -> None:
+    lines = read(show_suspension(make_waiting({"to": "DE89370400440532013001", "amount": 5, "currency": "EUR"})))
+    assert lines[lines.index("i1  pay_out") + 1] == "Pay out EUR 5.00 to DE89370400440532013001"
+    assert any("its checksum is wrong" in line for line in lines)
 
 
 def test_show_suspension_says_what_reviewers_were_shown() -> None:

@@ -70,7 +70,7 @@ def test_hostile_text_writes_no_control_bytes(clean_store_url: str, tmp_path: Pa
     with served(settings) as url:
         key, token = asyncio.run(prepare(settings))
         waiting = ask(url, key, "pay", order=HOSTILE)
-        environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
+        environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path), "PAGER": "cat"}
         with terminal(tmp_path, environ) as shell:
             title = shell.title()
             run_id = find_run(url, key)
@@ -82,6 +82,22 @@ def test_hostile_text_writes_no_control_bytes(clean_store_url: str, tmp_path: Pa
             assert "⟨U+001B⟩" in shell.screen()
             assert "[bold]notbold[/bold]:bomb:" in read_through(shell), "no markup is read"
             check_bytes(shell.written())
+
+
+def test_show_opens_a_pager_for_what_is_longer_than_the_screen(
+    clean_store_url: str, tmp_path: Path, command: str
+) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(prepare(settings))
+        short, long = ask(url, key, "pay", order="A-1"), ask(url, key, "pay", order="line\n" * 90)
+        environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path), "PAGER": "sed s/^/paged:/"}
+        with terminal(tmp_path, environ) as shell:
+            shell.press(f"{command} show {short} > short; {command} show {long[-6:]}; echo done-$?", "Enter")
+            shell.await_text("done-0")
+            assert "paged:" in shell.screen()
+            shell.press(f"{command} show {long} | grep paged; echo ended-$?", "Enter")
+            shell.await_text("ended-1")
 
 
 def test_approve_shows_a_long_text_to_its_end(clean_store_url: str, tmp_path: Path, command: str) -> None:

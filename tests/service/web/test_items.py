@@ -256,7 +256,7 @@ async def test_call_in_doubt_offers_its_choices(settings: Settings) -> None:
             "the run fails",
         ):
             assert words in page, words
-        assert "No rule matched" not in page
+        assert "No rule covers" not in page
         assert "Send value" not in page
         for choice in ("run_again", "fail"):
             page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")

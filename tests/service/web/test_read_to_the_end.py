@@ -85,7 +85,7 @@ def test_long_prompt_must_be_read_to_its_end(site: Site, open_as: Open) -> None:
     ask = make_ask(SHELL, {"command": "ls"}, prompt={"body": LONG})
     page = open_as(place_of(site.act(lambda wiring: asked(wiring, ask))))
     expect(approve(page)).to_be_disabled()
-    page.locator(".why .body .end").scroll_into_view_if_needed()
+    page.locator(".prompt .body .end").scroll_into_view_if_needed()
     expect(approve(page)).to_be_enabled()
 
 

@@ -15,7 +15,6 @@ from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
-from service.operations.diagnostics import Finding, diagnose
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
@@ -188,58 +187,6 @@ async def test_failed_delivery_asks_the_next_step(wiring: Wiring, notifier: Noti
     await deliver(notifier)
     assert channel.calls == [("send", "B1"), ("send", "B2")]
     assert [one.state for one in await deliveries(wiring, record)] == [DeliveryState.FAILED, DeliveryState.SENT]
-
-
-async def test_open_circuit_fails_new_deliveries_without_an_attempt(
-    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
-) -> None:
-    channel.failure = DeliveryFailed("refused")
-    records = [await waiting(wiring, "anna") for _ in range(FAILURES_TO_OPEN + 3)]
-    for record in records:
-        await notifier._deliver(record.id)
-    assert len(channel.calls) == FAILURES_TO_OPEN
-    (one,) = await deliveries(wiring, records[-1])
-    assert (one.state, one.reason) == (DeliveryState.FAILED, "memory.example keeps failing.")
-
-
-async def find_circuits(wiring: Wiring) -> list[Finding]:
-    found = [one async for one in diagnose(wiring, {"memory": "memory"}) if one.part == "channels"]
-    return [one for one in found if "probed" in one.message]
-
-
-async def test_diagnostics_name_a_destination_that_is_only_probed(
-    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
-) -> None:
-    await notifier.publish_circuits()
-    assert await find_circuits(wiring) == []
-    channel.failure = DeliveryFailed("refused")
-    for _ in range(FAILURES_TO_OPEN):
-        await notifier._deliver((await waiting(wiring, "anna")).id)
-    await notifier.publish_circuits()
-    (found,) = await find_circuits(wiring)
-    assert found.message.startswith("memory: memory.example keeps failing, so it is only probed since 20")
-    assert found.message.endswith("UTC. refused.")
-    assert not found.ok
-    notifier.gate.breakers.note("memory.example", accepted=True, now_ms=1)
-    await notifier.publish_circuits()
-    assert await find_circuits(wiring) == []
-
-
-async def test_card_loses_its_buttons_after_the_provider_is_back(
-    wiring: Wiring, notifier: Notifier, channel: MemoryChannel
-) -> None:
-    record = await waiting(wiring, "anna")
-    await deliver(notifier)
-    channel.failure = DeliveryFailed("503")
-    await approve(wiring, record)
-    await deliver(notifier)
-    (one,) = await deliveries(wiring, record)
-    assert (one.state, one.reason) == (DeliveryState.SENT, "503"), "what was sent stays sent"
-    assert channel.cards["A1"].live
-    channel.failure = None
-    await make_due(wiring, record)
-    await deliver(notifier)
-    assert not channel.cards["A1"].live
 
 
 async def test_channel_that_breaks_fails_its_delivery_alone(

@@ -1,84 +1,19 @@
 """Decisions in Telegram: linked chats only, once per press, and every press is answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from sayso.records.items import ItemKind
-from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import Quorum, RuleTerms
-from service.channels.base import CardAction, DeliveryFailed, Recipient
+from service.channels.base import CardAction
 from service.channels.cards import build_card
 from service.channels.telegram.card import write_data
-from service.channels.telegram.inbound import POSITION, Inbox, listen
-from service.channels.telegram.outbound import TelegramChannel, TelegramConfig
+from service.channels.telegram.inbound import Inbox
 from service.channels.telegram.updates import Update
-from service.wiring import Wiring
-from tests.builders import REFUND, answer_question, approve, ask, make_pending, make_person, person
-from tests.fakes.telegram import TOKEN, Message, Telegram, serving_telegram
-
-ANNA, BEN = 4711, 4712
-
-
-@pytest.fixture
-def telegram() -> Iterator[Telegram]:
-    with serving_telegram(ANNA, BEN) as telegram:
-        yield telegram
-
-
-@pytest.fixture
-async def channel(telegram: Telegram) -> AsyncIterator[TelegramChannel]:
-    fields = {"name": "tg", "kind": "telegram", "bot_token": TOKEN, "base_url": telegram.url, "poll_s": 1}
-    channel = TelegramChannel(TelegramConfig.model_validate(fields))
-    yield channel
-    await channel.aclose()
-
-
-class Bot(NamedTuple):
-    """A listening bot, and the two sides of it."""
-
-    telegram: Telegram
-    channel: TelegramChannel
-    wiring: Wiring
-
-    async def link(self, person: str, chat: int) -> None:
-        code = (await self.wiring.contacts.create_code(person, "tg")).code
-        await self.say(chat, f"/start {code}")
-
-    async def show(self, record: SuspensionRecord, chat: int = ANNA) -> Message:
-        """Send the card of the first item, and return its message."""
-        card = build_card(record, record.items[0], REFUND, self.wiring.settings.public_url)
-        await self.channel.send(Recipient("anna", str(chat)), card, "e1")
-        return self.telegram.messages[-1]
-
-    async def press(self, message: Message, button: str, **fields: Any) -> tuple[str, bool]:
-        """Press a button; return the notice, and whether it is an alert."""
-        press_id = self.telegram.press(message, button, **fields)
-        assert await asyncio.to_thread(self.telegram.answered, press_id)
-        return self.telegram.answers[press_id]
-
-    async def say(self, chat: int, text: str, reply_to: int | None = None) -> str:
-        """Send a message; return the bot's answer."""
-        count = len(self.telegram.messages)
-        self.telegram.say(chat, text, reply_to=reply_to)
-        assert await asyncio.to_thread(self.telegram.sent, count + 1)
-        return self.telegram.messages[-1].text
-
-    async def read(self, record: SuspensionRecord) -> SuspensionRecord:
-        return (await self.wiring.desk.suspensions.read(record.id)).record
-
-
-@pytest.fixture
-async def bot(telegram: Telegram, channel: TelegramChannel, wiring: Wiring) -> AsyncIterator[Bot]:
-    await make_person(wiring, "anna")
-    await make_person(wiring, "ben")
-    bot, ending = Bot(telegram, channel, wiring), asyncio.Event()
-    listening = asyncio.create_task(listen(channel, wiring, ending))
-    yield bot
-    ending.set()
-    await asyncio.wait_for(listening, 10)
+from tests.builders import REFUND, answer_question, approve, ask, make_pending, person
+from tests.service.channels.telegram.bots import ANNA, BEN, Bot
 
 
 async def test_code_links_the_chat_to_its_person(bot: Bot) -> None:
@@ -273,76 +208,6 @@ async def test_press_that_comes_twice_decides_once(bot: Bot) -> None:
     assert await asyncio.to_thread(bot.telegram.answered, press_id)
     await Inbox(bot.channel, bot.wiring).take(Update.model_validate(update))
     assert len((await bot.read(record)).items[0].decisions) == 1
-
-
-async def test_update_is_received_again_until_it_was_handled(
-    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
-) -> None:
-    telegram.say(ANNA, "one")
-    telegram.say(ANNA, "two")
-    assert len(await channel.poll(0)) == 2, "received, then the process dies"
-    inbox = Inbox(channel, wiring)
-    await inbox.poll()
-    position = int(await wiring.channel_notes.read("tg", POSITION) or 0)
-    assert len(telegram.messages) == 2
-    telegram.say(ANNA, "three")
-    await inbox.poll()
-    assert [one["update_id"] >= position for one in telegram.updates] == [True]
-    assert len(telegram.messages) == 3
-
-
-async def test_unreadable_update_is_skipped(telegram: Telegram, channel: TelegramChannel, wiring: Wiring) -> None:
-    telegram.updates.append({"update_id": 5, "message": {"message_id": "x"}})
-    telegram.say(ANNA, "hello")
-    await Inbox(channel, wiring).poll()
-    assert len(telegram.messages) == 1
-
-
-async def test_answer_that_fails_does_not_repeat_the_update(
-    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
-) -> None:
-    telegram.blocked.add(ANNA)
-    telegram.say(ANNA, "hello")
-    await Inbox(channel, wiring).poll()
-    assert await wiring.channel_notes.read("tg", POSITION) is not None
-
-
-async def test_refused_answer_is_given_again_and_decides_once(
-    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
-) -> None:
-    await make_person(wiring, "anna")
-    code = (await wiring.contacts.create_code("anna", "tg")).code
-    await wiring.contacts.redeem_code("tg", code, str(ANNA), "@anna_t")
-    bot, record = Bot(telegram, channel, wiring), await make_pending(wiring)
-    press_id = telegram.press(await bot.show(record), "Approve")
-    telegram.refuse(502)
-    before = telegram.requests
-    taking = asyncio.create_task(Inbox(channel, wiring).take(Update.model_validate(telegram.updates[-1])))
-    assert await asyncio.to_thread(telegram.requested, before + 2)
-    telegram.refuse(0)
-    await taking
-    assert telegram.answers[press_id][0].startswith("anna approved this")
-    assert len((await bot.read(record)).items[0].decisions) == 1
-
-
-async def test_second_poller_is_an_error_to_repeat(
-    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
-) -> None:
-    telegram.refuse(409)
-    with pytest.raises(DeliveryFailed, match="409"):
-        await listen(channel, wiring, asyncio.Event())
-
-
-async def test_listener_waits_as_long_as_telegram_requests(
-    telegram: Telegram, channel: TelegramChannel, wiring: Wiring
-) -> None:
-    telegram.refuse(429, retry_after_s=3600)
-    ending = asyncio.Event()
-    listening = asyncio.create_task(listen(channel, wiring, ending))
-    await asyncio.to_thread(telegram.requested, 1)
-    ending.set()
-    await asyncio.wait_for(listening, 10)
-    assert telegram.requests == 1
 
 
 async def test_question_is_asked_by_reply_and_answered(bot: Bot) -> None:

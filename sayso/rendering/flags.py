@@ -1,0 +1,50 @@
+"""Flags of an item in a list: what a reviewer must know before opening it."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sayso.canonical_json import JsonObject
+from sayso.rendering.views import View
+from sayso.text.invisible import count_hidden
+from sayso.text.lookalikes import find_lookalikes
+from sayso.text.summaries import list_texts
+
+_MOST = 2
+
+
+def name_flags(
+    tool: str,
+    args: JsonObject,
+    view: View,
+    *,
+    doubt: bool,
+    resembles: bool,
+    unattended: bool,
+    alone: bool = False,
+    held: bool = False,
+) -> tuple[str, ...]:
+    """Return the two most severe flags of an open item.
+
+    `unattended` says that it runs if nobody decides, `alone` that only this reviewer can decide it, and `held` that a
+    freeze holds it.
+    """
+    texts = [tool, *list_texts(args)]
+
+    def find() -> Iterator[str]:
+        if doubt:
+            yield "may already have run"
+        if any(map(find_lookalikes, texts)):
+            yield "look-alike letters"
+        if resembles:
+            yield "look-alike name"
+        if any(map(count_hidden, texts)):
+            yield "hidden characters"
+        yield from (flag.label for flag in view.flags if flag.label)
+        if unattended:
+            yield "runs by itself"
+        if alone:
+            yield "only you"
+        if held:
+            yield "frozen"
+
+    return tuple(islice(dict.fromkeys(find()), _MOST))

@@ -1,0 +1,122 @@
+"""Arguments as a tree with every leaf: indented keys, plain lists on one line, lists of like objects as tables."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.rendering.views import Row
+from sayso.text.displays import write_shown
+from sayso.text.invisible import has_rtl
+from sayso.text.summaries import Leaf, list_texts, list_values, write_key
+
+_LINE_CHARS = 100
+_CELL_CHARS = 40
+_MOST_COLUMNS = 6
+_STEP = re.compile(r'\[(?:[0-9]+|"(?:[^"\\]|\\.)*")\]|\.?[^.\[\]]+')
+_DIGITS = re.compile(r"(-?)([0-9]{4,})(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A key with one value, a list of plain values, a table with `columns`, or further branches."""
+
+    key: str
+    values: tuple[Leaf, ...] = ()
+    is_list: bool = False
+    columns: tuple[str, ...] = ()
+    table: tuple[tuple[Leaf, ...], ...] = ()
+    children: tuple["Branch", ...] = ()
+
+    @property
+    def leaves(self) -> Iterator[Leaf]:
+        """All values, in their order."""
+        yield from self.values
+        for row in self.table:
+            yield from row
+        for child in self.children:
+            yield from child.leaves
+
+
+@dataclass(frozen=True)
+class PlacedRow:
+    """A row whose path is parted: what is `above` its key, and whether the row before stands under the same."""
+
+    row: Row
+    above: str
+    key: str
+    repeated: bool
+
+
+def make_tree(args: JsonObject) -> list[Branch]:
+    """Return a branch for every argument."""
+    return [_grow(write_key(key), value) for key, value in args.items()]
+
+
+def place_rows(rows: Iterable[Row]) -> list[PlacedRow]:
+    """Return the rows with parted paths, so that a page repeats no path. Both parts together are the path as shown."""
+    placed: list[PlacedRow] = []
+    before = ""
+    for row in rows:
+        above, key = _part(row.path)
+        placed.append(PlacedRow(row, above, key, above == before))
+        before = above
+    return placed
+
+
+def reads_backwards(args: JsonObject) -> bool:
+    """Return whether a text or a key has letters that are written from right to left."""
+    return any(map(has_rtl, list_texts(args)))
+
+
+def group_digits(text: str) -> list[str]:
+    """Return a number in parts of three digits before its point; joined they are the number."""
+    found = _DIGITS.fullmatch(text)
+    if found is None:
+        return [text]
+    sign, digits, rest = found.groups()
+    first = len(digits) % 3 or 3
+    parts = [digits[:first], *(digits[at : at + 3] for at in range(first, len(digits), 3))]
+    return [sign + parts[0], *parts[1:-1], parts[-1] + rest]
+
+
+def _grow(key: str, value: JsonValue) -> Branch:
+    if isinstance(value, dict) and value:
+        return Branch(key, children=tuple(make_tree(value)))
+    if not isinstance(value, list) or not value:
+        return Branch(key, values=tuple(list_values(value)))
+    if not any(isinstance(one, dict | list) and one for one in value):
+        leaves = tuple(leaf for one in value for leaf in list_values(one))
+        if sum(len(leaf.text) + 2 for leaf in leaves) <= _LINE_CHARS:
+            return Branch(key, values=leaves, is_list=True)
+    columns, table = _tabulate(value)
+    if table:
+        return Branch(key, columns=columns, table=table)
+    return Branch(key, children=tuple(_grow(f"[{place}]", one) for place, one in enumerate(value)))
+
+
+def _tabulate(value: Sequence[JsonValue]) -> tuple[tuple[str, ...], tuple[tuple[Leaf, ...], ...]]:
+    """Return keys and cells of a list of objects with the same keys and short plain values; none of another list."""
+    first = value[0]
+    if len(value) < 2 or not isinstance(first, dict) or not 1 <= len(first) <= _MOST_COLUMNS:
+        return (), ()
+    rows = []
+    for one in value:
+        if not isinstance(one, dict) or one.keys() != first.keys():
+            return (), ()
+        cells = [list_values(one[key]) for key in first]
+        if any(len(cell) != 1 or cell[0].path or len(cell[0].text) > _CELL_CHARS for cell in cells):
+            return (), ()
+        rows.append(tuple(cell[0] for cell in cells))
+    return tuple(map(write_key, first)), tuple(rows)
+
+
+def _part(path: str) -> tuple[str, str]:
+    steps = _STEP.findall(path)
+    above, key = "".join(steps[:-1]), steps[-1] if steps else path
+    if key.startswith("."):
+        above, key = f"{above}.", key[1:]
+    same = above + key == path and write_shown(above) + write_shown(key) == write_shown(path)
+    return (above, key) if same else ("", path)
