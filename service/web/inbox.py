@@ -73,11 +73,18 @@ async def read_rows(
 
 
 @router.get("/next")
-async def open_next(request: Request, visitor: SignedIn, after: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Lead to the visitor's item that follows `after` by deadline, else to their first one, else to the inbox."""
+async def open_next(
+    request: Request,
+    visitor: SignedIn,
+    after: Annotated[str, Query(max_length=200)] = "",
+    before: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Lead to the visitor's next item by deadline, or to the one before `before`; without one, to the inbox."""
     cards = (await _find(wiring_of(request), visitor, queries.EVERYTHING, 0)).cards
     mine = [card for card in cards if not card.ineligibility]
-    place = next((place for place, card in enumerate(mine) if card.row_id == after), -1)
+    if before:
+        mine.reverse()
+    place = next((place for place, card in enumerate(mine) if card.row_id == (before or after)), -1)
     others = [*mine[place + 1 :], *mine[: max(place, 0)]]
     return RedirectResponse(others[0].href if others else "/", 303)
 

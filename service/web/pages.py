@@ -27,9 +27,11 @@ from sayso.text.invisible import UNCHECKED, write_signs
 from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
+from service.web import navigation
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
+_THEMES = ("light", "dark")
 
 
 @cache
@@ -66,12 +68,15 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
+        "admin": visitor is not None and "admin" in visitor.principal.roles,
+        "theme": theme if (theme := request.cookies.get("theme", "")) in _THEMES else "",
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
+    frame["others"] = navigation.list_others(admin=bool(frame["admin"]))
     html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
     return HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"})
@@ -102,8 +107,10 @@ def _make_environment() -> Environment:
         "pretty": write_pretty,
         "listed": join_words,
         "scope": describe_scope,
+        "badge": navigation.write_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 

@@ -5,6 +5,7 @@
   const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
   const pill = document.getElementById("fresh");
   const query = new URLSearchParams(location.search).get("q");
+  const column = document.querySelector(".list"); // scrolls by itself beside an item
   const queue = new Set(), waiting = new Map();
   let timer = null;
 
@@ -34,6 +35,7 @@
       const number = section.querySelector(".number");
       if (number) number.textContent = count;
     }
+    if (into.querySelector("li:not([data-others])")) document.querySelector("#inbox > .lead")?.remove();
   }
 
   function regroup(into) {
@@ -67,6 +69,7 @@
   }
 
   function morph(row, fresh) {
+    if (row.innerHTML === fresh.innerHTML && row.dataset.due === fresh.dataset.due) return;
     const focused = row.contains(document.activeElement);
     row.replaceChildren(...fresh.childNodes);
     row.className = fresh.className;
@@ -105,7 +108,7 @@
       waiting.delete(fresh.id);
       if (row) close(row, fresh);
     } else if (row) morph(row, fresh);
-    else if (scrollY > 10 || occupied()) waiting.set(fresh.id, fresh);
+    else if ((column.scrollTop || scrollY) > 10 || occupied()) waiting.set(fresh.id, fresh);
     else insert(fresh);
   }
 
@@ -127,8 +130,15 @@
   regroupIfFree();
   setInterval(regroupIfFree, REGROUP_MS);
   document.addEventListener("fetched", ({ detail: fresh }) => {
-    const list = fresh.getElementById("rows");
-    if (list) regroup(list);
+    const found = fresh.getElementById("rows");
+    if (found) regroup(found);
+    if (!rows() || !items().length) return; // live.js takes the whole list
+    const other = items().filter((row) => !fresh.getElementById(row.id)); // closed meanwhile, or on another page
+    other.forEach((row) => queue.add(row.id.slice(0, row.id.lastIndexOf("-"))));
+    if (found) items(found).forEach(apply);
+    offer();
+    if (queue.size) timer ??= setTimeout(load, APART_MS);
+    fresh.getElementById("inbox").remove(); // live.js replaces no row under the pointer
   });
   pill.addEventListener("click", showWaiting);
   document.addEventListener("rows", (event) => {

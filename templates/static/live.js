@@ -2,11 +2,11 @@
 // Pages work without this script. It never moves the focus and never changes a form in use.
 (() => {
   "use strict";
+  const SAY_APART_MS = 10000;
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  let stream = null;
-  let pending = null;
+  let stream = null, pending = null, saying = null, saidAt = -Infinity;
   let busy = false, stale = false;
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
@@ -17,14 +17,20 @@
     }
   });
 
+  function say(text) {
+    clearTimeout(saying);
+    saying = setTimeout(() => {
+      saidAt = performance.now();
+      announcement.textContent = text;
+    }, saidAt + SAY_APART_MS - performance.now());
+  }
+
   function count(number) {
     const badge = document.getElementById("pending");
-    badge.textContent = number;
+    badge.textContent = number > 999 ? "999+" : number;
     badge.hidden = !number;
     document.title = (number ? `(${number}) ` : "") + body.dataset.title;
-    if (pending !== null && number > pending) {
-      announcement.textContent = number === 1 ? "1 run is waiting." : `${number} runs are waiting.`;
-    }
+    if (pending !== null && number > pending) say(number === 1 ? "1 run is waiting." : `${number} runs are waiting.`);
     pending = number;
   }
 
@@ -132,6 +138,7 @@
     });
   }
 
+  window.sayso.changed = changed; // for split.js
   document.addEventListener("refresh", refresh); // from inbox.js
   if (!body.dataset.stream) return;
   if (!document.hidden || location.pathname === "/") follow();

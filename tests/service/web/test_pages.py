@@ -26,7 +26,8 @@ def test_static_files_load_nothing_external() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["times.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js"]
+    "name",
+    ["times.js", "menus.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js", "split.js"],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()

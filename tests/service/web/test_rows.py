@@ -42,7 +42,7 @@ def test_row_under_the_pointer_stays_through_a_thousand_inserts(site: Site, open
         f"{second.id}-i1",
     )
     site.act(ask_many)
-    expect(page.locator("#pending")).to_have_text(str(INSERTS + 2))
+    expect(page.locator("#pending")).to_have_text("999+")
     expect(page.locator("#fresh")).to_contain_text("new · Show")
     assert moved.evaluate("places => places.size") == 1
     assert row.bounding_box() == place
@@ -115,7 +115,7 @@ def test_new_rows_fit_the_search(site: Site, open_as: Callable[..., Page]) -> No
 def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Callable[..., Page]) -> None:
     first = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 900})))
     second = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 901})))
-    page = open_as("/")
+    page = open_as("/", viewport={"width": 1024, "height": 768})
     third = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 902})))
     expect(page.locator(f"#{third.id}-i1")).to_be_visible()  # the page is no longer fetched whole
     page.keyboard.press("j")

@@ -1,0 +1,42 @@
+"""The pages that every page links to: one row each."""
+
+from dataclasses import dataclass
+
+IN_BAR = 3
+"""How many of the main pages a phone's bar holds; its menu has the others."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page in the navigation; `g` and its key lead there."""
+
+    path: str
+    name: str
+    key: str = ""
+    admins: bool = False
+
+
+MAIN = (
+    Place("/", "Inbox", "i"),
+    Place("/history", "History", "h"),
+    Place("/runs", "Runs", "r"),
+)
+OTHERS = (
+    Place("/freezes", "Freezes"),
+    Place("/groups", "Groups"),
+    Place("/who", "Who is asked"),
+    Place("/channels", "Channels", admins=True),
+    Place("/webhooks", "Webhooks", admins=True),
+)
+FREEZE = "/freezes"
+"""Where an admin freezes, one press away on every page."""
+
+
+def list_others(*, admin: bool) -> list[Place]:
+    """Return the pages that are not among the main ones, as the visitor may open them."""
+    return [place for place in OTHERS if admin or not place.admins]
+
+
+def write_count(number: int) -> str:
+    """Return the number on the badge of the inbox."""
+    return "999+" if number > 999 else str(number)
