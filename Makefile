@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test journeys proofs screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
+.PHONY: up demo test pages journeys proofs translations screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -25,9 +25,12 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run all tests except the journeys and the proofs (TESTS=tests/workers for some)
+test: $(DEV) ## run all tests except pages, journeys and proofs (TESTS=tests/workers for some)
+	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser"
+
+pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal
+	@$(PYTHON) -m pytest tests/service -q -n 2 --dist worksteal -m browser
 
 journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
@@ -35,6 +38,9 @@ journeys: $(DEV) ## start whole installations, kill their processes, follow the 
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
+
+translations: $(DEV) ## bring the catalogues in templates/languages up to date with the messages
+	@$(PYTHON) -m tests.languages
 
 screens: $(DEV) ## take the pictures of the pages in docs/screens
 	@$(PYTHON) -m launch.browser

@@ -40,7 +40,9 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
+from service.store.presence import Presence
 from service.store.rules import RuleStore
+from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
@@ -72,6 +74,7 @@ class Wiring:
     desk: Desk
     runs: Runs
     external_events: ExternalEvents
+    comments: Comments
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
@@ -90,6 +93,7 @@ class Wiring:
     cards: CardQueue
     channel_notes: ChannelNotes
     leases: NamedLeases
+    presence: Presence
     installs: Installs
     subscriptions: Subscriptions
     mailed_codes: MailedCodes
@@ -150,6 +154,7 @@ class Process:
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
             runs=runs,
             external_events=ExternalEvents(store),
+            comments=Comments(store),
             schedule=schedule,
             reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
             api_keys=ApiKeys(tenant, people, self._tokens),
@@ -168,6 +173,7 @@ class Process:
             cards=CardQueue(store),
             channel_notes=ChannelNotes(store),
             leases=NamedLeases(store),
+            presence=Presence(store),
             installs=Installs(store),
             subscriptions=Subscriptions(store),
             mailed_codes=MailedCodes(store),

@@ -13,6 +13,14 @@ from service.wiring import Wiring, assemble
 from tests.receivers import Receiver, make_certificate, receiving
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Mark the tests that need the browser, so that `make pages` runs them and `make test` does not."""
+    for one in items:
+        if "browser" in one.fixturenames:
+            one.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real server, as durable as the one in use; other tests of this process have left things in it."""

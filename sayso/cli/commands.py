@@ -18,7 +18,7 @@ from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
 from sayso.cli.people.duty import absence, preferences
 from sayso.cli.people.groups import groups
-from sayso.cli.people.inquiries import ask, claim, release, reply
+from sayso.cli.people.inquiries import ask, claim, comment, list_comments, release, reply
 from sayso.cli.people.keys import keys
 from sayso.cli.people.who import who
 from sayso.cli.policies import policies
@@ -43,6 +43,8 @@ app.command()(deny)
 app.command(context_settings={"ignore_unknown_options": True})(answer)  # a negative number is not an option
 app.command()(claim)
 app.command()(release)
+app.command()(comment)
+app.command("comments")(list_comments)
 app.command()(ask)
 app.command()(reply)
 app.add_typer(run_app, name="run")

@@ -9,8 +9,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.client import requests, retries
+from sayso.client import discussions, requests, retries
 from sayso.client.administration import Key, KeyPage, SessionView
+from sayso.client.discussions import CommentPage
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
     DecidedItem,
@@ -135,6 +136,16 @@ class Operations:
     def release_claim(self, suspension_id: str, item_id: str) -> Flow[Suspension]:
         """Release your claim of an item."""
         return self._send(Request("DELETE", f"{requests.item_path(suspension_id, item_id)}/claim", Suspension))
+
+    @operation
+    def comment(self, suspension_id: str, item_id: str, text: str, *, key: str | None = None) -> Flow[CommentPage]:
+        """Comment on an item, for the other reviewers; returns all comments on it. The agent cannot read them."""
+        return self._send(discussions.add_comment(suspension_id, item_id, text, key or new_key()))
+
+    @operation
+    def comments(self, run_id: str) -> Flow[CommentPage]:
+        """Return reviewers' comments on all items of a run."""
+        return self._send(discussions.list_comments(run_id))
 
     @operation
     def redeem(

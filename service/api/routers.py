@@ -16,6 +16,7 @@ from service.api import (
     trails,
     webhooks,
 )
+from service.api.discussions import comments
 from service.api.operations import channels, diagnostics, reports
 from service.api.people import accounts, administration, contacts, duty, groups, who
 
@@ -32,6 +33,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     execution.router,
     suspensions.router,
     inquiries.router,
+    comments.router,
     freezes.router,
     diagnostics.router,
     channels.router,

@@ -43,9 +43,14 @@ class Changes:
             return await self._start(suspension_id, start, known, fresh=True)
 
     async def _start(self, suspension_id: str, start: Start, known: Saved | None, *, fresh: bool) -> Saved:
-        freezes = await self.known_freezes(fresh)
-        verb = limit_start(start, freezes, self.sure_until_ms())
+        verb, _ = await self.limit(start, fresh=fresh)
         return await self.suspensions.change(suspension_id, verb, known=known)
+
+    async def limit(self, start: Start, *, fresh: bool = False) -> tuple[Verb, int]:
+        """Return the transition under the freezes, and the store's time up to which they are valid; 0 without limit."""
+        freezes = await self.known_freezes(fresh)
+        until_ms = self.sure_until_ms()
+        return limit_start(start, freezes, until_ms), until_ms
 
 
 def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Verb:

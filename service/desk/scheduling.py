@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.due import tick, wake
-from service.desk.changes import Changes
-from service.store.suspensions.batches import PrecomputedCommit, Verb
+from service.desk.changes import Changes, Start
+from service.store.suspensions.batches import PrecomputedCommit
 from service.store.suspensions.saving import Saved
 
 
@@ -31,13 +31,12 @@ class Scheduling:
         A frozen suspension is due again later; after an unfreeze its deadlines are shifted. A suspension in the ready
         list since `queued_since_ms` or later is not added again.
         """
-        return await self.changes.suspensions.change(suspension_id, await self._build_tick(queued_since_ms))
+        return await self.changes.start(suspension_id, self._build_tick(queued_since_ms))
 
     async def tick_batch(self, suspension_ids: Sequence[str], queued_since_ms: int | None = None) -> list[str]:
         """Tick a batch in one script; return those that need a separate tick."""
-        return await self.changes.suspensions.due_batches.change(
-            suspension_ids, await self._build_tick(queued_since_ms)
-        )
+        verb, until_ms = await self.changes.limit(self._build_tick(queued_since_ms))
+        return await self.changes.suspensions.due_batches.change(suspension_ids, verb, until_ms)
 
     async def precompute(self, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
         """Return the commit of each suspension's next due time, and save nothing."""
@@ -52,7 +51,7 @@ class Scheduling:
         freezes = await self.changes.freezes()
         if self.changes.doubt_time(freezes, now_ms) != precomputed.freezes:
             return [one.suspension_id for one in precomputed.commits]
-        return await self.changes.suspensions.due_batches.fulfil(precomputed.commits)
+        return await self.changes.suspensions.due_batches.fulfil(precomputed.commits, self.changes.sure_until_ms())
 
     async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:
         """Resume a suspension that `freeze` held before it ended."""
@@ -61,10 +60,8 @@ class Scheduling:
             suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
 
-    async def _build_tick(self, queued_since_ms: int | None) -> Verb:
-        freezes = await self.changes.freezes()
-
-        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+    def _build_tick(self, queued_since_ms: int | None) -> Start:
+        def transition(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             return tick(record, self.changes.doubt_time(freezes, now_ms), now_ms, queued_since_ms)
 
         return transition

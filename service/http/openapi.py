@@ -41,6 +41,7 @@ _TAGS = [
     {"name": "freezes", "description": "Freeze a tool, an agent or everything, and unfreeze it."},
     {"name": "reviewers", "description": "Reviewers, for admins."},
     {"name": "inquiries", "description": "Claims of items, and questions of reviewers to requesters."},
+    {"name": "comments", "description": "Comments of reviewers on items, for other reviewers only."},
     {"name": "groups", "description": "Groups of reviewers, which rules name as `group:<name>`."},
     {"name": "contacts", "description": "People's addresses in channels."},
     {"name": "channels", "description": "The configured channels, for admins."},

@@ -36,6 +36,7 @@ class TenantKeys:
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"
         self.preferences = f"{prefix}preferences"  # by person
+        self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
@@ -64,6 +65,12 @@ class TenantKeys:
 
     def external_events_seen(self, run_id: str) -> str:
         return f"{self.prefix}external-seen:{run_id}"
+
+    def comments(self, run_id: str) -> str:
+        return f"{self.prefix}comments:{run_id}"
+
+    def comments_seen(self, run_id: str) -> str:
+        return f"{self.prefix}comments-seen:{run_id}"
 
     def state(self, run_id: str) -> str:
         return f"{self.prefix}state:{run_id}"

@@ -28,6 +28,7 @@ from service.forms.answers import Forms, make_forms, mark_problems, read_answer,
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
+from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.refusals import write_banner
@@ -210,6 +211,7 @@ async def _gather(
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
+    lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -227,7 +229,6 @@ async def _gather(
         "version": version,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": view.mask_lines(describe_both(trail, external.entries)),
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,
@@ -237,6 +238,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
+        **await read_discussion(wiring.comments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }

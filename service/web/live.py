@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from sayso.errors import NotAuthenticated, Unavailable
 from sayso.records.freezes import Freeze
 from service.store.connection.watch import HEARD_WITHIN_S
+from service.web.discussions.presence import Others
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
 
@@ -31,7 +32,8 @@ async def follow(
     """Stream the changes that an open page shows.
 
     `inbox` has the number of waiting runs and comes after any change. `rows` names the changed suspensions; `all`
-    comes where they are not known. With `run`, `run` comes after a change of that run or a freeze instead.
+    comes where they are not known. With `run`, `run` comes after a change of that run or a freeze instead. `here` has
+    the other people who have items open, as JSON.
     """
     wiring = wiring_of(request)
     if run is not None:
@@ -45,18 +47,25 @@ async def follow(
 
 
 async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
-    with wiring.watch.on(visitor.tenant) as changed, wiring.watch.on(run or visitor.tenant) as run_changed:
+    watch, others = wiring.watch, Others(wiring.presence, visitor.name)
+    with (
+        watch.on(visitor.tenant) as changed,
+        watch.on(run or visitor.tenant) as run_changed,
+        watch.on(wiring.presence.topic) as moved,
+    ):
         yield "retry: 2000\n\n"
         await _wait(HEARD_WITHIN_S, changed)
         changed.set()  # covers changes between the page and this stream
         run_changed.set()
+        moved.set()
         frozen: list[Freeze] = []
         try:
             while not closing.is_set():
                 await wiring.credentials.identify(visitor.token, in_use=False)
-                if not (changed.is_set() or run_changed.is_set()):
+                woken = moved.is_set() or not others.left_s
+                if not (woken or changed.is_set() or run_changed.is_set()):
                     yield ": ping\n\n"
-                else:
+                if changed.is_set() or run_changed.is_set():
                     of_run, of_inbox = run_changed.is_set(), changed.is_set()
                     names = changed.take()
                     run_changed.clear()
@@ -67,8 +76,12 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
                         before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:
                             yield "event: run\ndata: changed\n\n"
-                    await _wait(APART_S, closing)
-                await _wait(PING_S, closing, changed, run_changed)
+                if woken:
+                    moved.clear()
+                    if (people := await others.read_change()) is not None:
+                        yield f"event: here\ndata: {people}\n\n"
+                await _wait(APART_S, closing)
+                await _wait(min(PING_S, others.left_s), closing, changed, run_changed, moved)
         except (NotAuthenticated, Unavailable):
             return  # the browser reconnects after two seconds and gets the error then
 

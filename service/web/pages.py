@@ -24,10 +24,12 @@ from sayso.sentences.times import (
 )
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, write_signs
+from sayso.text.language import speaking, translate, translate_count
 from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
-from service.web import navigation
+from service.web.content import navigation
+from service.web.languages import choose_language, load_catalogue
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -63,7 +65,9 @@ def render(
     **context: object,
 ) -> HTMLResponse:
     """Return the page; `pending` is None if it was not counted."""
+    language = choose_language(request)
     frame: dict[str, object] = {
+        "language": language,
         "title": write_signs(title),
         "visitor": visitor,
         "pending": pending,
@@ -77,7 +81,8 @@ def render(
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
     frame["others"] = navigation.list_others(admin=bool(frame["admin"]))
-    html = _ENVIRONMENT.get_template(template).render({**frame, **context})
+    with speaking(load_catalogue(language)):
+        html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
     return HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"})
 
@@ -89,7 +94,10 @@ def _make_environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
     )
+    environment.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
+    environment.policies["ext.i18n.trimmed"] = True
     environment.filters |= {
         "reveal": collapse,
         "odd": describe_characters,

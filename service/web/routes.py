@@ -6,19 +6,24 @@ from starlette.routing import Route
 from service.auth.hosts import check_host
 from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
+from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
 from service.web.history import pages as history
+from service.web.languages import speak_language
 from service.web.operations import channels
 from service.web.people import accounts, contacts, duty, groups, inquiries, who
 from service.web.phone import app_files, notifications
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
+_CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
+router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
 _CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
     items,
     inquiries,
+    comments,
+    presence,
     history,
     runs,
     searches,

@@ -17,6 +17,7 @@ from service.operations.masking import collect_secrets, find_secrets
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import item_href
+from service.web.content.comments import insert_remarks, list_remarks
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.secrets import mask_lines
 from service.web.content.trails import MAX_ENTRIES, read_trail
@@ -121,6 +122,7 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
+    remarks = list_remarks(await wiring.comments.list_all(run_id), records, secrets)
     return {
         "title": f"Run of {run.agent}",
         "run": run.model_copy(
@@ -131,7 +133,8 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
             }
         ),
         "run_id": run.id,
-        "lines": mask_lines(describe_both(trail, external.entries), secrets),
+        "lines": insert_remarks(mask_lines(describe_both(trail, external.entries), secrets), remarks),
+        "remarks": remarks,
         "external_cut": external.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MAX_ENTRIES,

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotAuthenticated, SaysoError
 from sayso.problems import Problem
+from sayso.text.language import _
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
 from service.web.errors import show_again
@@ -81,7 +82,7 @@ async def find_sender(request: Request, post: Post) -> Visitor:
     try:
         return await find_visitor(request)
     except NotAuthenticated:
-        kept, sentence = keep_input(post), "You were signed out. Sign in to continue with your input."
+        kept, sentence = keep_input(post), _("You were signed out. Sign in to continue with your input.")
         if kept:
             path = request.url.path
             show_again(request, lambda problem: show_sign_in(request, path, "", sentence, problem, kept))
@@ -107,7 +108,7 @@ def show_sign_in(
     return render(
         request,
         "pages/sign_in.html",
-        title="Sign in",
+        title=_("Sign in"),
         code=problem.status if problem is not None else 200,
         next=place,
         name=name,

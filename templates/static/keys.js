@@ -125,6 +125,8 @@
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
     ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
+    ["m", "Comment", () => one("#comment"), () => one("#comment").focus()],
+    ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
     ["n", "Next item", () => alone() || split(), () => (split() ? split().step(1) : location.assign(`/next?after=${encodeURIComponent(rowId)}`))],
     ["p", "Previous item", () => alone() || split(), () => (split() ? split().step(-1) : location.assign(`/next?before=${encodeURIComponent(rowId)}`))],
     ["u", "Back to the list", () => (!framed && one(".crumb a")) || split(), () => (split() ? split().focusRow() : backToList())],

@@ -6,8 +6,7 @@
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  let stream = null, pending = null, saying = null, saidAt = -Infinity;
-  let busy = false, stale = false;
+  let stream = null, pending = null, saying = null, saidAt = -Infinity, busy = false, stale = false;
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -129,6 +128,7 @@
     });
     stream.addEventListener("all", refresh);
     stream.addEventListener("run", refresh);
+    stream.addEventListener("here", ({ data }) => document.dispatchEvent(new CustomEvent("here", { detail: JSON.parse(data) })));
     stream.addEventListener("open", () => document.dispatchEvent(new Event("connected")));
     stream.addEventListener("error", () => {
       document.dispatchEvent(new Event("disconnected"));

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.stacks import find_ports
 from launch.leftovers import end_leftovers, find_leftovers
 from launch.server import answers
 from launch.stacks import READY_TIMEOUT_S, find_python_path
@@ -24,18 +25,12 @@ PATIENCE_S = 30
 STANDINS = Path(__file__).parent / "standins"
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @dataclass
 class Launch:
     """A `make up` of stand-ins."""
 
     home: Path
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=find_ports)
     children: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def up(self, *names: str, **environ: str) -> subprocess.Popen[str]:

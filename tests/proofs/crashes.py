@@ -110,14 +110,14 @@ class LaterBatches(DueBatches):
         self._steps = steps
         self._at_clock = at_clock
 
-    async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
+    async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
         """Apply a transition at the later time."""
-        return await super().change(suspension_ids, self._at_clock(verb))
+        return await super().change(suspension_ids, self._at_clock(verb), valid_until_ms)
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
         left: list[str] = []
         for suspension_id, commit in zip(suspension_ids, commits, strict=True):
-            left += await self._steps.take("commit", partial(super()._send, [suspension_id], [commit]))
+            left += await self._steps.take("commit", partial(super()._send, [suspension_id], [commit], valid_until_ms))
         return left
 
 

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from sayso.errors import Conflict, NotFound
 from sayso.records.suspensions import RunStatus
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
+from service.operations.discussions import add_comment
 from service.settings import Settings
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring, assemble
@@ -45,6 +46,7 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
     await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
+    comment = await add_comment(wiring, ended.id, "i1", "Checked.", "anna", None)
     now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
@@ -53,6 +55,7 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     assert await wiring.external_events.read_all(ended.run.id) == [], "what others told goes with the run"
     with pytest.raises(NotFound):
         await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
+    assert [one.id for one in await wiring.comments.list_all(ended.run.id)] == [comment.id], "with the trail"
     assert [one.seq for one in await wiring.runs.trail(ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"

@@ -1,12 +1,15 @@
-"""Commands that claim items, and that ask and answer about them."""
+"""Commands that claim items, comment on them, and ask and answer about them."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from sayso.cli.logins import connect
 from sayso.cli.reviews import ItemOption, find_one, pick_item
-from sayso.cli.screens import make_console, show_line
+from sayso.cli.screens import format_time, make_console, show_line
+from sayso.cli.suspensions import show_barred
+from sayso.client.discussions import CommentView
 from sayso.errors import NotFound
 
 _Id = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso inbox`, or a unique part of a longer one.")]
@@ -28,6 +31,35 @@ def release(id_: _Id, item: ItemOption = None) -> None:
         picked = pick_item(found, item)
         client.release_claim(found.id, picked.item_id)
     make_console().print(show_line(f"{picked.tool.name} is released."))
+
+
+def comment(
+    id_: _Id,
+    text: Annotated[str, typer.Argument(help="The comment. The agent cannot read it.")],
+    item: ItemOption = None,
+) -> None:
+    """Comment on an item, for the other reviewers. A decided suspension needs its whole id and --item."""
+    with connect() as client:
+        found = find_one(client, id_)
+        picked = pick_item(found, item)
+        comments = client.comment(found.id, picked.item_id, text).comments
+    _show_comments(comments)
+
+
+def list_comments(id_: _Id) -> None:
+    """Show the comments on all items of a suspension's run."""
+    with connect() as client:
+        comments = client.comments(find_one(client, id_).run.id).comments
+    _show_comments(comments)
+
+
+def _show_comments(comments: Sequence[CommentView]) -> None:
+    console = make_console()
+    for one in comments:
+        console.print(show_line(f"{one.author} on {one.item_id}, {format_time(one.at)}:"))
+        console.print(show_barred(one.text))
+    if not comments:
+        console.print("No comments.")
 
 
 def ask(id_: _Id, text: Annotated[str, typer.Argument(help="The question.")], item: ItemOption = None) -> None:

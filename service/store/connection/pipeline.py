@@ -43,13 +43,13 @@ class Script:
     def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
         return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
 
-    def pack_parts(self, parts: Sequence["Part"]) -> bytes:
-        """Return the encoded command that runs it on all parts: their keys, their number, their arguments."""
+    def pack_parts(self, first: Word, parts: Sequence["Part"]) -> bytes:
+        """Return the encoded command that runs it on all parts: their keys, `first`, their number, their arguments."""
         key_count, arg_count = sum(one.key_count for one in parts), sum(one.arg_count for one in parts)
         head = _pack_words("EVALSHA", self.sha, key_count)
         keys, args = (one.keys for one in parts), (one.args for one in parts)
-        words = b"*%d\r\n" % (key_count + arg_count + 4)
-        return b"".join((words, head, *keys, _pack_words(len(parts)), *args))
+        words = b"*%d\r\n" % (key_count + arg_count + 5)
+        return b"".join((words, head, *keys, _pack_words(first, len(parts)), *args))
 
 
 class Part(NamedTuple):
@@ -82,9 +82,9 @@ class Pipeline:
         """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
         return _unwrap(await (await self._open()).send(_pack(*words)))
 
-    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
-        """Return what the script returns for all parts; raises what `run` raises."""
-        return await self._run(script, script.pack_parts(parts))
+    async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
+        """Return what the script returns for its first argument and all parts; raises what `run` raises."""
+        return await self._run(script, script.pack_parts(first, parts))
 
     def close(self) -> None:
         if self._connection is not None:

@@ -10,8 +10,10 @@ them.
   sayso:{t}:e:<run>         list    the trail: one JSON entry per event, numbered from 1, chained by hash
   sayso:{t}:head:<run>      string  "seq|hash": the end of the trail of a deleted run; deleted with the trail
   sayso:{t}:state:<run>     string  the state of the run, sealed by the digest in the record
-  sayso:{t}:external:<run>  list    external events in order of arrival; deleted with the run; see `external_events.lua`
+  sayso:{t}:external:<run>  list    external events in order of arrival; deleted with the run; see `append.lua`
   sayso:{t}:external-seen:<run>  hash  "<source> <seq>" -> digest of that event; "bytes": their size
+  sayso:{t}:comments:<run>  list    reviewers' comments in order; deleted with the trail; see `append.lua`
+  sayso:{t}:comments-seen:<run>  hash  comment -> its digest; "bytes": their size
   sayso:{t}:schedule          zset    suspension -> due time, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run
@@ -43,6 +45,7 @@ them.
   sayso:{t}:install-state:<sha256>  string  session and channel of an installation under way; minutes
   sayso:{t}:channel-token:<name>  string  token of a channel's app that was installed by OAuth
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
+  sayso:{t}:presence        zset    "<suspension>-<item> <person>" who has the item's page open -> end, ms; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script

@@ -15,7 +15,7 @@ from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024  # limits of one run
-_SCRIPT = read_script("external_events")
+_SCRIPT = read_script("append")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 

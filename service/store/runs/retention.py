@@ -1,4 +1,4 @@
-"""Deletion of runs that ended long ago, each in one commit if it is unchanged, and later of their trails."""
+"""Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
 
 from typing import Any, NamedTuple
 
@@ -65,7 +65,8 @@ class Retention:
             if not found:
                 return 0
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.unlink(*(key(text(one)) for one in found for key in (keys.trail, keys.head)))
+                parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
+                pipe.unlink(*(key(text(one)) for one in found for key in parts))
                 pipe.zrem(keys.trails, *found)
                 await pipe.execute()
         return len(found)

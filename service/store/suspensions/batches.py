@@ -44,8 +44,11 @@ class DueBatches:
         self._keys = store.keys
         self._pipelines = store.connections.batches
 
-    async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
-        """Apply the transition to each; return the ids that failed. Raises `Unavailable`."""
+    async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
+        """Apply the transition to each, saved up to `valid_until_ms` only; return the ids that failed.
+
+        Raises `Unavailable`.
+        """
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
         commits: dict[str, Part] = {}
@@ -57,7 +60,7 @@ class DueBatches:
                 continue
             if commit is not None:
                 commits[suspension_id] = commit
-        return left + await self._send(list(commits), list(commits.values()))
+        return left + await self._send(list(commits), list(commits.values()), valid_until_ms)
 
     async def precompute(
         self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
@@ -74,9 +77,10 @@ class DueBatches:
                 found.append(commit)
         return tuple(found)
 
-    async def fulfil(self, commits: Sequence[PrecomputedCommit]) -> list[str]:
-        """Save precomputed commits; return the ids of those that changed or were too late."""
-        return await self._send([one.suspension_id for one in commits], [one.commit for one in commits])
+    async def fulfil(self, commits: Sequence[PrecomputedCommit], valid_until_ms: int = 0) -> list[str]:
+        """Save precomputed commits up to `valid_until_ms`; return the ids of those that changed or were too late."""
+        ids, parts = [one.suspension_id for one in commits], [one.commit for one in commits]
+        return await self._send(ids, parts, valid_until_ms)
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         async with translated():
@@ -84,14 +88,16 @@ class DueBatches:
             seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
         return max(as_ms(seconds, micros), self.mark_ms()), packed
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part], valid_until_ms: int) -> list[str]:
         if not commits:
             return []
         async with translated():
             try:
-                answers = await next(self._pipelines).run_parts(_COMMIT, commits)
+                answers = await next(self._pipelines).run_parts(_COMMIT, valid_until_ms, commits)
             except ResponseError:
                 return [*suspension_ids]  # the caller finds the malformed one by changing each alone
+        if not answers:
+            return [*suspension_ids]  # `valid_until_ms` is past
         results = zip(suspension_ids, answers, strict=True)
         return [one for one, answer in results if not isinstance(answer, list) or answer[0] != 0]
 

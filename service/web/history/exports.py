@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.invisible import write_signs
 from service.web.content.cards import Row
+from service.web.content.comments import Remark, list_remarks
 from service.web.history.searching import Filter, Found, is_by_fallback, is_edited, list_deciders, search
 from service.wiring import Wiring
 
@@ -51,6 +52,7 @@ _COLUMNS = (
     "run_id",
     "suspension_id",
     "item_id",
+    "comments",
 )
 _FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
 
@@ -88,13 +90,14 @@ async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerato
                 yield f"{found.damaged.suspension_id} cannot be read: {found.damaged.reason}"
             elif found.record is not None and found.item is not None and found.row is not None:
                 count += 1
-                yield _describe(found.record, found.item, found.row)
+                comments = await wiring.comments.list_all(found.record.run.id)
+                yield _describe(found.record, found.item, found.row, list_remarks(comments, [], found.secrets))
             continue
         yield bounds.sentence
         return
 
 
-def _describe(record: SuspensionRecord, item: Item, row: Row) -> JsonObject:
+def _describe(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[Remark]) -> JsonObject:
     outcome = item.outcome
     edited = is_edited(item)
     values: tuple[JsonValue, ...] = (
@@ -117,6 +120,7 @@ def _describe(record: SuspensionRecord, item: Item, row: Row) -> JsonObject:
         record.run.id,
         record.id,
         item.item_id,
+        [one.export for one in remarks if one.href == row.href],
     )
     return dict(zip(_COLUMNS, values, strict=True))
 

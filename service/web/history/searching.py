@@ -10,10 +10,11 @@ from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.outcomes import describe_actor
+from sayso.text.redaction import Redacted
 from sayso.text.summaries import write_pretty
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState
-from service.operations.masking import mask_record
+from service.operations.masking import collect_secrets, mask_record
 from service.store.suspensions.reading import UnreadableRecord, id_of
 from service.web.content.cards import Row, make_rows
 from service.wiring import Wiring
@@ -56,13 +57,14 @@ class Filter:
 
 
 class Found(NamedTuple):
-    """A decided item with its masked record, or a record that cannot be read; `position` is that behind it."""
+    """A decided item with its masked record and its secrets, or a damaged record; `position` is that behind it."""
 
     position: int
     record: SuspensionRecord | None
     item: Item | None
     row: Row | None
     damaged: UnreadableRecord | None = None
+    secrets: Redacted = Redacted({}, frozenset())
 
 
 def is_by_fallback(item: Item) -> bool:
@@ -110,9 +112,11 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
 
 
 def _match(record: SuspensionRecord, wanted: Filter, position: int) -> list[Found]:
-    masked = mask_record(record)
+    masked, secrets = mask_record(record), collect_secrets([record])
     pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked)]
-    return [Found(position, masked, item, row) for item, row in pairs if wanted.matches(masked, item, row)]
+    return [
+        Found(position, masked, item, row, None, secrets) for item, row in pairs if wanted.matches(masked, item, row)
+    ]
 
 
 def _list_searchable(record: SuspensionRecord, item: Item, row: Row) -> str:

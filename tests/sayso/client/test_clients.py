@@ -136,6 +136,9 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     admin("ask_requester", suspension.id, "i1", "Which order?")
     (inquiry,) = agent("inquiries", suspension.id).inquiries
     agent("answer_inquiry", suspension.id, "i1", inquiry.id, "A-1")
+    (comment,) = admin("comment", suspension.id, "i1", "The order is real.").comments
+    assert admin("comments", suspension.run.id).comments == (comment,)
+    assert agent.refused("comments", suspension.run.id) == NotAllowed.__name__
     (item,) = admin("find", suspension.id).items
     assert admin("decide", suspension.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert suspension.id in [one.id for one in admin("waiting", "decided").suspensions]

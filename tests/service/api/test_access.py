@@ -117,6 +117,8 @@ ROWS: dict[str, Row] = {
     "askRequester": people(200, {"text": "Which order?"}),
     "answerInquiry": Row((401, 401, 404, 404, 403, 403), {"text": "A-1"}),
     "listInquiries": owner_and_people(),
+    "addComment": people(200, {"text": "The order is real."}),
+    "listComments": people(),
     "showWho": people(200, {"rule": "concerts", "at": "2036-12-24T18:00:00Z"}),
     "extendItem": people(200, {"until": "<until>"}),
     "addReviewer": admins(201, {"name": "carla", "password": PASSWORD}),

@@ -10,6 +10,7 @@ from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
+from service.desk.changes import no_freezes
 from service.desk.desk import Desk
 from service.wiring import Wiring, assemble
 from tests.builders import approve, ask, make_pending, make_running, person
@@ -138,3 +139,18 @@ async def test_nothing_starts_by_what_was_known_to_be_frozen_more_than_a_second_
     assert (await desk.suspensions.read(record.id)).record == record
     in_time = Desk(desk.suspensions, desk.runs, wiring.rulebook.refresh, recall, lambda: now_ms + 60_000)
     assert (await in_time.lease(record.id, "w1", 30_000)).record.status is Status.RESUMING
+
+
+async def test_no_fallback_applies_by_what_was_frozen_more_than_a_second_ago(wiring: Wiring) -> None:
+    record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)))
+    while not await wiring.schedule.due(await wiring.schedule.now_ms()):
+        pass
+    desk, now_ms = wiring.desk, await wiring.schedule.now_ms()
+    late = Desk(desk.suspensions, desk.runs, wiring.rulebook.refresh, no_freezes, lambda: now_ms - 1)
+    with pytest.raises(Unavailable, match="too long to find out what is frozen"):
+        await late.tick(record.id)
+    assert await late.tick_batch([record.id]) == [record.id]
+    assert (await desk.suspensions.read(record.id)).record == record
+    in_time = Desk(desk.suspensions, desk.runs, wiring.rulebook.refresh, no_freezes, lambda: now_ms + 60_000)
+    assert await in_time.tick_batch([record.id]) == []
+    assert (await desk.suspensions.read(record.id)).record.status is Status.DECIDED

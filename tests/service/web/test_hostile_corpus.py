@@ -17,6 +17,7 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import find_name_fault
+from service.operations.discussions import add_comment
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring
 from tests.builders import answer_question, person
@@ -112,6 +113,7 @@ async def submit(wiring: Wiring, texts: dict[str, str]) -> SuspensionRecord:
     begun = (await wiring.desk.start(run, STATE)).record
     record = await pause(wiring, begun, [ask, ask.model_copy(update={"index": 1})], words=joined)
     await report(wiring, run_id, joined)
+    await add_comment(wiring, record.id, "i1", joined[:REASON_CHARS], "ben", None)
     await wiring.desk.ask_requester(record.id, "i1", joined[:REASON_CHARS], person("ben"))
     return await answer_question(wiring, record, joined[:REASON_CHARS])
 

@@ -157,7 +157,7 @@ def test_keys_move_through_the_items(site: Site, open_as: Open) -> None:
     sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
     for words in ("Next row", "Approve: Enter sends", "Previous item"):
         expect(sheet.get_by_text(words)).to_be_visible()
-    results = Axe().run(page.frames[-1], options={"resultTypes": ["violations"]})  # type: ignore[arg-type]
+    results = Axe().run(page.frames[-1], options={"resultTypes": ["violations"]})
     assert results.response["violations"] == []
 
 

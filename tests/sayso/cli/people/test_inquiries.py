@@ -12,6 +12,15 @@ def test_claim_and_release(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "refund is released." in sayso("release", waiting).stdout
 
 
+def test_comment_and_list_comments(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    waiting = ask(desk)
+    assert "No comments." in sayso("comments", waiting).stdout
+    shown = sayso("comment", waiting, "Is the order real?").stdout
+    assert "anna on i1" in shown
+    assert "│ Is the order real?" in shown
+    assert sayso("comments", waiting).stdout == shown
+
+
 def test_ask_and_reply(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk)
     assert "waits for an answer" in sayso("reply", waiting, "A-1", key=desk[1]).stderr

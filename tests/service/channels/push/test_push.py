@@ -43,15 +43,15 @@ def channel(parts: Wiring) -> PushChannel:
 
 
 @pytest.fixture
-async def browser(parts: Wiring, provider: PushService) -> Browser:
+async def subscriber(parts: Wiring, provider: PushService) -> Browser:
     found = provider.subscribe()
     await parts.subscriptions.save(found.subscription)
     return found
 
 
 @pytest.fixture
-def recipient(browser: Browser) -> Recipient:
-    return Recipient("anna", browser.subscription.address)
+def recipient(subscriber: Browser) -> Recipient:
+    return Recipient("anna", subscriber.subscription.address)
 
 
 def open_channel(parts: Wiring, **fields: Any) -> PushChannel:
@@ -73,23 +73,23 @@ class TestPushConformance(DigestConformance):
 
 
 async def test_notifications_of_an_item_replace_each_other(
-    channel: PushChannel, browser: Browser, recipient: Recipient
+    channel: PushChannel, subscriber: Browser, recipient: Recipient
 ) -> None:
     record = record_of(ARGS["small"])
     reference = await channel.send(recipient, card_of(record), "e1")
     await channel.remind(recipient, reference, card_of(record), "e2")
     await channel.update(recipient, reference, card_of(closed(record)))
-    assert {one["tag"] for one in browser.received} == {reference}
-    assert {one["topic"] for one in browser.headers} == {reference}
-    assert [one["alert"] for one in browser.received] == [True, True, False]
-    assert browser.received[-1]["body"].startswith("ada approved this over api")
+    assert {one["tag"] for one in subscriber.received} == {reference}
+    assert {one["topic"] for one in subscriber.headers} == {reference}
+    assert [one["alert"] for one in subscriber.received] == [True, True, False]
+    assert subscriber.received[-1]["body"].startswith("ada approved this over api")
 
 
 async def test_payload_has_headline_path_and_tag_alone(
-    channel: PushChannel, browser: Browser, recipient: Recipient
+    channel: PushChannel, subscriber: Browser, recipient: Recipient
 ) -> None:
     await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
-    (payload,) = browser.received
+    (payload,) = subscriber.received
     assert payload == {
         "title": "Decide before it runs",
         "body": "refund(order: A-1, amount: 250.5)",
@@ -99,14 +99,14 @@ async def test_payload_has_headline_path_and_tag_alone(
     }
 
 
-async def test_urgent_item_has_high_urgency(channel: PushChannel, browser: Browser, recipient: Recipient) -> None:
+async def test_urgent_item_has_high_urgency(channel: PushChannel, subscriber: Browser, recipient: Recipient) -> None:
     record = record_of(ARGS["small"])
     item = record.items[0]
     urgent = item.model_copy(update={"terms": item.terms.model_copy(update={"urgent": True})})
     await channel.send(recipient, card_of(record), "e1")
     await channel.send(recipient, card_of(record.model_copy(update={"items": (urgent,)})), "e2")
-    assert [one["urgency"] for one in browser.headers] == ["normal", "high"]
-    assert browser.headers[0]["ttl"] == "43200"
+    assert [one["urgency"] for one in subscriber.headers] == ["normal", "high"]
+    assert subscriber.headers[0]["ttl"] == "43200"
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -135,13 +135,13 @@ async def test_refusal_of_a_push_service_is_explained(
 
 
 async def test_endpoint_in_the_own_network_is_never_reached(
-    clean_store_url: str, certificate: Path, provider: PushService, browser: Browser, recipient: Recipient
+    clean_store_url: str, certificate: Path, provider: PushService, subscriber: Browser, recipient: Recipient
 ) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as strict:
         with pytest.raises(DeliveryFailed) as failed:
             await open_channel(strict).send(recipient, card_of(record_of(ARGS["small"])), "e1")
     assert failed.value.permanent
-    assert browser.received == []
+    assert subscriber.received == []
 
 
 async def test_destination_is_the_push_service_of_the_browser(channel: PushChannel, recipient: Recipient) -> None:

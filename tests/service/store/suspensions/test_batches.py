@@ -13,7 +13,7 @@ from sayso.records.events import find_break
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import decide, suspend
 from sayso.transitions.due import tick
-from service.store.connection.pipeline import Part, Pipeline, Script
+from service.store.connection.pipeline import Part, Pipeline, Script, Word
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.batches import PRECOMPUTED_FOR_MS
@@ -36,9 +36,9 @@ class CutPipeline(Pipeline):
     async def run(self, *given: Any) -> Any:
         return await self._steady.run(*given)
 
-    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+    async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         if self._ran:
-            await self._steady.run_parts(script, parts)
+            await self._steady.run_parts(script, first, parts)
         raise RedisConnectionError("cut")
 
 
@@ -53,9 +53,9 @@ class RacedPipeline(Pipeline):
     async def run(self, *given: Any) -> Any:
         return await self._steady.run(*given)
 
-    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+    async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         await self._store.change(self._suspension_id, look_freely)
-        return await self._steady.run_parts(script, parts)
+        return await self._steady.run_parts(script, first, parts)
 
 
 async def create(store: Suspensions, name: str, late_ms: int = 0) -> SuspensionRecord:
@@ -210,3 +210,21 @@ async def test_only_what_waits_until_then_is_precomputed(store: Suspensions) -> 
         later.id
     ]
     assert await store.due_batches.precompute([later.id], lambda found, _: Change(found), until_ms + 1) == ()
+
+
+async def test_nothing_is_saved_after_the_time_up_to_which_a_batch_is_valid(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 2)
+    now_ms = (await store.read(ids[0])).now_ms
+    assert await store.due_batches.change(ids, look_freely, now_ms - 1) == ids
+    assert [(await find(store, one)).status for one in ids] == [Status.PENDING] * 2
+    assert await store.due_batches.change(ids, look_freely, now_ms + 60_000) == []
+    await expect_each_decided_once(redis)
+
+
+async def test_precomputed_changes_are_not_saved_after_the_time_they_are_valid(store: Suspensions) -> None:
+    record = await create_due_in(store, "a", 300)
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    precomputed = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
+    await await_moment(store, deadline_ms)
+    assert await store.due_batches.fulfil(precomputed, deadline_ms - 1) == [record.id]
+    assert await find(store, record.id) == record

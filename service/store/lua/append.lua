@@ -1,12 +1,13 @@
 #!lua
---[[ Save external events of a run: all of one request, or none. The header of `commit.lua` names the keys.
+--[[ Append external events or comments to those of a run: all of one request, or none. The header of `commit.lua` names
+the keys.
 
-KEYS  the run, the list of its external events, the hash of their digests.
-ARGV  the most events and the most bytes of one run; the run's channel; then for each event its place ("<source> <seq>"),
-      its digest, and the entry after the time.
+KEYS  the run, the list of the entries, the hash of their digests.
+ARGV  the most entries and the most bytes of one run; the run's channel; then for each entry its name (for an event
+      "<source> <seq>"), its digest, and the entry after the time.
 
-Returns {0, new events, all events}; {1} without such a run; {2, n} where the number of the n-th event has other content;
-{3, events} or {4, bytes} over a limit.
+Returns {0, new entries, all entries}; {1} without such a run; {2, n} where the name of the n-th entry has other content;
+{3, entries} or {4, bytes} over a limit.
 ]]
 
 if redis.call('EXISTS', KEYS[1]) == 0 then

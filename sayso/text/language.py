@@ -1,0 +1,53 @@
+"""The language of sentences: messages of a catalogue, in English without one.
+
+A message is a whole sentence with named places, such as `_("%(who)s approved", who=name)`; translators may move them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from gettext import NullTranslations
+
+ENGLISH = NullTranslations()
+_SPOKEN: ContextVar[NullTranslations] = ContextVar("language", default=ENGLISH)
+
+
+def speak(catalogue: NullTranslations) -> None:
+    """Use a catalogue for the rest of this task."""
+    _SPOKEN.set(catalogue)
+
+
+@contextmanager
+def speaking(catalogue: NullTranslations) -> Iterator[None]:
+    """Use a catalogue for the length of a block."""
+    before = _SPOKEN.set(catalogue)
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(before)
+
+
+def _(message: str, **facts: object) -> str:
+    """Return the message in the language in use, with its named places filled."""
+    found = translate(message)
+    return found % facts if facts else found
+
+
+def ngettext(one: str, many: str, count: int, **facts: object) -> str:
+    """Return the form of the message for a count, which is the place `num`, too."""
+    return translate_count(one, many, count) % {"num": count, **facts}
+
+
+def mark(message: str) -> str:
+    """Mark a message for the catalogue where it is defined; `_` translates it where it is shown."""
+    return message
+
+
+def translate(message: str) -> str:
+    """Return the message in the language in use, with its places."""
+    return _SPOKEN.get().gettext(message)
+
+
+def translate_count(one: str, many: str, count: int) -> str:
+    """Return the form of the message for a count in the language in use, with its places."""
+    return _SPOKEN.get().ngettext(one, many, count)

@@ -1,0 +1,1 @@
+"""Routes of what people say about items, and of files attached to them."""

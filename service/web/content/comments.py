@@ -1,0 +1,72 @@
+"""Reviewers' comments as pages show them: in a list, and as lines of a timeline."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import iso_utc, new_id
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.redaction import Redacted
+from service.store.runs.comments import Comment, Comments
+from service.web.content.cards import item_href
+from service.web.content.secrets import ItemView
+from service.web.content.timeline import Line
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A comment with secrets masked, the path of its item and the name of the item's tool."""
+
+    author: str
+    text: str
+    at_ms: int
+    href: str
+    about: str
+
+    @property
+    def export(self) -> JsonObject:
+        """The comment as a value of an export."""
+        return {"at": iso_utc(self.at_ms), "author": self.author, "text": self.text}
+
+    @property
+    def line(self) -> Line:
+        """The comment as a line of a timeline."""
+        sentence = f"{self.author} commented on {self.about}"
+        return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
+
+
+async def read_discussion(comments: Comments, view: ItemView, lines: Sequence[Line]) -> dict[str, object]:
+    """Return an item's remarks, the timeline with those on the whole run, and what makes a new comment unique."""
+    record, item = view.record, view.item
+    remarks = list_remarks(await comments.list_all(record.run.id), [record], view.secrets)
+    return {
+        "lines": insert_remarks(lines, remarks),
+        "remarks": [one for one in remarks if one.href == item_href(record, item)],
+        "nonce": new_id("com"),
+    }
+
+
+def list_remarks(comments: Iterable[Comment], records: Iterable[SuspensionRecord], secrets: Redacted) -> list[Remark]:
+    """Return the comments on items of a run; `records` name the tools."""
+    tools = {(record.id, item.item_id): item.tool.name for record in records for item in record.items}
+    return [
+        Remark(
+            author=one.author,
+            text=secrets.scrub(one.text) if secrets.masked else one.text,
+            at_ms=one.at_ms,
+            href=f"/items/{one.suspension_id}/{one.item_id}",
+            about=tools.get((one.suspension_id, one.item_id), "another item"),
+        )
+        for one in comments
+    ]
+
+
+def insert_remarks(lines: Sequence[Line], remarks: Sequence[Remark]) -> list[Line]:
+    """Return the lines of a timeline with a line for each remark, behind everything that happened before it."""
+    result: list[Line] = []
+    rest = [*remarks]
+    for line in lines:
+        while rest and rest[0].at_ms < line.at_ms:
+            result.append(rest.pop(0).line)
+        result.append(line)
+    return [*result, *(one.line for one in rest)]

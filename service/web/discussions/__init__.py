@@ -1,0 +1,1 @@
+"""What people say about items on the pages: comments, attachments and presence."""

@@ -1,0 +1,47 @@
+"""The language of the pages: the visitor's choice, then what the browser prefers, then English."""
+
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import PoFileError
+
+from service.settings import Settings
+from service.web.languages import COOKIE, compile_catalogue, list_languages
+from tests.service.web.sites import visit
+
+
+@pytest.mark.parametrize(
+    ("header", "language", "heading"),
+    [
+        ("", "en", "Sign in"),
+        ("de", "de", "Anmelden"),
+        ("de-CH, en;q=0.5", "de", "Anmelden"),
+        ("en, de;q=0.9", "en", "Sign in"),
+        ("fr, de;q=0.2", "de", "Anmelden"),
+        ("fr", "en", "Sign in"),
+        ("de;q=0", "en", "Sign in"),
+        ("de;q=rubbish, ;;;, " + "x" * 10_000, "en", "Sign in"),
+    ],
+)
+async def test_page_is_in_the_preferred_language(settings: Settings, header: str, language: str, heading: str) -> None:
+    async with visit(settings, None) as guest:
+        page = (await guest.client.get("/sign-in", headers={"accept-language": header})).text
+    assert f'<html lang="{language}">' in page
+    assert f"<h1>{heading}</h1>" in page
+
+
+@pytest.mark.parametrize(("chosen", "language"), [("de", "de"), ("en", "en"), ("xx", "de"), ("../../etc/passwd", "de")])
+async def test_choice_wins_over_the_browser(settings: Settings, chosen: str, language: str) -> None:
+    headers = {"accept-language": "de", "cookie": f"{COOKIE}={chosen}"}
+    async with visit(settings, None) as guest:
+        assert f'<html lang="{language}">' in (await guest.client.get("/sign-in", headers=headers)).text
+
+
+def test_languages_have_their_own_names() -> None:
+    assert list_languages() == {"en": "English", "de": "Deutsch"}
+
+
+def test_broken_catalogue_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "de.po").write_text("no catalogue\n", encoding="utf-8")
+    with pytest.raises(PoFileError):
+        compile_catalogue(tmp_path / "de.po")
