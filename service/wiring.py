@@ -36,6 +36,8 @@ from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
+from service.store.insights.counters import Counters
+from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
@@ -101,6 +103,8 @@ class Wiring:
     intake: Intake
     inspections: Inspections
     trails: Trails
+    counters: Counters
+    recents: Recents
 
 
 class Process:
@@ -181,6 +185,8 @@ class Process:
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
             trails=trails,
+            counters=Counters(store),
+            recents=Recents(store),
         )
 
 

@@ -17,9 +17,11 @@ from sayso.runner.batches import Batch, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
+from sayso.text.lengths import cut
 from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
+_TITLE_CHARS = 80
 _LOG = logging.getLogger("sayso")
 _NOT_RUN = "Not run: another call of the same turn is invalid. Make this call again."
 
@@ -41,7 +43,7 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
         if reached.status is RunStatus.FAILED:
             raise SaysoError(reached.error or f"The run of {agent.name!r} failed before its first tool call.")
         return reached.result
-    suspension = await client.suspend(_write(agent, reached, title or " ".join(text.split())[:80]))
+    suspension = await client.suspend(_write(agent, reached, title or cut(" ".join(text.split()), _TITLE_CHARS)))
     await _send_events(client, suspension.run.id, agent.framework.origin.framework, events)
     return suspension
 

@@ -55,6 +55,38 @@ class HeadlessItem(ResponseModel):
     at: datetime
 
 
+class ToolFigures(ResponseModel):
+    """The figures of one tool."""
+
+    tool: str
+    asked: int
+    decided: int
+    approve_rate: float | None = None
+    edited: int
+    fallback: int
+    p50_ms: int | None = None
+    p95_ms: int | None = None
+
+
+class PersonFigures(ResponseModel):
+    """The decisions of one person."""
+
+    name: str
+    decided: int
+    measured: int
+    fast: int
+    night: int
+    p50_look_ms: int | None = None
+
+
+class InsightsReport(ResponseModel):
+    """What was asked and decided in a range, by tool and by reviewer."""
+
+    waiting: int
+    tools: tuple[ToolFigures, ...]
+    people: tuple[PersonFigures, ...]
+
+
 class HeadlessPage(ResponseModel):
     """One page of a report."""
 
@@ -75,3 +107,8 @@ def report_headless(since: str | None, until: str | None, skip: int, limit: int)
     given = {"from": since, "to": until, "skip": str(skip), "limit": str(limit)}
     query = {name: value for name, value in given.items() if value is not None}
     return Request("GET", "/api/v1/reports/headless", HeadlessPage, query=query)
+
+
+def report_insights(range_: str) -> Request[InsightsReport]:
+    """Return the figures of `24h`, `7d`, `30d` or `90d`."""
+    return Request("GET", "/api/v1/reports/insights", InsightsReport, query={"range": range_})

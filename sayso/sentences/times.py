@@ -59,3 +59,8 @@ def describe_local(at_ms: int, zone: tzinfo) -> str:
 def describe_hour(at_ms: int) -> str:
     """Return the time of day in UTC: `12:03:04`."""
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%H:%M:%S")
+
+
+def describe_brief(span_ms: int) -> str:
+    """Return a span as `describe_span` does, but with tenths under 10 s: `1.8 s`."""
+    return f"{span_ms / 1000:.1f} s" if span_ms < 10_000 else describe_span(span_ms)

@@ -11,6 +11,7 @@ from sayso.records.suspensions import OURS, RunRef, RunStatus
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.transcripts import RunState, start_state
+from sayso.text.lengths import cut
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,
@@ -103,7 +104,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         agent=body.agent,
         owner=caller.name,
         thread_id=thread_id,
-        title=" ".join(body.input.split())[:_TITLE_CHARS] if body.title is None else body.title,
+        title=cut(" ".join(body.input.split()), _TITLE_CHARS) if body.title is None else body.title,
         tags=body.tags,
         facts={**manifest.context, **caller.context},
         claimed=body.context,

@@ -27,6 +27,10 @@ class Duty:
         await self._check_known(person)
         return await self._store.find_preferences(person)
 
+    async def find_time_zone(self, name: str) -> str:
+        """Return the name of a person's time zone, UTC if they chose none or are unknown."""
+        return (await self._store.find_preferences(name)).time_zone
+
     async def save_preferences(self, person: str, preferences: Preferences, by: str) -> Preferences:
         """Replace a person's preferences; raises `NotFound` or `InvalidInput`."""
         await self._check_known(person)

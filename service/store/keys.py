@@ -28,6 +28,7 @@ class TenantKeys:
         self.definitions = f"{prefix}definitions"
         self.deliveries = f"{prefix}deliveries"
         self.endpoints = f"{prefix}endpoints"
+        self.facts = f"{prefix}facts"  # what commits asked and decided, until it is counted
         self.failures = f"{prefix}failures"
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
@@ -135,6 +136,18 @@ class TenantKeys:
 
     def gone(self, instance_id: str) -> str:
         return f"{self.prefix}aap-gone:{instance_id}"
+
+    def figures_of_hour(self, hour: int) -> str:
+        """The counters of an hour since 1970."""
+        return f"{self.prefix}figures:h:{hour}"
+
+    def figures_of_day(self, day: int) -> str:
+        """The counters of a day since 1970, in UTC."""
+        return f"{self.prefix}figures:d:{day}"
+
+    def recent(self, name: str) -> str:
+        """A person's latest decisions."""
+        return f"{self.prefix}recent:{name}"
 
     def delivery(self, event_id: str) -> str:
         return f"{self.prefix}delivery:{event_id}"

@@ -25,6 +25,7 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
 from service.web.content.claims import find_claims
@@ -194,8 +195,7 @@ async def _gather(
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
-    record = found.record
-    item = find_item(record, item_id)
+    record, item = found.record, find_item(found.record, item_id)
     run = await wiring.runs.read(record.run.id)
     end = await wiring.trails.find_end(record.run.id)
     trail = await read_trail(wiring.runs, record.run.id)
@@ -238,6 +238,7 @@ async def _gather(
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
+        "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),

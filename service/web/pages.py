@@ -15,6 +15,7 @@ from sayso.sentences.names import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import (
     describe_ago,
+    describe_brief,
     describe_clock,
     describe_due,
     describe_hour,
@@ -103,6 +104,7 @@ def _make_environment() -> Environment:
         "odd": describe_characters,
         "signs": write_signs,
         "ago": describe_ago,
+        "brief": describe_brief,
         "clock": describe_clock,
         "due": describe_due,
         "hour": describe_hour,

@@ -8,6 +8,7 @@ from service.web import freezes, inbox, items, live, runs, searches, sign_ins, w
 from service.web.channels import slack
 from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
+from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
 from service.web.operations import channels
@@ -25,6 +26,7 @@ _MODULES = (
     comments,
     presence,
     history,
+    insights,
     runs,
     searches,
     freezes,

@@ -7,24 +7,24 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.clock import now_ms
 from sayso.errors import Conflict
-from sayso.records.items import Item
-from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import RunStatus, Status
 from sayso.sentences.outcomes import describe_state
-from sayso.text.summaries import Summary, summarize
-from sayso.transitions.item_states import find_item_state
-from service.operations.masking import collect_secrets, find_secrets
+from service.operations.masking import collect_secrets
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
-from service.web.content.cards import item_href
 from service.web.content.comments import insert_remarks, list_remarks
 from service.web.content.external_events import describe_both, read_external_events
+from service.web.content.runs.call_trees import list_turns, mask_turns
+from service.web.content.runs.rows import list_rows, render_result
 from service.web.content.secrets import mask_lines
+from service.web.content.timeline import VOICES
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_page_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show
-from service.web.sessions import SignedIn, wiring_of
+from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 
 PAGE = 25
@@ -33,8 +33,6 @@ _MAX_SEARCHED = 1000
 _MAX_SUSPENSIONS = 50
 
 router = APIRouter()
-
-_Line = tuple[str, str, Summary, str]
 
 
 @router.get("/runs")
@@ -65,9 +63,11 @@ async def list_runs(
 
 
 @router.get("/runs/{run_id}")
-async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
-    """Show one run: its state and result, its items, and its timeline."""
-    return await show(request, visitor, "pages/run.html", **await _gather(request, run_id))
+async def read(
+    request: Request, visitor: SignedIn, run_id: str, voice: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
+    """Show one run: its state, its items, its calls and result, and its timeline, of one `voice` if given."""
+    return await show(request, visitor, "pages/run.html", **await _gather(request, visitor, run_id, voice))
 
 
 @router.post("/runs/{run_id}")
@@ -79,7 +79,7 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
     try:
         await wiring.desk.revive(run.suspension_id, visitor.principal.actor("web"))
     except Conflict:
-        context = await _gather(request, run_id)
+        context = await _gather(request, visitor, run_id)
         context["banner"] = f"Only a failed run can be retried. This run is {describe_state(context['run'].status)}."
         pending = await wiring.runs.count_pending()
         show_page_again(request, "pages/run.html", visitor=visitor, pending=pending, **context)
@@ -113,7 +113,7 @@ async def cancel(request: Request, run_id: str) -> Response:
     return RedirectResponse(f"/runs/{run_id}", 303)
 
 
-async def _gather(request: Request, run_id: str) -> dict[str, Any]:
+async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = "") -> dict[str, Any]:
     wiring = wiring_of(request)
     run = await wiring.runs.read(run_id)
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
@@ -123,17 +123,24 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
     remarks = list_remarks(await wiring.comments.list_all(run_id), records, secrets)
+    lines = insert_remarks(mask_lines(describe_both(trail, external.entries), secrets), remarks)
+    result, freezes = secrets.scrub_json(run.result), await wiring.freezes.known()
+    reviewer, definitions = visitor.principal.reviewer("web"), await wiring.runs.find_definitions(records)
     return {
         "title": f"Run of {run.agent}",
         "run": run.model_copy(
             update={
                 "title": secrets.scrub(run.title),
-                "result": secrets.scrub_json(run.result),
+                "result": result,
                 "error": secrets.scrub(run.error) if run.error is not None else None,
             }
         ),
         "run_id": run.id,
-        "lines": insert_remarks(mask_lines(describe_both(trail, external.entries), secrets), remarks),
+        "voices": VOICES,
+        "voice": voice if voice in VOICES else "",
+        "lines": [line for line in lines if voice not in VOICES or line.voice == voice],
+        "turns": mask_turns(list_turns(trail, records), secrets),
+        "result": await asyncio.to_thread(render_result, result),
         "remarks": remarks,
         "external_cut": external.cut,
         "trail_fault": end.fault,
@@ -141,7 +148,7 @@ async def _gather(request: Request, run_id: str) -> dict[str, Any]:
         "given_up": bool(records) and records[-1].status is Status.FAILED,
         "damaged": damaged,
         "banner": "",
-        "suspensions": await asyncio.to_thread(_list_suspensions, records),
+        "suspensions": await asyncio.to_thread(list_rows, records, reviewer, freezes, now_ms(), definitions),
         "suspensions_cut": bool(records) and not damaged and records[0].previous_id is not None,
     }
 
@@ -155,14 +162,6 @@ async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:
         else run
         for run in runs
     ]
-
-
-def _list_suspensions(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRecord, list[_Line]]]:
-    return [(record, [_line(record, item) for item in record.items]) for record in records if record.items]
-
-
-def _line(record: SuspensionRecord, item: Item) -> _Line:
-    return item_href(record, item), item.tool.name, summarize(find_secrets(item).args), find_item_state(record, item)
 
 
 async def _find(

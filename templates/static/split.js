@@ -8,24 +8,22 @@
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
   const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a")];
-  const rowOf = (path) => document.getElementById(path.split("/").slice(2).join("-"));
+  const rowIdOf = (path) => path.split("/").slice(2).join("-");
+  const rowOf = (path) => document.getElementById(rowIdOf(path));
   const isLoading = () => frame.hasAttribute("aria-busy");
+  const itemKeys = () => frame.contentWindow.sayso?.keys;
   const focusHeading = () => {
     const heading = frame.contentDocument.querySelector("h1");
-    if (!heading) return;
-    heading.tabIndex = -1;
+    heading?.setAttribute("tabindex", "-1");
     frame.contentWindow.focus();
-    heading.focus({ preventScroll: true });
+    heading?.focus({ preventScroll: true });
   };
 
   function make(path) {
-    pane = Object.assign(document.createElement("section"), { className: "pane" });
-    pane.setAttribute("aria-label", "Item");
-    const bar = Object.assign(document.createElement("p"), { className: "latest" });
-    bar.setAttribute("role", "status");
+    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: "Item" });
     frame = Object.assign(document.createElement("iframe"), { title: "Item", src: path });
     frame.addEventListener("load", loaded);
-    pane.append(bar, frame);
+    pane.append(Object.assign(document.createElement("p"), { className: "latest", role: "status" }), frame);
     main.append(pane);
     document.body.classList.add("split");
   }
@@ -46,12 +44,12 @@
   // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.
   function open(path, { focus = false, quiet = false } = {}) {
     if (frame && path === current && !isLoading()) {
+      note();
       if (focus) focusHeading();
-      return;
+    } else if (mayLeave()) {
+      if (frame && isLoading()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
+      else load({ path, focus, quiet });
     }
-    if (!mayLeave()) return;
-    if (frame && isLoading()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
-    else load({ path, focus, quiet });
   }
 
   function load(next) {
@@ -63,9 +61,9 @@
     frame.setAttribute("aria-busy", "true");
     frame.inert = true; // no key and no press reaches the item that is about to go
     mark();
-    const at = new URLSearchParams(location.search);
-    at.set("at", rowOf(current)?.id ?? current.split("/").slice(2).join("-"));
-    history.replaceState(null, "", `/?${at}`);
+    const place = new URLSearchParams(location.search);
+    place.set("at", rowIdOf(current));
+    history.replaceState(null, "", `/?${place}`);
   }
 
   function loaded() {
@@ -73,16 +71,24 @@
     frame.removeAttribute("aria-busy");
     if (!page) return location.assign(current);
     if (wanted?.queued) return load({ ...wanted, queued: false });
-    const { pathname } = page.location;
-    const isDecided = sent === pathname && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
+    current = page.location.pathname;
+    const isDecided = sent === current && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
     const focus = wanted?.focus;
     sent = wanted = null;
-    current = pathname;
     frame.inert = false;
     mark();
     hook(page);
     if (isDecided) advance(page);
     else if (focus) focusHeading();
+  }
+
+  // An item that opened by itself is seen from the reviewer's first act on.
+  function note() {
+    const { document: page, history: past, location: place } = frame.contentWindow;
+    if (!place.search.includes("quiet=")) return;
+    past.replaceState(null, "", place.pathname);
+    fetch(place.pathname);
+    page.dispatchEvent(new Event("noted")); // for presence.js
   }
 
   function hook(page) {
@@ -98,23 +104,21 @@
         step(1);
       } else if (link && !link.pathname.startsWith("/items/")) link.target = "_top";
     });
-    if (!page.location.search.includes("quiet=")) return;
-    const note = () => fetch(page.location.pathname);
     for (const type of ["pointermove", "keydown"]) page.addEventListener(type, note, { once: true });
   }
 
   // After a decision the next item opens, and the line above says what was decided.
   function advance(page) {
     const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
-    const outcome = page.querySelector(".receipt h2, .ineligible")?.textContent ?? "";
-    pane.querySelector(".latest").replaceChildren(link, `: ${outcome}`);
+    pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
     if (!step(1, true)) focusHeading();
   }
 
   function step(by, quiet = false) {
-    const all = links(), row = rowOf(current);
-    const ahead = all.filter((link) => row && row.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING && !row.contains(link));
-    const behind = all.filter((link) => !ahead.includes(link) && !row?.contains(link));
+    const row = rowOf(current);
+    const others = links().filter((link) => !row?.contains(link));
+    const ahead = others.filter((link) => row && row.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const behind = others.filter((link) => !ahead.includes(link));
     const [next] = by > 0 ? [...ahead, ...behind] : [...behind.reverse(), ...ahead.reverse()];
     if (next) open(next.pathname, { focus: true, quiet });
     return Boolean(next);
@@ -122,16 +126,14 @@
 
   function press(event) {
     const link = event.target.closest("#rows h3 a, .latest a");
-    const modified = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
-    if (!link || !wide.matches || modified || event.button) return;
+    if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
     event.preventDefault();
     open(link.pathname, { focus: event.detail === 0 || link.matches(".latest a") }); // a key presses with detail 0
   }
 
-  const itemKeys = () => frame.contentWindow.sayso?.keys;
-
   function act(keys) {
     if (!itemKeys()?.works(keys)) return false;
+    note();
     focusHeading(); // the next key, such as the Enter that sends, goes to the item
     return itemKeys().act(keys);
   }

@@ -22,6 +22,7 @@ from service.wiring import Wiring, assemble, settle_memory
 from workers.announcing import keep_announcing
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
+from workers.counting import keep_counting
 from workers.delivery import keep_delivering
 from workers.notify.absences import EVERY_S as EVERY_MOVE_S
 from workers.notify.absences import AbsenceWatch
@@ -75,6 +76,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         beside = [  # much to wake or a queue that does not answer delays no deadline
             asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
             asyncio.create_task(keep_announcing(wiring, stopping)),
+            asyncio.create_task(keep_counting(wiring, stopping)),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
             asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),

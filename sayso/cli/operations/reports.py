@@ -1,4 +1,4 @@
-"""Commands that report decisions which no person made."""
+"""Commands that report decisions: those that no person made, and how people decide."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,21 +6,19 @@ from typing import Annotated
 import typer
 
 from sayso.cli.logins import connect
-from sayso.cli.outputs import JsonOption, print_list
+from sayso.cli.outputs import JsonOption, print_json, print_list
 from sayso.cli.screens import format_time
 from sayso.client import Client
 from sayso.client import channels as requests
-from sayso.client.channels import HeadlessItem
+from sayso.client.channels import HeadlessItem, PersonFigures, ToolFigures
 from sayso.errors import InvalidInput
+from sayso.sentences.times import describe_brief
 
 _PAGE = 200
+_TOOL_COLUMNS = ("tool", "asked", "approved", "edited", "median", "95 % within", "fallback")
+_PERSON_COLUMNS = ("reviewer", "decided", "median look", "under 3 s")
 
 reports = typer.Typer(help="Report decisions.", no_args_is_help=True)
-
-
-@reports.callback()
-def _keep_group() -> None:
-    """Keep the name `headless`: typer drops the name of a group's only command."""
 
 
 @reports.command("headless")
@@ -38,6 +36,40 @@ def headless(
     )
     columns = ("at (UTC)", "verdict", "tool", "rule", "agent", "requested by", "suspension")
     print_list(found, json, columns, rows, empty="No item was decided without notifying anybody.")
+
+
+@reports.command("insights")
+def insights(
+    span: Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")] = "7d", json: JsonOption = False
+) -> None:
+    """List what was asked and decided, by tool, then by reviewer."""
+    with connect() as client:
+        found = client.exchange(requests.report_insights(span))
+    if json:
+        print_json(found)
+        return
+    tools = map(_describe_tool, found.tools)
+    print_list(found.tools, False, _TOOL_COLUMNS, tools, empty="Nothing was asked in this time.")
+    people = map(_describe_person, found.people)
+    print_list(found.people, False, _PERSON_COLUMNS, people, empty="Nobody decided in this time.")
+
+
+def _describe_tool(one: ToolFigures) -> tuple[str, ...]:
+    counts = (str(one.asked), _share(one.approve_rate), str(one.edited))
+    return (one.tool, *counts, _took(one.p50_ms), _took(one.p95_ms), str(one.fallback))
+
+
+def _describe_person(one: PersonFigures) -> tuple[str, ...]:
+    fast = one.fast / one.measured if one.measured else None
+    return one.name, str(one.decided), _took(one.p50_look_ms), _share(fast)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _took(span_ms: int | None) -> str:
+    return "" if span_ms is None else describe_brief(span_ms)
 
 
 def _list_items(client: Client, since: str | None, until: str | None) -> list[HeadlessItem]:

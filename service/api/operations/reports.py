@@ -11,6 +11,7 @@ from service.api.routing.dependencies import Limit, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import SentTimestamp, Timestamp, View
 from service.http.openapi import problems
+from service.operations.insights.figures import Range, read_insights
 from service.operations.reports import list_headless
 
 router = APIRouter(prefix="/reports", tags=["reports"], route_class=SignedInRoute)
@@ -52,6 +53,74 @@ async def report_headless(
     from_ms, to_ms = _to_ms(since, 0), _to_ms(until, _FOREVER_MS)
     found = await list_headless(parts, from_ms, to_ms, skip, limit)
     return HeadlessReport(items=[HeadlessView.model_validate(one) for one in found.items], next_skip=found.next_skip)
+
+
+class FiguresView(View):
+    """What was asked, and how people decided. Times are those to the decision."""
+
+    asked: int
+    decided: int = Field(description="By people; fallbacks and rules are not counted.")
+    approved: int
+    denied: int
+    edited: int
+    fallback: int = Field(description="Items that nobody decided in time.")
+    approve_rate: float | None
+    p50_ms: int | None = Field(description="The median, accurate to a tenth; null without decisions.")
+    p95_ms: int | None
+
+
+class ToolFiguresView(FiguresView):
+    """The figures of one tool; an empty name stands for all tools beyond the limit."""
+
+    tool: str
+    suggested_rule: str = Field(description="A rule that would allow it, if people nearly always do.")
+
+
+class PersonFiguresView(View):
+    """The decisions of one person."""
+
+    name: str
+    decided: int
+    measured: int = Field(description="Decisions whose look was measured.")
+    p50_look_ms: int | None
+    fast: int = Field(description="After a look under 3 s.")
+    night: int = Field(description="Between 22:00 and 5:00, where the person is.")
+
+
+class PointView(View):
+    """One part of the range."""
+
+    start: Timestamp = Field(validation_alias="from_ms")
+    waiting: int = Field(description="Runs that waited at its end.")
+    asked: int
+    decided: int
+    fallback: int
+
+
+class InsightsView(View):
+    """The figures of a range, and of the range before it."""
+
+    range: Range
+    start: Timestamp = Field(validation_alias="from_ms")
+    end: Timestamp = Field(validation_alias="to_ms")
+    waiting: int
+    waiting_before: int = Field(description="Runs that waited at the start of the range.")
+    now: FiguresView
+    before: FiguresView
+    points: list[PointView]
+    tools: list[ToolFiguresView]
+    people: list[PersonFiguresView] = Field(description="All reviewers for an admin, else the caller.")
+
+
+@router.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
+async def report_insights(
+    caller: Person,
+    parts: Parts,
+    range: Annotated[Range, Query(description="The range; it ends now.")] = "7d",
+) -> InsightsView:
+    """Return what was asked and decided in a range, how fast, by tool and by reviewer."""
+    person = None if "admin" in caller.roles else caller.name
+    return InsightsView.model_validate(await read_insights(parts, range, person))
 
 
 def _to_ms(at: datetime | None, default: int) -> int:

@@ -36,6 +36,10 @@ them.
   sayso:{t}:senders         hash    sender of signed decisions -> its reviewer and secrets as JSON; written outside
   sayso:{t}:delivery:<message>  string  "version|" and a signed message as JSON; 24 hours after it was delivered, 30 days
                                     after it failed
+  sayso:{t}:facts           zset    what a commit asked and decided, as JSON -> its time, ms; until `count.lua` counted it
+  sayso:{t}:figures:h:<hour>  hash  "<metric>:<tool or person>" -> its count in that hour since 1970; two weeks
+  sayso:{t}:figures:d:<day>  hash   the same of a day in UTC; half a year
+  sayso:{t}:recent:<person> zset    "<decision>|<action>|<look, ms>" -> its time, ms: the latest of a person; 30 days
   sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms
   sayso:{t}:deliveries      zset    "lane:" and an endpoint, or "gone:" and an instance whose deletion is not complete ->
                                     next attempt, ms

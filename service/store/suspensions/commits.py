@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
+from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
@@ -111,6 +112,9 @@ def build_commit(
         write_message(commit, keys, message, after.updated_at_ms)
     for announcement in list_announcements(before, after, change.following):
         commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
+    facts = write_facts(before, after, change.following)
+    if facts is not None:
+        commit.write("ZADD", keys.facts, after.updated_at_ms, facts)
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)

@@ -28,6 +28,21 @@ class Line:
     source: str = ""
     depth: int = 0
 
+    @property
+    def voice(self) -> str:
+        """Whose statement this is: that of Sayso, of the rules or of the agent."""
+        return "agent" if self.source else _VOICES.get(self.kind, "sayso")
+
+
+_VOICES: Mapping[str, str] = {
+    EventType.POLICY_DECISION: "rules",
+    EventType.ASKED_AGAIN: "rules",
+    EventType.LLM_COMPLETED: "agent",
+    EventType.OUTCOME_REPORTED: "agent",
+    EventType.REQUESTER_ANSWERED: "agent",
+}
+VOICES = {"sayso": "Sayso", "rules": "Rules", "agent": "Agent"}
+"""The names of the voices in a timeline."""
 
 Sentence = tuple[str, str, str]  # tone, sentence, note
 

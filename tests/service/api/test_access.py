@@ -69,6 +69,7 @@ ROWS: dict[str, Row] = {
     "listChannels": admins(),
     "testChannel": admins(404, {}),
     "reportHeadless": people(),
+    "reportInsights": people(),
     "listSenders": admins(),
     "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
     "rotateSender": admins(404),

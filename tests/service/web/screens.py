@@ -11,7 +11,7 @@ from tests.service.web.sites import Site
 from tests.service.web.test_gallery import gallery
 
 FOLDER = CHECKOUT / "docs" / "screens"
-PAGES = ("inbox", "open", "value", "quorum", "edited", "decided", "run", "account", "groups")
+PAGES = ("inbox", "open", "value", "quorum", "edited", "decided", "insights", "run", "account", "groups")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,6 +13,7 @@ from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.sites import Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
+from workers.counting import Counting
 
 NARROW: ViewportSize = {"width": 320, "height": 568}
 
@@ -34,6 +35,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     await finish(wiring, edited, {"refund_id": "rf_1"})
     denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
     late = await asked(wiring, make_ask(terms={"timeout_s": 0}))
+    await Counting(wiring).count_waiting()
     await furnish_account(wiring)
     return {
         "inbox": "/",
@@ -51,9 +53,12 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "late": place_of(late),
         "decided": "/history",
         "nothing decided": "/history?q=zebra",
+        "insights": "/insights",
+        "insights of months": "/insights?range=90d",
         "runs": "/runs",
         "no runs": "/runs?status=failed",
         "run": f"/runs/{edited.run.id}",
+        "voice of a run": f"/runs/{edited.run.id}?voice=agent",
         "open run": f"/runs/{both.run.id}",
         "cancel": f"/runs/{both.run.id}/cancel",
         "account": "/account",

@@ -1,8 +1,9 @@
 import re
 
+from sayso.records.suspensions import RunEnd
 from service.settings import Settings
 from tests.service.web.sites import visit
-from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause
+from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause, place_of, take_up
 
 
 def titles(page: str) -> list[str]:
@@ -62,6 +63,49 @@ async def test_run_page_links_the_items_of_every_suspension(settings: Settings) 
         second = await pause(anna.wiring, first, [make_ask()])
         page = await anna.read(f"/runs/{first.run.id}")
         assert page.index(f"/items/{first.id}/i1") < page.index(f"/items/{second.id}/i1")
+
+
+async def test_run_page_shows_rows_and_the_tree_of_calls(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        first = await asked(anna.wiring, make_ask(subagent="scout"))
+        first = await decide(anna.wiring, first, "deny", message="Too much")
+        second = await pause(anna.wiring, first, [make_ask()], "x" * 250)
+        page = await anna.read(f"/runs/{first.run.id}")
+        assert f'id="{first.id}-i1"' in page  # a row as in the inbox
+        assert f'id="{second.id}-i1" data-due=' in page
+        assert "Too much" in page
+        assert page.index("ben denied this") < page.index('aria-labelledby="calls-h"')
+        tree = page[page.index('<ol class="tree">') : page.index("</ol>", page.index('<ol class="tree">'))]
+        assert tree.index("Turn 1") < tree.index(place_of(first)) < tree.index("scout") < tree.index("denied")
+        assert tree.index("Turn 2") < tree.index(f"{'x' * 200}…") < tree.index(place_of(second))
+
+
+async def test_run_page_shows_one_voice_of_the_timeline(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await finish(anna.wiring, await decide(anna.wiring, await asked(anna.wiring), "approve"))
+        place = f"/runs/{record.run.id}"
+        sentences = {
+            "sayso": "ben approved refund_payment",
+            "rules": "refund_payment needs approval",
+            "agent": "The model requested 1 call",
+        }
+        for voice in sentences:
+            page = await anna.read(f"{place}?voice={voice}")
+            assert [name for name, text in sentences.items() if text in page] == [voice]
+            assert f'href="{place}?voice={voice}" aria-current="true"' in page
+        page = await anna.read(f"{place}?voice=nobody")
+        assert all(text in page for text in sentences.values())
+
+
+async def test_run_page_lays_out_a_result_by_its_shape(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await decide(anna.wiring, await asked(anna.wiring), "approve")
+        fence = await take_up(anna.wiring, record)
+        end = RunEnd.model_validate({"status": "completed", "result": {"paid": {"amount": 250, "note": "a\nb"}}})
+        await anna.wiring.desk.settle(record.id, fence, end, ())
+        page = await anna.read(f"/runs/{record.run.id}")
+        result = page[page.index('id="result-h"') :]
+        assert '<th scope="row">paid.amount</th><td class="literal">250</td>' in result
 
 
 async def test_cancel_asks_first_and_records_the_reason(settings: Settings) -> None:

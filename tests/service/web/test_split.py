@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Dialog, FrameLocator, Locator, Page, Route, ViewportSize, expect
+from playwright.sync_api import Dialog, FrameLocator, Locator, Page, Request, Route, ViewportSize, expect
 
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
@@ -72,10 +72,10 @@ class Cost:
 
     def __init__(self, page: Page) -> None:
         self.page, self.presses, self.loads = page, 0, 0
-        page.on("framenavigated", lambda frame: self._load() if frame == page.main_frame else None)
+        page.on("request", self._count)
 
-    def _load(self) -> None:
-        self.loads += 1
+    def _count(self, request: Request) -> None:
+        self.loads += request.is_navigation_request() and request.frame == self.page.main_frame
 
     def key(self, key: str) -> None:
         self.presses += 1
@@ -119,6 +119,8 @@ def test_routine_decisions_cost_what_the_table_says(site: Site, open_as: Open) -
     page = open_as("/", viewport=PHONE)
     cost = Cost(page)
     cost.click(page.locator(f"#{fourth.id}-i1 a"))
+    expect(page).to_have_url(site.url + place_of(fourth))
+    page.wait_for_load_state()
     expect(page.locator(".decide[aria-disabled]")).to_have_count(0)
     cost.click(page.locator(".approval .wide"))
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
@@ -166,7 +168,11 @@ def test_nothing_is_sent_while_another_item_loads(site: Site, open_as: Open) -> 
     page = open_as("/", viewport=WIDE)
     expect_open(page, first)
     held: list[Route] = []
-    page.route(f"**{place_of(second)}*", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(f"**{place_of(second)}*", hold)
     page.keyboard.press("j")
     expect(page.locator(".pane iframe[aria-busy]")).to_have_count(1)
     for key in ("a", "Enter", "d", "n"):

@@ -33,3 +33,10 @@ def test_report_headless_reads_dates(desk: Desk, sayso: Run) -> None:  # noqa: F
     none = "No item was decided without notifying anybody."
     assert none in sayso("report", "headless", "--from", "2026-11-01", "--to", "2026-11-02").stdout
     assert "--from is not a time" in sayso("report", "headless", "--from", "soon").stderr
+
+
+def test_report_insights_prints_tables_or_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    shown = sayso("report", "insights", "--range", "24h")
+    assert "Nothing was asked in this time." in shown.stdout
+    assert json.loads(sayso("report", "insights", "--json").stdout)["tools"] == []
+    assert sayso("report", "insights", "--range", "1y").returncode == 1

@@ -1,10 +1,11 @@
-"""The report of headless decisions lists what a fallback decided without notifying anybody."""
+"""Reports: what a fallback decided without notifying anybody, and how people decide."""
 
 from typing import Any
 
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from tests.builders import approve, ask, make_pending
 from tests.service.worlds import World
+from workers.counting import Counting
 
 HEADLESS = RuleTerms(timeout_s=0, fallback=Fallback(action=FallbackAction.DENY))
 
@@ -46,3 +47,38 @@ async def test_report_has_pages(world: World) -> None:
 async def test_report_is_for_people(world: World) -> None:
     async with world.client("demo") as demo:
         assert (await demo.get("/api/v1/reports/headless")).status_code == 403
+
+
+async def insights(world: World, who: str, **query: str) -> dict[str, Any]:
+    async with world.client(who) as client:
+        response = await client.get("/api/v1/reports/insights", params=query)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+async def test_insights_count_what_was_decided(world: World) -> None:
+    for by in ("anna", "anna", "ben"):
+        await approve(world.wiring, await make_pending(world.wiring, late_ms=4_000), by)
+    await make_pending(world.wiring, ask(terms=HEADLESS))
+    await Counting(world.wiring).count_waiting()
+    found = await insights(world, "anna", range="24h")
+    (tool,) = found["tools"]
+    assert (tool["tool"], tool["asked"], tool["decided"], tool["fallback"], tool["approve_rate"]) == (
+        "refund",
+        4,
+        3,
+        1,
+        1,
+    )
+    assert 3_600 <= tool["p50_ms"] <= 6_000
+    assert [one["name"] for one in found["people"]] == ["anna"]
+    assert [one["name"] for one in (await insights(world, "root"))["people"]] == ["anna", "ben"]
+    assert len(found["points"]) == 24
+
+
+async def test_insights_need_a_known_range_and_a_person(world: World) -> None:
+    async with world.client("anna") as anna:
+        assert (await anna.get("/api/v1/reports/insights", params={"range": "1y"})).status_code in (400, 422)
+    async with world.client("demo") as demo:
+        assert (await demo.get("/api/v1/reports/insights")).status_code == 403

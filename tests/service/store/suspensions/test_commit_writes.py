@@ -14,6 +14,8 @@ KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
 ALWAYS = ["SET s:sus_1", "PUBLISH default", "PUBLISH sus_1", "PUBLISH run_1"]
 """What every commit of the suspension writes: the record, and that it moved."""
+BESIDE = ("ZADD? announcements", "ZADD facts")
+"""What its own tests check: announcements for endpoints, and facts for the insights."""
 
 
 def build(before: SuspensionRecord | None, change: Change, seen: Idempotency | None = None) -> Commit:
@@ -32,8 +34,8 @@ def writes_of(commit: Commit) -> list[str]:
 
 
 def written(before: SuspensionRecord | None, change: Change) -> set[str]:
-    """Return what a change writes beside what every change does and its announcements, each of it once."""
-    found = [one for one in writes_of(build(before, change)) if one != "ZADD? announcements"]
+    """Return what a change writes beside what every change does, its announcements and facts, each of it once."""
+    found = [one for one in writes_of(build(before, change)) if one not in BESIDE]
     assert len(found) == len(set(found))
     assert set(ALWAYS) <= set(found)
     return set(found) - set(ALWAYS)
@@ -115,7 +117,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
     following = draft(id="sus_2")
     change = suspend_again(held, FENCE, following, (ask(),), STATE, (), T0)
     commit = build(held, change)
-    found = [one for one in writes_of(commit) if one != "ZADD? announcements"]
+    found = [one for one in writes_of(commit) if one not in BESIDE]
     assert set(found) - set(ALWAYS) == {
         "ZREM schedule",
         "SET s:sus_2",

@@ -1,0 +1,230 @@
+"""Insights: what was asked and decided in a span, by tool and by reviewer, and what changed since the span before."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from service.operations.insights.rule_suggestions import suggest_rule
+from service.store.insights.counters import Counters
+from service.store.insights.tallies import DAY_MS, HOUR_MS, Count, Metric, find_quantile
+from service.wiring import Wiring
+
+Range = Literal["24h", "7d", "30d", "90d"]
+
+
+class _Span(NamedTuple):
+    """How many hours or days a range has, and how many of them one point of the chart covers."""
+
+    slot_ms: int
+    slots: int
+    per_point: int = 1
+
+
+_SPANS: dict[Range, _Span] = {
+    "24h": _Span(HOUR_MS, 24),
+    "7d": _Span(HOUR_MS, 7 * 24, 6),
+    "30d": _Span(DAY_MS, 30),
+    "90d": _Span(DAY_MS, 90),
+}
+RANGES: tuple[Range, ...] = tuple(_SPANS)
+_SUGGESTED: Range = "30d"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one tool, or of all: shares are None without decisions, and times are in ms."""
+
+    asked: int = 0
+    decided: int = 0
+    approved: int = 0
+    denied: int = 0
+    edited: int = 0
+    fallback: int = 0
+    p50_ms: int | None = None
+    p95_ms: int | None = None
+
+    @property
+    def approve_rate(self) -> float | None:
+        """The share of approvals, with and without edits, in approvals and denials."""
+        judged = self.approved + self.denied
+        return self.approved / judged if judged else None
+
+
+@dataclass(frozen=True)
+class ToolFigures(Figures):
+    """The figures of one tool, and the text of a rule that would allow it, if people nearly always do."""
+
+    tool: str = ""
+    suggested_rule: str = ""
+
+
+@dataclass(frozen=True)
+class PersonFigures:
+    """The decisions of one person; `fast` counts looks under 3 s, and `night` decisions after 22:00 where they are."""
+
+    name: str
+    decided: int
+    measured: int
+    fast: int
+    night: int
+    p50_look_ms: int | None
+
+    @property
+    def fast_share(self) -> float | None:
+        return self.fast / self.measured if self.measured else None
+
+    @property
+    def night_share(self) -> float:
+        return self.night / self.decided
+
+
+@dataclass(frozen=True)
+class Point:
+    """A part of the span: how many runs waited at its end, and what was asked, decided and left to the fallback."""
+
+    from_ms: int
+    waiting: int
+    asked: int
+    decided: int
+    fallback: int
+
+
+@dataclass(frozen=True)
+class Insights:
+    """The insights of one span. `before` has the figures of the span before it, and `waiting_before` its end."""
+
+    range: Range
+    from_ms: int
+    to_ms: int
+    waiting: int
+    waiting_before: int
+    now: Figures
+    before: Figures
+    points: tuple[Point, ...] = ()
+    tools: tuple[ToolFigures, ...] = ()
+    people: tuple[PersonFigures, ...] = field(default=())
+
+
+async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> Insights:
+    """Return the insights of a range that ends now; with `person`, only their row of the reviewers."""
+    now_ms = await wiring.schedule.now_ms()
+    span = _SPANS[range_]
+    slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
+    wanted = slots if range_ == _SUGGESTED else await _read(wiring.counters, _SPANS[_SUGGESTED], now_ms, 30)
+    rules = _suggest_rules(_add(wanted[-30:]))
+    earlier, current = slots[: span.slots], slots[span.slots :]
+    total, waiting = _add(current), await wiring.runs.count_pending()
+    first_ms = (now_ms // span.slot_ms - span.slots + 1) * span.slot_ms
+    people = sorted(_list_people(total), key=lambda one: (-one.decided, one.name))
+    return Insights(
+        range=range_,
+        from_ms=first_ms,
+        to_ms=now_ms,
+        waiting=waiting,
+        waiting_before=max(0, waiting - _growth(current)),
+        now=_sum_up(total),
+        before=_sum_up(_add(earlier)),
+        points=tuple(_list_points(current, span, first_ms, waiting)),
+        tools=tuple(_list_tools(total, rules)),
+        people=tuple(one for one in people if person is None or one.name == person),
+    )
+
+
+async def _read(counters: Counters, span: _Span, now_ms: int, count: int) -> list[Counter[Count]]:
+    last = now_ms // span.slot_ms
+    read = counters.read_hours if span.slot_ms == HOUR_MS else counters.read_days
+    return await read(last - count + 1, last)
+
+
+def _add(slots: Iterable[Counter[Count]]) -> Counter[Count]:
+    total: Counter[Count] = Counter()
+    for slot in slots:
+        total.update(slot)
+    return total
+
+
+def _group(total: Counter[Count]) -> dict[str, Counter[str]]:
+    """Return the metrics by name of tool or person."""
+    grouped: dict[str, Counter[str]] = defaultdict(Counter)
+    for (metric, name), count in total.items():
+        grouped[name][metric] += count
+    return grouped
+
+
+def _describe(metrics: Counter[str]) -> Figures:
+    waits = _read_histogram(metrics, Metric.WAIT)
+    return Figures(
+        asked=metrics[Metric.ASKED],
+        decided=metrics[Metric.DECIDED],
+        approved=metrics[Metric.APPROVED],
+        denied=metrics[Metric.DENIED],
+        edited=metrics[Metric.EDITED],
+        fallback=metrics[Metric.FALLBACK],
+        p50_ms=find_quantile(waits, 0.5),
+        p95_ms=find_quantile(waits, 0.95),
+    )
+
+
+def _read_histogram(metrics: Counter[str], name: str) -> dict[int, int]:
+    parts = ((metric.partition("."), count) for metric, count in metrics.items())
+    return {int(bucket): count for (metric, _, bucket), count in parts if metric == name}
+
+
+def _sum_up(total: Counter[Count]) -> Figures:
+    metrics: Counter[str] = Counter()
+    for (metric, _), count in total.items():
+        metrics[metric] += count
+    return _describe(metrics)
+
+
+def _growth(slots: Iterable[Counter[Count]]) -> int:
+    """Return how many more runs wait after these slots than before them."""
+    return sum(slot[Metric.CAME, ""] - slot[Metric.LEFT, ""] for slot in slots)
+
+
+def _list_points(slots: Sequence[Counter[Count]], span: _Span, first_ms: int, waiting: int) -> list[Point]:
+    """Return the points of the chart. What waited is counted back from now."""
+    points: list[Point] = []
+    for begin in range(len(slots) - span.per_point, -1, -span.per_point):
+        part = slots[begin : begin + span.per_point]
+        sums = _sum_up(_add(part))
+        at_ms = first_ms + begin * span.slot_ms
+        points.append(Point(at_ms, waiting, sums.asked, sums.decided, sums.fallback))
+        waiting = max(0, waiting - _growth(part))
+    return points[::-1]
+
+
+def _list_tools(total: Counter[Count], rules: dict[str, str]) -> list[ToolFigures]:
+    shown = (Metric.ASKED, Metric.DECIDED, Metric.FALLBACK)
+    groups = [(name, metrics) for name, metrics in _group(total).items() if any(metrics[one] for one in shown)]
+    tools = [ToolFigures(**vars(_describe(one)), tool=name, suggested_rule=rules.get(name, "")) for name, one in groups]
+    return sorted(tools, key=lambda one: (-one.asked, -one.decided, one.tool))
+
+
+def _suggest_rules(total: Counter[Count]) -> dict[str, str]:
+    """Return a rule for each tool that people nearly always approve as requested."""
+    found = {
+        name: suggest_rule(name, metrics[Metric.APPROVED] - metrics[Metric.EDITED], metrics[Metric.DECIDED])
+        for name, metrics in _group(total).items()
+    }
+    return {name: rule for name, rule in found.items() if rule}
+
+
+def _list_people(total: Counter[Count]) -> list[PersonFigures]:
+    found: list[PersonFigures] = []
+    for name, metrics in _group(total).items():
+        if not metrics[Metric.BY]:
+            continue
+        measured = _read_histogram(metrics, Metric.LOOK)
+        found.append(
+            PersonFigures(
+                name=name,
+                decided=metrics[Metric.BY],
+                measured=sum(measured.values()),
+                fast=metrics[Metric.FAST],
+                night=metrics[Metric.NIGHT],
+                p50_look_ms=find_quantile(measured, 0.5),
+            )
+        )
+    return found

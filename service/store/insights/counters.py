@@ -1,0 +1,93 @@
+"""The queue of facts and the counters of one tenant."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from service.store.connection.connecting import text, translated
+from service.store.insights.facts import Facts
+from service.store.insights.tallies import DAY_MS, HOUR_MS, Count
+from service.store.lua import read_script
+from service.store.tenants import TenantStore
+
+HOURS_KEPT = 14 * 24
+DAYS_KEPT = 180
+"""Twice the longest range, because a figure is shown with that of the time before it."""
+
+_MOST_FIELDS = 20_000
+_SPARE_MS = DAY_MS
+
+
+class Waiting(NamedTuple):
+    """Stored facts that are not yet counted; `facts` is None if another version wrote them."""
+
+    stored: bytes
+    facts: Facts | None
+
+
+class Counters:
+    """Counters by hour for two weeks and by day for half a year. Each fact counts once, however often it is sent."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._count = store.redis.register_script(read_script("count"))
+
+    async def waiting(self, limit: int = 200) -> list[Waiting]:
+        """Return facts that are not yet counted, the oldest first."""
+        async with translated():
+            found: list[Any] = await self._redis.zrange(self._keys.facts, 0, limit - 1)
+        return [Waiting(one, _parse(one)) for one in found]
+
+    async def count(self, tallied: Sequence[tuple[Waiting, Mapping[Count, int]]]) -> int:
+        """Add what facts count, and remove them from the queue; return how many were still there."""
+        if not tallied:
+            return 0
+        places: dict[str, int] = {}
+        lifetimes: list[int] = []
+        args: list[str | bytes | int] = []
+        for waiting, counts in tallied:
+            hashes = self._list_hashes(waiting.facts.at_ms) if waiting.facts is not None else ()
+            args += [waiting.stored, len(counts) * len(hashes)]
+            for key, lifetime_ms in hashes:
+                if key not in places:
+                    places[key] = len(places) + 1
+                    lifetimes.append(lifetime_ms)
+                for (metric, name), by in counts.items():
+                    args += [places[key], metric, name, by]
+        async with translated():
+            return int(
+                await self._count(keys=[self._keys.facts, *places], args=[_MOST_FIELDS, len(places), *lifetimes, *args])
+            )
+
+    async def read_hours(self, first: int, last: int) -> list[Counter[Count]]:
+        """Return the counters of these hours since 1970, one after the other."""
+        return await self._read(self._keys.figures_of_hour(one) for one in range(first, last + 1))
+
+    async def read_days(self, first: int, last: int) -> list[Counter[Count]]:
+        """Return the counters of these days since 1970, one after the other, in UTC."""
+        return await self._read(self._keys.figures_of_day(one) for one in range(first, last + 1))
+
+    async def _read(self, names: Iterable[str]) -> list[Counter[Count]]:
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.hgetall(name)
+            found: list[Any] = await pipe.execute()
+        return [Counter({_split(text(field)): int(by) for field, by in one.items()}) for one in found]
+
+    def _list_hashes(self, at_ms: int) -> tuple[tuple[str, int], ...]:
+        hour = (self._keys.figures_of_hour(at_ms // HOUR_MS), HOURS_KEPT * HOUR_MS + _SPARE_MS)
+        return hour, (self._keys.figures_of_day(at_ms // DAY_MS), DAYS_KEPT * DAY_MS + _SPARE_MS)
+
+
+def _split(field: str) -> Count:
+    metric, _, name = field.partition(":")
+    return metric, name
+
+
+def _parse(stored: bytes) -> Facts | None:
+    try:
+        return Facts.model_validate_json(stored)
+    except ValidationError:
+        return None

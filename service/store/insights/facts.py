@@ -1,0 +1,108 @@
+"""Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from sayso.records.base import Immutable
+from sayso.records.decisions import ActorKind, Outcome, Verdict
+from sayso.records.items import Item
+from sayso.records.suspensions import Status, SuspensionRecord
+
+
+class Step(StrEnum):
+    """What happened to an item."""
+
+    ASKED = "asked"
+    DECIDED = "decided"
+    FALLBACK = "fallback"
+
+
+class ItemFact(Immutable):
+    """An item that was asked, or its outcome; `wait_ms` is the time to a person's decision."""
+
+    tool: str
+    step: Step
+    verdict: Verdict | None = None
+    edited: bool = False
+    wait_ms: int = 0
+
+
+class PersonFact(Immutable):
+    """One decision of a person; `look_ms` is None where it was not measured."""
+
+    name: str
+    decision_id: str
+    approved: bool
+    look_ms: int | None = None
+
+
+class Facts(Immutable):
+    """The facts of one commit. `commit` makes equal facts of two commits two members of the queue.
+
+    `came` and `left` count suspensions that began to wait for people, or stopped.
+    """
+
+    commit: str
+    at_ms: int
+    came: int = 0
+    left: int = 0
+    items: tuple[ItemFact, ...] = ()
+    people: tuple[PersonFact, ...] = ()
+
+
+def write_facts(
+    before: SuspensionRecord | None, after: SuspensionRecord, following: SuspensionRecord | None
+) -> str | None:
+    """Return the facts of a change, as stored; None if there are none."""
+    pairs = [(before, after), *([(None, following)] if following is not None else [])]
+    items = tuple(fact for prior, record in pairs for fact in _list_items(prior, record))
+    came = sum(_is_pending(record) and not _is_pending(prior) for prior, record in pairs)
+    left = int(_is_pending(before) and not _is_pending(after))
+    people = tuple(_list_people(before, after)) if before is not None else ()
+    if not (items or people or came or left):
+        return None
+    facts = Facts(
+        commit=f"{after.id} {after.version}",
+        at_ms=after.updated_at_ms,
+        came=came,
+        left=left,
+        items=items,
+        people=people,
+    )
+    return facts.model_dump_json(exclude_defaults=True)
+
+
+def _is_pending(record: SuspensionRecord | None) -> bool:
+    return record is not None and record.status is Status.PENDING
+
+
+def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[ItemFact]:
+    """Yield what was asked and how it ended. What a rule decided at once was never asked."""
+    priors = {item.item_id: item for item in before.items} if before is not None else {}
+    for item in after.items:
+        prior, outcome = priors.get(item.item_id), item.outcome
+        if prior is item or (prior is not None and not prior.open):
+            continue
+        by = outcome.by.kind if outcome is not None else None
+        if prior is None and by in (None, ActorKind.TIMEOUT):
+            yield ItemFact(tool=item.tool.name, step=Step.ASKED)
+        if by is ActorKind.TIMEOUT:
+            yield ItemFact(tool=item.tool.name, step=Step.FALLBACK)
+        elif by is ActorKind.HUMAN and prior is not None and outcome is not None:
+            yield _describe_outcome(after, item, outcome)
+
+
+def _describe_outcome(record: SuspensionRecord, item: Item, outcome: Outcome) -> ItemFact:
+    edited = outcome.verdict is Verdict.APPROVED and outcome.args is not None
+    wait_ms = max(0, outcome.at_ms - record.created_at_ms)
+    return ItemFact(tool=item.tool.name, step=Step.DECIDED, verdict=outcome.verdict, edited=edited, wait_ms=wait_ms)
+
+
+def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[PersonFact]:
+    known = {one.id for item in before.items for one in item.decisions}
+    for item in after.items:
+        for one in item.decisions:
+            if one.id not in known and one.by.kind is ActorKind.HUMAN:
+                look_ms = one.shown.look_ms if one.shown is not None else None
+                approved = one.action == "approve"
+                yield PersonFact(name=one.by.id, decision_id=one.id, approved=approved, look_ms=look_ms)

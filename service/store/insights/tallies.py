@@ -1,0 +1,99 @@
+"""What one commit's facts add to the counters. A counter is a metric with the name of a tool or person."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import floor, log2
+from zoneinfo import ZoneInfo
+
+from sayso.records.decisions import Verdict
+from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+FAST_MS = 3_000
+"""A decision after a shorter look counts as fast."""
+
+_FIRST_MS = 100
+_PER_DOUBLING = 4
+_NIGHT = (22, 5)
+
+
+class Metric(StrEnum):
+    """The counters: of suspensions, then of tools, then of people. A histogram's bucket follows its name."""
+
+    CAME = "came"
+    LEFT = "left"
+
+    ASKED = "asked"
+    DECIDED = "decided"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EDITED = "edited"
+    FALLBACK = "fallback"
+    WAIT = "wait"
+
+    BY = "by"
+    FAST = "fast"
+    NIGHT = "night"
+    LOOK = "look"
+
+
+Count = tuple[str, str]
+"""A metric, with the bucket of a histogram behind a point, and a name."""
+
+
+def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
+    """Return what the facts add; `zones` has the time zones of people who are not in UTC."""
+    counts: Counter[Count] = Counter()
+    counts[Metric.CAME, ""] += facts.came
+    counts[Metric.LEFT, ""] += facts.left
+    for item in facts.items:
+        counts.update((metric, item.tool) for metric in _list_item_metrics(item))
+    for person in facts.people:
+        local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
+        counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
+    return +counts
+
+
+def find_bucket(span_ms: int) -> int:
+    """Return the bucket of a span: the first up to 100 ms, then four to each doubling."""
+    return 0 if span_ms < _FIRST_MS else 1 + floor(_PER_DOUBLING * log2(span_ms / _FIRST_MS))
+
+
+def middle_of(bucket: int) -> int:
+    """Return the span, ms, that stands for a bucket; no span in it differs by more than 10 %, over 100 ms."""
+    return _FIRST_MS // 2 if bucket == 0 else round(_FIRST_MS * 2 ** ((bucket - 0.5) / _PER_DOUBLING))
+
+
+def find_quantile(buckets: Mapping[int, int], share: float) -> int | None:
+    """Return the span, ms, that this share of a histogram does not exceed; None for an empty one."""
+    total, passed = sum(buckets.values()), 0
+    for bucket in sorted(buckets):
+        passed += buckets[bucket]
+        if passed >= share * total:
+            return middle_of(bucket)
+    return None
+
+
+def _list_item_metrics(item: ItemFact) -> list[str]:
+    if item.step is not Step.DECIDED:
+        return [item.step]
+    found: list[str] = [Metric.DECIDED, f"{Metric.WAIT}.{find_bucket(item.wait_ms)}"]
+    if item.verdict is Verdict.APPROVED:
+        found += [Metric.APPROVED, *([Metric.EDITED] if item.edited else [])]
+    elif item.verdict is Verdict.DENIED:
+        found.append(Metric.DENIED)
+    return found
+
+
+def _list_person_metrics(person: PersonFact, hour: int) -> list[str]:
+    found: list[str] = [Metric.BY]
+    if hour >= _NIGHT[0] or hour < _NIGHT[1]:
+        found.append(Metric.NIGHT)
+    if person.look_ms is not None:
+        found.append(f"{Metric.LOOK}.{find_bucket(person.look_ms)}")
+        if person.look_ms < FAST_MS:
+            found.append(Metric.FAST)
+    return found

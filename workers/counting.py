@@ -1,0 +1,58 @@
+"""Counting of what commits asked and decided, in the clock's process. No decision waits for it."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from service.operations.insights.fatigue import warn_tired
+from service.store.insights.facts import Facts, PersonFact
+from service.store.insights.tallies import tally
+from service.wiring import Wiring
+from workers.repeating import repeat
+
+TICK_S = 0.1
+_AT_ONCE = 200
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Counting:
+    """Counts facts. After a crash, or beside another clock, each still counts once."""
+
+    wiring: Wiring
+
+    async def count_waiting(self) -> int:
+        """Count all facts that wait; return their number."""
+        counted = 0
+        while waiting := await self.wiring.counters.waiting(_AT_ONCE):
+            for one in waiting:
+                if one.facts is None:
+                    log.warning("facts_not_counted", stored=one.stored[:200])
+            facts = [one.facts for one in waiting if one.facts is not None]
+            await self._note_recent(facts)
+            zones = await self._find_zones({person.name for one in facts for person in one.people})
+            tallied = [(one, tally(one.facts, zones) if one.facts is not None else {}) for one in waiting]
+            counted += await self.wiring.counters.count(tallied)
+        return counted
+
+    async def _note_recent(self, facts: Iterable[Facts]) -> None:
+        by_name: dict[str, list[tuple[PersonFact, int]]] = defaultdict(list)
+        for one in facts:
+            for person in one.people:
+                by_name[person.name].append((person, one.at_ms))
+        for name, decisions in by_name.items():
+            await self.wiring.recents.add(name, decisions)
+            await warn_tired(self.wiring.recents, name)
+
+    async def _find_zones(self, names: Iterable[str]) -> dict[str, ZoneInfo]:
+        return {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}
+
+
+async def keep_counting(wiring: Wiring, stopping: asyncio.Event) -> None:
+    """Count until stopped."""
+    await repeat(Counting(wiring).count_waiting, TICK_S, stopping, "counting_failed")
