@@ -115,8 +115,7 @@
   }
 
   function step(by, quiet = false) {
-    const row = rowOf(current);
-    const others = links().filter((link) => !row?.contains(link));
+    const row = rowOf(current), others = links().filter((link) => !row?.contains(link));
     const ahead = others.filter((link) => row && row.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING);
     const behind = others.filter((link) => !ahead.includes(link));
     const [next] = by > 0 ? [...ahead, ...behind] : [...behind.reverse(), ...ahead.reverse()];

@@ -20,6 +20,7 @@ MAIN = (
     Place("/", "Inbox", "i"),
     Place("/history", "History", "h"),
     Place("/runs", "Runs", "r"),
+    Place("/insights", "Insights", "s"),
 )
 OTHERS = (
     Place("/freezes", "Freezes"),

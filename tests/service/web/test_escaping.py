@@ -45,11 +45,8 @@ KNOWN_TAGS = frozenset(
     )
 )
 OWN_SCRIPT = re.compile(
-<<<<<<< HEAD
-    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split)\.js\?v=[0-9a-f]+"
-=======
-    r"/static/(times|connection|presence|live|keys|edit|item|settle|shown|inbox|insights|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
->>>>>>> main
+    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split|insights"
+    r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 
 
