@@ -29,6 +29,7 @@ from service.http.openapi import document, join_routes, name_methods
 from service.operations.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
+from service.web.operations.checks import Checks
 from service.web.routes import PAGES
 from service.web.routes import router as pages
 from service.wiring import open_process
@@ -120,6 +121,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
+        app.state.checks = Checks()
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))

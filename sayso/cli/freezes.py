@@ -52,5 +52,5 @@ def _find(client: Client, freeze_id: str) -> FreezeView:
     if found is None:
         raise InvalidInput(f"There is no freeze {freeze_id!r}. `sayso freezes` lists those in force.")
     if found.scope == "time":
-        raise InvalidInput(f"Choose on {client.url}/freezes what happens to the deadlines that passed meanwhile.")
+        raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
     return found

@@ -42,6 +42,7 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
     """Return the event for an action on a call; `rules` are the rules behind it."""
     about: JsonObject = {"tool_name": call.name, "call_id": call.call_id, "index": call.index}
+    about |= {"subagent": call.subagent} if call.subagent is not None else {}
     return Event(EventType.POLICY_DECISION, {**about, "action": action, "reason": reason, **rules})
 
 

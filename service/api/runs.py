@@ -6,11 +6,7 @@ from fastapi import APIRouter, Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import new_id
-from sayso.records.run_state import seal_state
-from sayso.records.suspensions import OURS, RunRef, RunStatus
-from sayso.runner.agents import AgentManifest
-from sayso.runner.protocol import FrameworkState
-from sayso.runner.transcripts import RunState, start_state
+from sayso.records.suspensions import RunRef, RunStatus
 from sayso.text.lengths import cut
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
@@ -31,6 +27,7 @@ from service.api.views.base import RequestBody
 from service.api.views.runs import RunView, UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
+from service.operations.runs import starts
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import split_readable
 
@@ -110,14 +107,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         claimed=body.context,
         key_id=caller.key_id,
     )
-    saved = await parts.desk.start(
-        run,
-        seal_state(_start_state(manifest, run, body.input).model_dump_json().encode()),
-        manifest.approval_denial_policy,
-        key=key,
-        request=body.model_dump(mode="json"),
-        origin=manifest.origin,
-    )
+    saved = await starts.start_run(parts, manifest, run, body.input, key, body.model_dump(mode="json"))
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
     return RunView.model_validate(await parts.runs.read(saved.record.run.id))
 
@@ -179,10 +169,3 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: Idempoten
     run = await find_run(parts, caller, run_id)
     await parts.desk.revive(run.suspension_id, caller.actor("api"), key, run_id)
     return RunView.model_validate(await parts.runs.read(run_id))
-
-
-def _start_state(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:
-    if manifest.origin.framework == OURS:
-        return start_state(run.id, run.agent, text, run.claimed, run.thread_id)
-    origin = manifest.origin
-    return FrameworkState(agent=manifest.name, framework=origin.framework, state_schema=origin.state_schema, text=text)

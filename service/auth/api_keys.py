@@ -87,6 +87,10 @@ class ApiKeys:
         """Return all API keys, including revoked ones, the oldest first."""
         return list(await self.people.list_keys())
 
+    async def list_uses(self) -> dict[str, int]:
+        """Return when each key, by id, was last used; ms. Unused keys are left out."""
+        return await self.people.list_uses()
+
     def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended, which is final. Choose another one.")

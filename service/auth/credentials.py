@@ -2,21 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypedDict
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
-from sayso.errors import NotAllowed, NotAuthenticated
+from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from sayso.records.decisions import Actor, ActorKind, Represented
 from service.auth.reviewers import Reviewers, add_represented, hash_token
-from service.store.people import ApiKey, Session
+from service.store.people import PERSON, ApiKey, Session
 from service.store.tokens import Tokens
 
 TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
 _CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
+_NOTED_MS = 60_000  # how often this process notes the use of one credential
 
 
 class _Rights(TypedDict):
@@ -66,6 +68,7 @@ class Credentials:
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, tuple[Principal, float]] = {}
         self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
+        self._noted: dict[str, float] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
         """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`."""
@@ -85,7 +88,10 @@ class Credentials:
 
     async def find_provisioner(self, token: str) -> ApiKey | None:
         key = await self._tokens.find_key(hash_token(token))
-        return key if key is not None and key.kind == "provisioner" and key.holds(now_ms()) else None
+        if key is None or key.kind != "provisioner" or not key.holds(now_ms()):
+            return None
+        await self._note_use(key.tenant, key.id)
+        return key
 
     async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
         """Return a valid session of an active person, else None; with `in_use` false, its idle time goes on."""
@@ -124,6 +130,8 @@ class Credentials:
         if session is None:
             return None
         rights = await self._find_rights(self._reviewers_of(session.tenant), session.name)
+        if in_use:
+            await self._note_use(session.tenant, f"{PERSON}{session.name}")
         return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf, **rights)
 
     async def _find_holder(self, key: ApiKey) -> Principal | None:
@@ -131,13 +139,26 @@ class Credentials:
         if not key.holds(now_ms()) or key.kind == "provisioner":
             return None
         if key.kind == "agent":
+            await self._note_use(key.tenant, key.id)
             return Principal(key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context)
         reviewers = self._reviewers_of(key.tenant)
         person = await reviewers.find(key.name)
         if person is None or not person.active:
             return None
         rights = await self._find_rights(reviewers, key.name)
+        await self._note_use(key.tenant, key.id)
         return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, **rights)
+
+    async def _note_use(self, tenant: str, holder: str) -> None:
+        """Record the use of a credential, at most once a minute; a store that cannot write does not shut it out."""
+        at_ms, place = monotonic_ms(), f"{tenant} {holder}"
+        if at_ms < self._noted.get(place, 0.0):
+            return
+        if len(self._noted) > _MOST_CACHED:
+            self._noted.clear()
+        self._noted[place] = at_ms + _NOTED_MS
+        with suppress(Unavailable):
+            await self._tokens.note_use(tenant, holder, now_ms())
 
     async def _find_rights(self, reviewers: Reviewers, name: str) -> _Rights:
         return {"groups": await reviewers.list_groups(name), "represents": await reviewers.list_represented(name)}

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -16,7 +16,7 @@ from service.settings import Settings
 from service.settings.edge import network_of
 from service.store.attempts import Allowance, Attempts
 from service.store.directory.duty import DutyStore
-from service.store.people import OpenSession, People, Reviewer, Session
+from service.store.people import PERSON, OpenSession, People, Reviewer, Session
 from service.store.tokens import Tokens
 
 ROLES = ("reviewer", "admin")
@@ -121,8 +121,15 @@ class Reviewers:
         return await self._open(await self._known(session.name), now_ms(), origin)
 
     async def deactivate(self, name: str) -> Reviewer:
-        """Deactivate a reviewer and end their sessions; raises `NotFound`."""
-        return await self._change(name, lambda: {"active": False, "sessions_end_at_ms": now_ms() + 1})
+        """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
+
+        def change(found: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
+            admins = {one.name for one in everyone if one.active and "admin" in one.roles}
+            if admins == {name}:
+                raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
+            return found.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
+
+        return _found(await self._people.change_reviewer_among(name, change), name)
 
     async def activate(self, name: str) -> Reviewer:
         """Activate a reviewer with their old password; raises `NotFound`. Earlier sessions stay ended."""
@@ -158,6 +165,11 @@ class Reviewers:
     async def list_all(self) -> list[Reviewer]:
         """Return every reviewer by name."""
         return await self._people.list_reviewers()
+
+    async def list_last_seen(self) -> dict[str, int]:
+        """Return when each person last used a session; ms. People who never did are left out."""
+        uses = await self._people.list_uses()
+        return {holder.removeprefix(PERSON): at_ms for holder, at_ms in uses.items() if holder.startswith(PERSON)}
 
     async def list_groups(self, name: str) -> tuple[str, ...]:
         """Return the names of a person's groups."""

@@ -46,7 +46,7 @@ def build_test_card(channel: str, person: str, by: str, at_ms: int, public_url: 
         live=False,
         closing=_CLOSING,
         ended=_CLOSING,
-        link=f"{public_url}/account",
+        link=f"{public_url}/me",
         urgent=False,
     )
 

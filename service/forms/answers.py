@@ -1,7 +1,6 @@
 """The decision forms of an item, for pages and channels: parse a submitted form, or show it again with its problems."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
@@ -12,11 +11,10 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.names import join_words
-from service.forms.fields import Field, args_fields, normalize, note_problems, read_fields, value_fields
+from service.forms.controls import Field, Post, normalize
+from service.forms.fields import args_fields, note_problems, read_fields, value_fields
+from service.forms.nested import change_form, clear_problems, find_changed, unfold_all
 from service.http.bodies import misfit
-
-Post = Mapping[str, str]
-"""The submitted values by the key of their field."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,18 @@ class Forms:
     value: tuple[Field, ...]
     message: str = ""
     chosen: str = ""
+    focus: str = ""
 
 
-def make_forms(item: Item, definition: ToolDefinition | None) -> Forms:
-    """Return the forms that the item allows, filled with its arguments."""
+def make_forms(item: Item, definition: ToolDefinition | None, *, nested: bool = False) -> Forms:
+    """Return the forms that the item allows, filled with its arguments; `nested` ones have fields inside of fields."""
     schema = definition.parameters if definition is not None else None
     value_schema = item.response_schema if item.response_schema is not None else _target_schema(item, schema)
-    return Forms(
-        allowed=item.allowed,
-        args=args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else (),
-        value=_mask(item, value_fields(value_schema, item.choices)) if Answer.VALUE in item.allowed else (),
-    )
+    args = args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else ()
+    value = _mask(item, value_fields(value_schema, item.choices)) if Answer.VALUE in item.allowed else ()
+    if not nested:
+        return Forms(item.allowed, args, value)
+    return Forms(item.allowed, unfold_all(args), unfold_all(value))
 
 
 def refill(forms: Forms, post: Post) -> Forms:
@@ -51,6 +50,13 @@ def refill(forms: Forms, post: Post) -> Forms:
         args=read_fields(forms.args, post).fields if chosen == Answer.EDIT else forms.args,
         value=read_fields(forms.value, post).fields if chosen == Answer.VALUE else forms.value,
     )
+
+
+def change_forms(forms: Forms, post: Post, step: str) -> Forms:
+    """Return the forms with the submitted input after a step such as `add:f3`. It checks nothing."""
+    typed = refill(forms, change_form(post, step))
+    args, value = (tuple(map(clear_problems, fields)) for fields in (typed.args, typed.value))
+    return replace(typed, args=args, value=value, focus=find_changed(step))
 
 
 def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
@@ -67,7 +73,7 @@ def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Fo
 
 def describe_problems(forms: Forms, error: SaysoError) -> str:
     """Return which fields to correct, without their input; empty if the error's message says it."""
-    marked = [field for field in (*forms.args, *forms.value) if field.problem]
+    marked = [field for field in (*forms.args, *forms.value) if field.faulty]
     if not marked:
         secret = "problems" in error.facts and any(field.masked for field in forms.value)
         return "Nothing was sent. Correct the value." if secret else ""

@@ -1,7 +1,7 @@
 """Form controls for JSON schemas. Schemas are untrusted, and an unsupported one is edited as JSON."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import JsonValue
@@ -12,6 +12,7 @@ from sayso.text.redaction import is_secret
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _MAX_OPTIONS = 100
 _MAX_HOPS = 8
+_MAX_VARIANTS = 8
 _DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 
 
@@ -19,7 +20,8 @@ _DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 class Shape:
     """A control's kind (text, integer, number, boolean, choice or json), with its description.
 
-    A `secret` value is typed unseen. `digits` are all that a text may contain.
+    A `secret` value is typed unseen. `digits` are all that a text may contain. `node` is the schema with its references
+    resolved inside `root`.
     """
 
     kind: str
@@ -29,17 +31,22 @@ class Shape:
     description: str = ""
     secret: bool = False
     digits: bool = False
+    date: bool = False
+    unit: str = ""
+    node: JsonObject = field(default_factory=dict, compare=False, repr=False)
+    root: JsonObject = field(default_factory=dict, compare=False, repr=False)
 
 
-def properties_of(schema: JsonObject, limit: int) -> list[tuple[str, Shape, bool]]:
+def properties_of(schema: JsonObject, limit: int, root: JsonObject | None = None) -> list[tuple[str, Shape, bool]]:
     """Return name, shape and required flag of each property; none for more than `limit` properties."""
-    node, _ = _resolve(schema, schema)
+    root = schema if root is None else root
+    node, _ = _resolve(schema, root)
     properties = node.get("properties")
     if not isinstance(properties, dict) or len(properties) > limit or node.get("type", "object") != "object":
         return []
     required = node.get("required")
     needed = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    return [(name, shape_of(child, schema), name in needed) for name, child in properties.items()]
+    return [(name, shape_of(child, root), name in needed) for name, child in properties.items()]
 
 
 def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
@@ -54,7 +61,47 @@ def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
         description=_text(node.get("description")),
         secret=is_secret(node),
         digits=_DIGITS.fullmatch(_text(node.get("pattern"))) is not None,
+        date=node.get("format") == "date",
+        unit=_text(node.get("unit")) or _text(node.get("x-unit")),
+        node=node,
+        root=root,
     )
+
+
+def entries_of(shape: Shape) -> Shape | None:
+    """Return the shape of the entries of a list; None if it is no list of one known shape."""
+    items = shape.node.get("items")
+    plain = shape.node.get("type") == "array" and isinstance(items, dict) and "prefixItems" not in shape.node
+    return shape_of(items, shape.root) if plain else None
+
+
+def variants_of(shape: Shape) -> list[Shape]:
+    """Return the shapes of the alternatives of `oneOf` or `anyOf`, without null."""
+    listed = shape.node.get("oneOf", shape.node.get("anyOf"))
+    if not isinstance(listed, list) or "properties" in shape.node:
+        return []
+    others = [one for one in listed if one != {"type": "null"}]
+    return [shape_of(one, shape.root) for one in others] if 2 <= len(others) <= _MAX_VARIANTS else []
+
+
+def is_alike(shape: Shape, value: JsonValue) -> bool:
+    """Return whether a value has the form of a shape: its type, and the properties and constants of an object."""
+    node = shape.node
+    if shape.kind == "choice":
+        return any(type(one) is type(value) and one == value for one in shape.options)
+    kinds: dict[str, Any] = {"object": dict, "array": list, "text": str, "integer": int, "number": int | float}
+    wanted = "object" if "properties" in node else _text(node.get("type")) if shape.kind == "json" else shape.kind
+    if wanted == "boolean" or isinstance(value, bool):
+        return wanted == "boolean" and isinstance(value, bool)
+    if wanted not in kinds or not isinstance(value, kinds[wanted]):
+        return False
+    if not isinstance(value, dict):
+        return True
+    known = {name: (one, needed) for name, one, needed in properties_of(node, _MAX_OPTIONS, shape.root)}
+    return all(
+        is_alike(one, value[name]) if name in value and one.kind == "choice" else name in value or not needed
+        for name, (one, needed) in known.items()
+    ) and all(name in known for name in value)
 
 
 def _kind_of(node: dict[str, Any]) -> tuple[str, tuple[JsonValue, ...]]:

@@ -19,6 +19,7 @@ from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
+QUEUED_MS = 60_000  # idle workers take a ready run at once
 OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
 _NAMED = 5
 
@@ -40,6 +41,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_time(wiring)
         yield await _check_clock(wiring)
         yield await _check_workers(wiring)
+        yield await _check_queue(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
         yield await _check_trails(wiring)
@@ -89,6 +91,17 @@ async def _check_workers(wiring: Wiring) -> Finding:
     if number:
         return Finding("workers", True, f"{number} running.")
     return Finding("workers", False, "No worker runs, so approved calls do not start.", "Start `python -m workers`.")
+
+
+async def _check_queue(wiring: Wiring) -> Finding:
+    number, since_ms = await wiring.schedule.count_queued(), await wiring.schedule.queued_since_ms()
+    if not number or since_ms is None:
+        return Finding("queue", True, "No run waits for a worker.")
+    waited_ms = max(0, await wiring.schedule.now_ms() - since_ms)
+    text = f"{number} {'run waits' if number == 1 else 'runs wait'} for a worker, the first for {waited_ms // 1000} s."
+    if waited_ms < QUEUED_MS:
+        return Finding("queue", True, text)
+    return Finding("queue", False, text, "Start more workers: `python -m workers`, or raise SAYSO_WORKERS.")
 
 
 async def _check_limits(wiring: Wiring) -> Finding:

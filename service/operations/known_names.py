@@ -1,25 +1,52 @@
-"""Known names of agents and tools, from manifests, rules, keys and runs: a misspelt freeze is refused."""
+"""Known names of agents and tools, and what a freeze of them would stop: a misspelt freeze is refused."""
 
 import difflib
+from collections import Counter
+from dataclasses import dataclass
 
 from sayso.errors import UnknownName
 from sayso.records.decisions import Actor
 from sayso.records.freezes import ALL, Freeze
+from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.runner.agents import AgentManifest
+from service.auth.api_keys import LATEST_MS
 from service.store.runs.runs import Run
+from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring
 
 MOST_NEAR = 5
+MOST_COUNTED = 1000
 _RECENT = 200
 _NEAR = 0.6
 _GLOB = frozenset("*?[")
 
 
+@dataclass(frozen=True)
+class Held:
+    """What freezes would stop, by scope: items that wait for a decision, and decided calls that have not started.
+
+    `cut` says whether there are more than were counted.
+    """
+
+    waiting: Counter[str]
+    starting: Counter[str]
+    cut: bool
+
+
+async def count_held(parts: Wiring) -> Held:
+    """Count what each freeze would stop, in the unfinished suspensions that are due first."""
+    ids = await parts.schedule.due(LATEST_MS, MOST_COUNTED)
+    records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+    held = Held(Counter(), Counter(), len(ids) == MOST_COUNTED)
+    for record in records:
+        _add_held(held, record)
+    return held
+
+
 async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
     """Freeze a scope; raises `UnknownName` with similar names for an unknown one, unless it is confirmed."""
-    kind, _, name = scope.partition(":")
-    if scope != ALL and not confirmed and "*" not in name:  # `Freezes.freeze` refuses patterns
-        await _check_known(parts, kind, name)
+    if not confirmed and "*" not in scope:  # `Freezes.freeze` refuses patterns
+        await check_known(parts, scope)
     return await parts.freezes.freeze(scope, reason, by)
 
 
@@ -41,9 +68,11 @@ async def list_known(parts: Wiring, kind: str) -> list[str]:
     return sorted(found)
 
 
-async def _check_known(parts: Wiring, kind: str, name: str) -> None:
-    known = await list_known(parts, kind)
-    if name in known:
+async def check_known(parts: Wiring, scope: str) -> None:
+    """Raise `UnknownName` with similar names for the scope of an unknown tool or agent."""
+    kind, _, name = scope.partition(":")
+    known = await list_known(parts, kind) if scope != ALL else []
+    if scope == ALL or name in known:
         return
     by_name = {one.casefold(): one for one in known}
     near = [by_name[one] for one in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
@@ -72,3 +101,15 @@ async def _find_asked(parts: Wiring) -> set[str]:
     ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
     records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
     return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}
+
+
+def _add_held(held: Held, record: SuspensionRecord) -> None:
+    """Count the items of a record; a run that begins is one call without a tool."""
+    agent = f"agent:{record.run.agent}"
+    for item in record.items:
+        if item.outcome is None:
+            held.waiting.update((ALL, agent, f"tool:{item.tool.name}"))
+        elif item.outcome.may_run and item.permit is None:
+            held.starting.update((ALL, agent, f"tool:{item.tool.name}"))
+    if not record.items and record.status is Status.DECIDED:
+        held.starting.update((ALL, agent))

@@ -12,16 +12,22 @@ log = structlog.get_logger()
 
 
 async def find_known(wiring: Wiring) -> Known:
-    """Return the reviewers, the groups and the registered agents' tools; skip unreadable manifests."""
+    """Return the reviewers, the groups and the registered agents' tools."""
     reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
-    tools = {}
-    for name, raw in (await wiring.runs.agents()).items():
-        try:
-            tools[name] = AgentManifest.model_validate_json(raw).tools
-        except ValidationError as error:
-            log.warning("manifest_unreadable", agent=name, faults=error.error_count())
+    tools = {name: one.tools for name, one in (await read_manifests(wiring)).items()}
     groups = {one.name: one.members for one in await wiring.groups.list_all()}
     return Known(reviewers, tools, groups)
+
+
+async def read_manifests(wiring: Wiring) -> dict[str, AgentManifest]:
+    """Return the manifests of registered agents by name, without unreadable ones."""
+    manifests = {}
+    for name, raw in (await wiring.runs.agents()).items():
+        try:
+            manifests[name] = AgentManifest.model_validate_json(raw)
+        except ValidationError as error:
+            log.warning("manifest_unreadable", agent=name, faults=error.error_count())
+    return manifests
 
 
 async def find_warnings(wiring: Wiring) -> list[str]:

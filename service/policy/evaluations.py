@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.policy.analysis.replaying import RecordedCall, Rejudged
 from sayso.policy.findings import Known
 from sayso.records.base import Immutable
 from sayso.records.run_state import SealedState, StateRef
@@ -70,7 +71,6 @@ class Evaluations:
 
     async def check_rules(self, text: str, file: str, known: Known, *, caller: str) -> RulesFound:
         """Return the number of rules, their version and warnings; or their faults."""
-        tools: JsonObject = {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}
         people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
         job: JsonObject = {
             "kind": "rules",
@@ -79,13 +79,31 @@ class Evaluations:
             "most": MOST_FAULTS,
             "reviewers": people,
             "groups": {name: list(members) for name, members in known.groups.items()},
-            "tools": tools,
+            "tools": _dump_tools(known),
         }
         try:
             return RulesFound.model_validate(await self._run(RULES, job, caller))
         except Overrun as error:
             words = f"{file}: the rules could not be checked. {error.message.partition('. ')[0]}. Split the file."
             return RulesFound(faults=(words,))
+
+    async def rejudge(
+        self, text: str, file: str, calls: Sequence[RecordedCall], known: Known, *, caller: str
+    ) -> list[Rejudged | None]:
+        """Return what valid rules would do with each recorded call; None where a fact is missing."""
+        job: JsonObject = {
+            "kind": "rejudge",
+            "text": text,
+            "file": file,
+            "calls": [one.model_dump(mode="json") for one in calls],
+            "tools": _dump_tools(known),
+        }
+        try:
+            answer = await self._run(RULES, job, caller)
+        except Overrun as error:
+            why = error.message.partition(". ")[0]
+            raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
+        return [Rejudged.model_validate(one) if one is not None else None for one in answer["judged"]]
 
     async def seal_state(
         self, manifest: AgentManifest, framework_run: SuspendedFramework, limit_bytes: int, *, caller: str
@@ -118,3 +136,7 @@ class Evaluations:
         running = asyncio.ensure_future(run())
         running.add_done_callback(lambda one: one.cancelled() or one.exception())
         return await asyncio.shield(running)
+
+
+def _dump_tools(known: Known) -> JsonObject:
+    return {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}

@@ -33,6 +33,16 @@ class Rulebook:
                 self.error = error
         return self.policy
 
+    def read_source(self) -> tuple[Path, bytes] | None:
+        """Return the file and its bytes; None without a file, or while it differs from the policy."""
+        if self._path is None or self.error is not None:
+            return None
+        try:
+            raw = self._path.read_bytes()
+        except OSError:
+            return None
+        return (self._path, raw) if _stamp(self._path) == self._seen else None
+
 
 @cache
 def rulebook_of(path: Path) -> Rulebook:

@@ -76,6 +76,19 @@ class RulesInForce:
         """Return the version in force, and the version of each live process."""
         return await self._store.read_version(), await self._store.list_holders()
 
+    async def count_hits(self, days: int) -> dict[str, int]:
+        """Return how many calls each rule decided in the last days."""
+        return await self._store.count_hits(days)
+
+    async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
+        """Return the suspension and item ids of the last items that the rule asked for."""
+        return await self._store.list_asked(rule_id)
+
+    def read_source(self) -> tuple[Path, bytes] | None:
+        """Return this process's file and its bytes; None where the rules in force are of another file."""
+        found = self._rulebook.read_source()
+        return found if self.policy().version == self._rulebook.policy.version else None
+
     async def _publish(self, holder: Holder, own: Policy) -> str:
         new = holder.version != self._reported
         if not new and monotonic_ms() - self._reported_at_ms < _REPORTED_EVERY_MS:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.policy.analysis.replaying import RecordedCall, rejudge
 from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.findings import Known, find_findings
 from sayso.records.tool_calls import ToolDefinition
@@ -53,9 +54,19 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
         faults = [str(one) for one in error.problems]
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
         return {"faults": [*faults[: job["most"]], *more]}
-    tools = {name: [ToolDefinition.model_validate(one) for one in tools] for name, tools in job["tools"].items()}
-    warnings = find_findings(policy, Known(job["reviewers"], tools, job["groups"]))
+    warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"]))
     return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
+
+
+def _rejudge(job: dict[str, Any]) -> JsonObject:
+    policy = parse_rulebook(job["text"].encode(), file=job["file"])
+    calls = [RecordedCall.model_validate(one) for one in job["calls"]]
+    judged = rejudge(policy, calls, _read_tools(job))
+    return {"judged": [one.model_dump(mode="json") if one is not None else None for one in judged]}
+
+
+def _read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
+    return {name: [ToolDefinition.model_validate(one) for one in tools] for name, tools in job["tools"].items()}
 
 
 def _pack_state(job: dict[str, Any]) -> JsonObject:
@@ -70,7 +81,12 @@ def _bound_memory(memory_mb: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {"fit": _fit, "rules": _check_rules, "state": _pack_state}
+_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
+    "fit": _fit,
+    "rejudge": _rejudge,
+    "rules": _check_rules,
+    "state": _pack_state,
+}
 
 
 if __name__ == "__main__":

@@ -47,10 +47,18 @@ class TenantKeys:
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
+
+    def asked_by(self, rule_id: str) -> str:
+        return f"{self.prefix}asked-by:{rule_id}"
+
+    def rule_hits(self, day: int) -> str:
+        """The key of one day's hits; the day counts from 1970 in UTC."""
+        return f"{self.prefix}rule-hits:{day}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

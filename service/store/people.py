@@ -13,6 +13,9 @@ from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS
 from service.store.tenants import TenantStore
 
+PERSON = "person:"
+"""The prefix of a person's name where uses of keys and of sessions are kept together."""
+
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
@@ -93,6 +96,27 @@ class People:
         """Change a reviewer atomically and return it; None if the name is unknown."""
         return await self._change(Reviewer, self._keys.reviewers, name, change)
 
+    async def change_reviewer_among(
+        self, name: str, change: Callable[[Reviewer, Sequence[Reviewer]], Reviewer]
+    ) -> Reviewer | None:
+        """Change a reviewer, given all reviewers, atomically and return it; None if the name is unknown."""
+
+        async def write(pipe: Pipeline) -> Reviewer | None:
+            kept: dict[Any, Any] = await pipe.hgetall(self._keys.reviewers)
+            found = [Reviewer.model_validate_json(raw) for raw in kept.values()]
+            known = next((one for one in found if one.name == name), None)
+            if known is None:
+                return None
+            changed = change(known, found)
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(self._keys.reviewers, name, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            key = self._keys.reviewers
+            changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed
+
     async def find_reviewer(self, name: str) -> Reviewer | None:
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
@@ -161,6 +185,12 @@ class People:
             hashes = await self._redis.hvals(self._keys.api_keys)
             found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
         return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)
+
+    async def list_uses(self) -> dict[str, int]:
+        """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""
+        async with translated():
+            found = await self._redis.hgetall(self._keys.used)
+        return {text(name): int(at_ms) for name, at_ms in found.items()}
 
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]

@@ -1,9 +1,11 @@
 """The rules in force, and the version of each live process."""
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
+from service.store.suspensions.rule_hits import DAY_MS
 from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000  # how long after its last report a process counts as alive
@@ -47,6 +49,26 @@ class RuleStore:
             pipe.get(keys.rulebook)
             version, rules = await pipe.execute()
         return text(version or b""), (rules or b"").decode(errors="replace")
+
+    async def count_hits(self, days: int) -> dict[str, int]:
+        """Return how many calls each rule decided today and on the days before, `days` in all; UTC."""
+        async with translated():
+            seconds, _ = await self._redis.time()
+            today = seconds * 1000 // DAY_MS
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for day in range(today - days + 1, today + 1):
+                    pipe.hgetall(self._keys.rule_hits(day))
+                found = await pipe.execute()
+        hits: Counter[str] = Counter()
+        for one in found:
+            hits.update({text(name): int(count) for name, count in one.items()})
+        return dict(hits)
+
+    async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
+        """Return the suspension and item ids of the last items that the rule asked for, the newest first."""
+        async with translated():
+            found: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
+        return [(suspension_id, item_id) for suspension_id, _, item_id in (text(one).partition(" ") for one in found)]
 
     async def list_holders(self) -> list[Holder]:
         """Return the live processes, by name."""

@@ -11,7 +11,7 @@ from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
-_MAX_FIELDS = 200
+_MAX_FIELDS = 2000
 _MAX_REASON_CHARS = 2000
 _SMALL_BYTES = 32_768  # longer forms are parsed in a thread, because every `%0D%0A` takes time
 Post = Mapping[str, str]  # the submitted values by control name

@@ -12,6 +12,7 @@ from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content import queries
 from service.web.content.cards import Card, group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
+from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
@@ -39,6 +40,8 @@ class Found(NamedTuple):
 async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "") -> Response:
     """Show the open items that fit the search."""
     wiring = wiring_of(request)
+    if not q and not skip and await is_first_visit(request, visitor):
+        return RedirectResponse("/welcome", 303)
     query = await asyncio.to_thread(queries.parse_query, q)
     found = Found([], [], None) if query.problem else await _find(wiring, visitor, query, skip)
     return await show(

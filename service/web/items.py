@@ -24,7 +24,8 @@ from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.item_states import ItemState, find_item_state
-from service.forms.answers import Forms, make_forms, mark_problems, read_answer, refill
+from service.forms.answers import Forms, change_forms, make_forms, mark_problems, read_answer, refill
+from service.forms.nested import is_change
 from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
@@ -86,7 +87,11 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
-        if step := find_step(post):
+        step = find_step(post)
+        if step == "ask":
+            context = await _gather(request, visitor, suspension_id, item_id, post)
+            return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
+        if step:
             return await _show_edit(request, visitor, suspension_id, item_id, post, step)
         await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
@@ -125,8 +130,12 @@ async def _show_edit(
     """Show what an edit changes and what the rules say of it, or its fields again. Records nothing."""
     review = await _review(request, visitor, suspension_id, item_id, post) if step == "review" else None
     context = await _gather(request, visitor, suspension_id, item_id, post)
-    forms = await asyncio.to_thread(refill, context["forms"], post)
-    edit = {"forms": forms, "editing": True, "review": review if Answer.EDIT in forms.allowed else None}
+    if is_change(step):
+        forms = await asyncio.to_thread(change_forms, context["forms"], post, step)
+    else:
+        forms = await asyncio.to_thread(refill, context["forms"], post)
+    editing = forms.chosen == Answer.EDIT
+    edit = {"forms": forms, "editing": editing, "review": review if Answer.EDIT in forms.allowed else None}
     if review is not None:
         edit["display"] = compare_display((*review.changes, *review.same)).hash
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
@@ -164,7 +173,9 @@ async def _read_decision(
     view = look_at(found.record, item, definition, shown=SHOW in post)
     await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
-    decision = await asyncio.to_thread(lambda: read_answer(make_forms(item, definition), post, limit_bytes))
+    decision = await asyncio.to_thread(
+        lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
+    )
     if VERSION in post:
         decision = decision.model_copy(update={"args": find_version(item, post[VERSION]).args})
     shown = await asyncio.to_thread(read_shown, view, definition, decision.args, post)
@@ -240,6 +251,7 @@ async def _gather(
         "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, view, lines),
+        "sure": False,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
     }

@@ -31,10 +31,10 @@ from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.content import navigation
 from service.web.languages import choose_language, load_catalogue
+from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
-_THEMES = ("light", "dark")
 
 
 @cache
@@ -74,7 +74,7 @@ def render(
         "pending": pending,
         "path": request.url.path,
         "admin": visitor is not None and "admin" in visitor.principal.roles,
-        "theme": theme if (theme := request.cookies.get("theme", "")) in _THEMES else "",
+        "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),

@@ -4,16 +4,17 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import freezes, inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web import inbox, items, live, runs, searches, sign_ins, webhooks
 from service.web.channels import slack
 from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
 from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
-from service.web.operations import channels
-from service.web.people import accounts, contacts, duty, groups, inquiries, who
+from service.web.operations import channels, operate, welcome
+from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
+from service.web.rulebook import drafts, rules, trials
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
@@ -29,12 +30,18 @@ _MODULES = (
     insights,
     runs,
     searches,
-    freezes,
+    operate,
+    welcome,
     accounts,
+    directory,
+    keys,
     contacts,
     duty,
     groups,
     who,
+    rules,
+    trials,
+    drafts,
     *_CHANNELS,
     live,
 )

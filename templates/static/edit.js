@@ -9,6 +9,7 @@
   const fields = () => [...form().querySelectorAll("input:not([type=hidden]), textarea, select")];
 
   function changed(control) {
+    if (control.type === "radio") return control.checked && !control.defaultChecked;
     if (!control.options) return control.value !== control.defaultValue;
     return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
   }
@@ -39,6 +40,14 @@
     reason().focus();
   }
 
+  function number({ target }) {
+    const gutter = target.matches?.(".numbered textarea") && target.previousElementSibling;
+    if (!gutter) return;
+    target.rows = Math.max(2, target.value.split("\n").length);
+    gutter.textContent = [...Array(target.rows).keys()].map((place) => place + 1).join("\n");
+  }
+
+  document.addEventListener("input", number);
   document.addEventListener("input", update);
   document.addEventListener("change", update);
   addEventListener("pageshow", update); // a browser that goes back or reloads may restore the input

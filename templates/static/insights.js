@@ -4,7 +4,10 @@
   const figure = document.getElementById("plot");
   const hourly = Boolean(figure.dataset.hourly);
   const points = JSON.parse(figure.dataset.points);
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  function colour(name) {
+    figure.style.color = `var(${name})`; // a canvas cannot resolve light-dark() by itself
+    return getComputedStyle(figure).color;
+  }
   // Days are those of UTC, as they were counted; hours are the reader's.
   const named = hourly ? (at) => new Date(at * 1000) : (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC");
   const clock = points[0].at(-1) - points[0][0] < 2 * 86400;
@@ -32,6 +35,7 @@
       points,
       figure,
     );
+    figure.style.color = "";
     plot.root.setAttribute("aria-hidden", "true"); // the table has the figures
   }
 

@@ -12,7 +12,7 @@
   let ready = false, answers = null;
 
   document.addEventListener("submit", (event) => {
-    const back = event.submitter?.matches(".back");
+    const back = event.submitter?.name === "step"; // sends no decision
     if ((!ready || unread.size) && event.target.matches(RUNS) && !back) event.preventDefault();
   }, true);
 

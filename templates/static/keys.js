@@ -1,18 +1,18 @@
 // Keys for reviewers; `?` lists those that work on the open page. A single letter does nothing in a field, with a
-// modifier, or after it was turned off in the list. Approving takes two keys: one arms, Enter sends.
+// modifier, or if it is turned off in Me. Approving takes two keys: one arms, Enter sends; see arm.js.
 (() => {
   "use strict";
-  const ARMED_MS = 5000, PREFIX_MS = 2000;
+  const PREFIX_MS = 2000;
   const FIELDS = "input:not([type=checkbox], [type=radio]), textarea, select";
   const one = (selector) => document.querySelector(selector);
   const store = { // a browser may forbid storage
     get(area, name) { try { return area().getItem(name); } catch { return null; } },
     set(area, name, value) { try { area().setItem(name, value); } catch { /* the choice lasts for this page */ } },
   };
-  const local = () => localStorage, session = () => sessionStorage;
+  const session = () => sessionStorage, single = document.documentElement.dataset.keys !== "off";
   const framed = window !== parent; // the item beside the inbox
   const split = () => window.sayso.split?.isOpen() && window.sayso.split;
-  let armed = null, prefixAt = -Infinity, sheet = null, single = store.get(local, "keys") !== "off";
+  let prefixAt = -Infinity, sheet = null;
 
   // Lists
   const rows = () => [...document.querySelectorAll("#rows li, .cards > li")].filter((row) => row.checkVisibility());
@@ -35,53 +35,6 @@
   const claim = () => one('#inquiries form:is([action$="/claim"], [action$="/release"])');
   const deny = () => one(".decide .deny")?.closest("details");
   const approval = () => one(".approval .wide, .edited .wide");
-
-  function arm() {
-    const button = approval();
-    if (one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
-    if (button.matches("[aria-disabled]")) {
-      button.click(); // leads to the next text that was not yet shown
-      return;
-    }
-    const missing = button.form.querySelector(":invalid");
-    if (missing) {
-      missing.focus();
-      return;
-    }
-    const question = Object.assign(document.createElement("p"), { className: "armed" });
-    const keys = ["Enter", "Esc"].map((name) => Object.assign(document.createElement("kbd"), { textContent: name }));
-    question.append(`${button.textContent.trim()}? `, keys[0], " sends · ", keys[1], " goes back");
-    one(".decide").prepend(question);
-    one("#say").textContent = question.textContent;
-    const changes = new MutationObserver(keepOrDisarm);
-    changes.observe(one("#answers"), { childList: true, subtree: true, attributes: true });
-    armed = { asked: describe(button), question, changes, timer: setTimeout(disarm, ARMED_MS) };
-  }
-
-  // What Enter would send: live.js may put the same form there again.
-  function describe(button) {
-    const { textContent, form } = button;
-    return `${textContent} ${button.matches("[aria-disabled]")} ${new URLSearchParams(new FormData(form))}`;
-  }
-
-  function keepOrDisarm() {
-    const button = approval();
-    if (armed && (!button || describe(button) !== armed.asked)) disarm();
-  }
-
-  function disarm() {
-    if (!armed) return;
-    clearTimeout(armed.timer);
-    armed.changes.disconnect();
-    armed.question.remove();
-    armed = null;
-  }
-
-  function send() {
-    disarm();
-    const button = approval();
-    button.form.requestSubmit(button);
-  }
 
   function openDenial() {
     deny().open = true;
@@ -120,7 +73,7 @@
     ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
     [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
     ["/", "Search", () => !framed, search],
-    ["a", "Approve: Enter sends", approval, arm],
+    ["a", "Approve: Enter sends", approval, () => document.dispatchEvent(new Event("arm"))],
     ["d", "Deny, with a reason", deny, openDenial],
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
@@ -155,13 +108,8 @@
       for (const key of keys.split(/[ +]/)) term.append(element("kbd", key), " ");
       list.append(term, element("dd", does));
     }
-    const choice = element("label", "", { className: "check" });
-    const box = element("input", "", { type: "checkbox", checked: single });
-    box.addEventListener("change", () => {
-      single = box.checked;
-      store.set(local, "keys", single ? "on" : "off");
-    });
-    choice.append(box, "Single keys work in this browser");
+    const choice = element("p", single ? "Single keys are on: " : "Single keys are off: ");
+    choice.append(element("a", "change it in Me", { href: "/me#display-h" }));
     const close = element("button", "Close");
     close.addEventListener("click", () => sheet.close());
     sheet.append(element("h2", "Keyboard shortcuts", { id: "keys-h" }), list, choice, close);
@@ -175,7 +123,7 @@
   }
 
   function mainButton(form) {
-    const buttons = [...form?.elements ?? []].filter((one) => one.type === "submit" && one.checkVisibility());
+    const buttons = [...form?.elements ?? []].filter((one) => one.type === "submit" && one.checkVisibility() && !one.closest(".nested"));
     return buttons.find((one) => one.matches(".wide")) ?? buttons[0];
   }
 
@@ -195,13 +143,6 @@
     const { key, target, repeat } = event;
     if (event.isComposing || one("dialog[open]")) return;
     const field = target.closest?.(FIELDS);
-    if (armed) {
-      if (["Shift", "Control", "Alt", "Meta"].includes(key)) return;
-      event.preventDefault();
-      if (key === "Enter" && !repeat) send();
-      else if (!repeat) disarm(); // a held key neither sends nor goes back
-      return;
-    }
     if (key === "Enter" && (event.ctrlKey || event.metaKey) && field && !repeat) {
       event.preventDefault();
       mainButton(field.form)?.click();
@@ -219,7 +160,6 @@
 
   window.sayso.keys = { works, act };
   document.addEventListener("keydown", press, true);
-  document.addEventListener("pointerdown", disarm, true);
   const opener = one("#shortcuts");
   opener.hidden = false;
   opener.addEventListener("click", showSheet);

@@ -40,7 +40,7 @@
   }
 
   function changed(control) {
-    if (control.type === "radio") return control.checked !== control.defaultChecked;
+    if (["radio", "checkbox"].includes(control.type)) return control.checked !== control.defaultChecked;
     if (!control.options) return control.value !== control.defaultValue;
     return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
   }
@@ -54,7 +54,7 @@
   // A closed item takes no input: its buttons go at once, and what was typed stays to be copied.
   function close(region, fresh) {
     const kept = region.dataset.forms === "kept"; // the server filled them with earlier input
-    const controls = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")];
+    const controls = [...region.querySelectorAll("input:not([type=hidden], [type=checkbox]), textarea, select")];
     const typed = controls.filter((control) => control.type !== "password" && (control.type !== "radio" || control.checked));
     const texts = typed.filter((control) => (kept ? control.value : changed(control))).map((control) => control.value);
     region.replaceChildren(...fresh.childNodes);

@@ -1,8 +1,6 @@
-// The menus of the top bar: a press elsewhere or Escape closes them. The theme is kept in a cookie, so that the server
-// draws the page in it.
+// The menus of the top bar: a press elsewhere or Escape closes them.
 (() => {
   "use strict";
-  const YEAR_S = 31536000;
   const menus = () => document.querySelectorAll("details.menu[open]");
 
   document.addEventListener("click", ({ target }) => {
@@ -16,13 +14,5 @@
       menu.open = false;
       if (focused) menu.querySelector("summary").focus();
     }
-  });
-
-  const theme = document.getElementById("theme");
-  theme.closest("label").hidden = false; // it needs this script
-  theme.addEventListener("change", () => {
-    const age = theme.value ? YEAR_S : 0;
-    document.cookie = `theme=${theme.value}; path=/; max-age=${age}; samesite=lax`;
-    document.documentElement.dataset.theme = theme.value;
   });
 })();

@@ -25,6 +25,7 @@
     const observer = new MutationObserver((records) => { if (records.some(isChange)) settle(); });
     const attributeFilter = ["open", "hidden", "aria-disabled"];
     observer.observe(answers, { subtree: true, childList: true, attributeFilter, attributeOldValue: true });
+    observer.observe(bar, { childList: true }); // arm.js puts its question there
     addEventListener("pageshow", ({ persisted }) => { if (persisted) settle(); });
     settle();
   });

@@ -57,6 +57,7 @@ def sign_in(page: Page, stack: Stack) -> None:
     page.get_by_label("Name").fill(REVIEWER)
     page.get_by_label("Password").fill(stack.admin_password)
     page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Skip").click()
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
 
 

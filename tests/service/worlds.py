@@ -50,7 +50,9 @@ async def waiting(world: World, topic: str) -> None:
 
 
 async def read_store(url: str) -> dict[bytes, bytes | None]:
-    """Everything there is, but for the counts of attempts to sign in and of asks, and who holds which rules."""
+    """Everything there is, but for counts of attempts and asks, who holds which rules, and last uses."""
     async with Redis.from_url(url) as client:
-        names = [name async for name in client.scan_iter() if not re.search(rb"sayso:attempts|:pace|:rules$", name)]
+        names = [
+            name async for name in client.scan_iter() if not re.search(rb"sayso:attempts|:pace|:rules$|:used$", name)
+        ]
         return {name: await client.dump(name) for name in names}

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.errors import Conflict
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
 from service.api.routing.routes import SignedInRoute
@@ -14,7 +13,8 @@ from service.api.sessions import Password
 from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.credentials import Principal
 from service.http.openapi import WRITES, problems
-from service.operations.withdrawals import withdraw_runs
+from service.operations.people import keys as managing
+from service.operations.people import reviewers as operations
 from service.store.people import ApiKey, KeyKind
 from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring
@@ -107,10 +107,7 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     known = await parts.reviewers.find(repeated) if repeated else None
     if known is not None:
         return ReviewerView.model_validate(known)
-    keys = await parts.api_keys.list_all()
-    if any(one.name.casefold() == body.name and one.kind != "reviewer" for one in keys):
-        raise Conflict(f"An agent is named {body.name}, and names must not be confused. Choose another name.")
-    added = await parts.reviewers.add(body.name, body.password.get_secret_value(), body.roles)
+    added = await operations.add_reviewer(parts, body.name, body.password.get_secret_value(), body.roles)
     if request:
         await parts.replays.remember(request)
     return ReviewerView.model_validate(added)
@@ -132,9 +129,7 @@ async def set_password(name: ReviewerName, body: PasswordRequest, caller: Admin,
 @reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
 async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
     """Deactivate a reviewer and end their sessions. Their decisions remain."""
-    if name == caller.name:
-        raise Conflict("You cannot deactivate yourself. Ask another admin.")
-    return ReviewerView.model_validate(await parts.reviewers.deactivate(name))
+    return ReviewerView.model_validate(await operations.deactivate_reviewer(parts, name, caller.name))
 
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
@@ -144,12 +139,7 @@ async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: Idempot
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    known = await parts.reviewers.find(body.name if body.kind == "reviewer" else body.name.casefold())
-    if body.kind == "reviewer" and (known is None or not known.active):
-        raise Conflict(f"No active reviewer is named {body.name}. Add the person first.")
-    if body.kind != "reviewer" and known is not None:
-        raise Conflict(f"A person is named {known.name}, and names must not be confused. Choose another name.")
-    created, secret = await parts.api_keys.create(body.name, kind=body.kind, context=body.context)
+    created, secret = await managing.create_key(parts, body.name, body.kind, body.context)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
@@ -181,9 +171,7 @@ async def list_keys(caller: Admin, parts: Parts) -> KeyList:
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
 async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
     """Revoke a key everywhere within a second, and cancel its unfinished runs for good."""
-    revoked = await parts.api_keys.revoke(key_id)
-    await withdraw_runs(parts, revoked.name)
-    return KeyView.model_validate(revoked)
+    return KeyView.model_validate(await managing.revoke_key(parts, key_id))
 
 
 async def _recall_key(parts: Wiring, request: Idempotency | None) -> ApiKey | None:

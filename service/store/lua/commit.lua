@@ -57,8 +57,11 @@ them.
                                     "f:<file>": its last version; "v:<version>": its last publication;
                                     see `rules.lua`
   sayso:{t}:rulebook        string  the rules in force, as JSON
+  sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
+  sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
+  sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
@@ -74,7 +77,8 @@ first write.
 ]]
 
 local allowed = {
-  SET = true, DEL = true, RPUSH = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
+  SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, SADD = true, ZADD = true, ZREM = true,
+  HINCRBY = true, PEXPIRE = true, PUBLISH = true,
 }
 local conditional = {['ZADD?'] = 'ZADD'}
 

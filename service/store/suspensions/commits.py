@@ -10,6 +10,7 @@ from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
+from service.store.suspensions.rule_hits import DAY_MS, HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
 
@@ -107,6 +108,7 @@ def build_commit(
         commit.write("RPUSH", keys.ready, f"{last.id} ".encode() + packed)
     if before is None and after.resume.endpoint_id is not None:
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
+    _note_rules(commit, keys, before, change, after.updated_at_ms)
     message = draft_message(before, after)
     if message is not None:
         write_message(commit, keys, message, after.updated_at_ms)
@@ -173,6 +175,18 @@ def _move_cards(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         commit.write("ZADD", keys.cards, at_ms, after.id)
     elif before is not None and next_delivery_ms(before) is not None:
         commit.write("ZREM", keys.cards, after.id)
+
+
+def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, change: Change, at_ms: int) -> None:
+    if hits := count_hits(change.events):
+        key = keys.rule_hits(at_ms // DAY_MS)
+        for rule_id, count in hits.items():
+            commit.write("HINCRBY", key, rule_id, count)
+        commit.write("PEXPIRE", key, HITS_KEPT_MS)
+    for rule_id, entries in list_asked(before, change).items():
+        key = keys.asked_by(rule_id)
+        commit.write("LPUSH", key, *entries)
+        commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

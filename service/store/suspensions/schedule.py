@@ -66,6 +66,10 @@ class Schedule:
         async with translated():
             await self._redis.zadd(self._keys.schedule, {suspension_id: due_at_ms}, xx=True)
 
+    async def count_queued(self) -> int:
+        async with translated():
+            return int(await self._redis.llen(self._keys.ready))
+
     async def queued_since_ms(self) -> int | None:
         """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
         async with translated():

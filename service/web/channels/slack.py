@@ -42,7 +42,7 @@ async def finish(request: Request, visitor: SignedIn, name: str, state: Word = "
     except DeliveryFailed as failure:
         raise Unavailable(f"The app is not installed: {failure.reason} Begin again.") from failure
     await installs.save_token(channel.name, seal_token(channel.config, token))
-    return RedirectResponse("/account", 303)
+    return RedirectResponse("/me", 303)
 
 
 def _find(request: Request, visitor: Visitor, name: str) -> SlackChannel:

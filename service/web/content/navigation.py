@@ -21,15 +21,19 @@ MAIN = (
     Place("/history", "History", "h"),
     Place("/runs", "Runs", "r"),
     Place("/insights", "Insights", "s"),
+    Place("/rules", "Rules", "u"),
 )
 OTHERS = (
-    Place("/freezes", "Freezes"),
+    Place("/operate", "Operate"),
     Place("/groups", "Groups"),
     Place("/who", "Who is asked"),
+    Place("/people", "People", admins=True),
+    Place("/keys", "Keys", admins=True),
     Place("/channels", "Channels", admins=True),
     Place("/webhooks", "Webhooks", admins=True),
+    Place("/welcome", "First steps", admins=True),
 )
-FREEZE = "/freezes"
+FREEZE = "/operate"
 """Where an admin freezes, one press away on every page."""
 
 

@@ -35,7 +35,7 @@ class ItemView:
 
     def make_forms(self, definition: ToolDefinition | None) -> Forms:
         """Return the decision forms; nothing can be run while a value is masked."""
-        forms = make_forms(self.item, definition)
+        forms = make_forms(self.item, definition, nested=True)
         if not self.has_secrets or self.shown:
             return forms
         return replace(forms, allowed=tuple(one for one in forms.allowed if one is Answer.DENY), args=(), value=())

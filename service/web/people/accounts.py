@@ -1,4 +1,4 @@
-"""The account page: password, sessions, channels, preferences and absences. Also the posts of the first two."""
+"""The page Me: password, sessions, display, channels, preferences and absences. Also the posts of the first three."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,30 +12,33 @@ from service.auth.reviewers import hash_token, id_of_session
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.people import Session
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.form_posts import check_session, describe_refusal, read_form, read_post
+from service.web.languages import COOKIE, list_languages
 from service.web.pages import show
+from service.web.people.display_choices import make_display, set_display, set_language
 from service.web.people.hours import write_preferences
 from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
-PAGE = "pages/account.html"
+PAGE = "pages/me.html"
 _DONE = {
     "password": "The password is changed. All other sessions have ended.",
     "sessions": "Ended. This takes effect everywhere within a second.",
     "contacts": "The address is unlinked.",
     "preferences": "Your preferences are saved.",
     "absences": "Your absences are saved.",
+    "display": "Saved for this browser.",
 }
 
 router = APIRouter()
 
 
-@router.get("/account")
+@router.get("/me")
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show the account and its sessions."""
     return await show(request, visitor, PAGE, **await gather(request, visitor, done=_DONE.get(done, "")))
 
 
-@router.post("/account/password")
+@router.post("/me/password")
 async def change_password(request: Request, visitor: SignedIn) -> Response:
     """Change the password, and open a new session for this browser."""
     post = await read_form(request)
@@ -51,12 +54,12 @@ async def change_password(request: Request, visitor: SignedIn) -> Response:
         await show_again(request, visitor, error)
         raise
     wiring.credentials.forget(visitor.token)
-    response = RedirectResponse("/account?done=password", 303)
+    response = RedirectResponse("/me?done=password", 303)
     set_session(response, wiring.settings, opened.token)
     return response
 
 
-@router.post("/account/sessions")
+@router.post("/me/sessions")
 async def end_sessions(request: Request, visitor: SignedIn) -> Response:
     """End the session that the form names, or all other sessions."""
     post = await read_form(request)
@@ -70,7 +73,18 @@ async def end_sessions(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await show_again(request, visitor, error)
         raise
-    return RedirectResponse("/account?done=sessions", 303)
+    return RedirectResponse("/me?done=sessions", 303)
+
+
+@router.post("/me/display")
+async def change_display(request: Request, visitor: SignedIn) -> Response:
+    """Keep theme, density, single keys and language in this browser."""
+    post = await read_post(request, visitor)
+    response = RedirectResponse("/me?done=display", 303)
+    display = make_display(post.get("theme", ""), post.get("density", ""), post.get("keys", ""))
+    set_display(response, wiring_of(request).settings, display)
+    set_language(response, wiring_of(request).settings, post.get("language", ""))
+    return response
 
 
 async def show_again(request: Request, visitor: Visitor, error: SaysoError, **typed: Any) -> None:
@@ -85,9 +99,11 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
     found = await wiring.reviewers.list_sessions(visitor.name)
     preferences = await wiring.duty.find_preferences(visitor.name)
     return {
-        "title": "Your account",
+        "title": "Me",
         "sentence": sentence,
         "done": done,
+        "languages": list_languages(),
+        "chosen_language": request.cookies.get(COOKIE, ""),
         "own": id_of_session(hash_token(visitor.token)),
         "sessions": [(id_of_session(one.token_hash), one.session) for one in found],
         "shortest": SHORTEST_PASSWORD,

@@ -12,7 +12,7 @@ from service.web.sessions import SignedIn, wiring_of
 router = APIRouter()
 
 
-@router.post("/account/contacts")
+@router.post("/me/contacts")
 async def create_code(request: Request, visitor: SignedIn) -> Response:
     """Create a code and show it once."""
     post = await read_form(request)
@@ -25,7 +25,7 @@ async def create_code(request: Request, visitor: SignedIn) -> Response:
     return await show(request, visitor, PAGE, **{**await gather(request, visitor), "contact_code": code})
 
 
-@router.post("/account/contacts/unlink")
+@router.post("/me/contacts/unlink")
 async def unlink(request: Request, visitor: SignedIn) -> Response:
     """Unlink the address that the form names."""
     post = await read_form(request)
@@ -35,4 +35,4 @@ async def unlink(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await show_again(request, visitor, error)
         raise
-    return RedirectResponse("/account?done=contacts", 303)
+    return RedirectResponse("/me?done=contacts", 303)

@@ -17,7 +17,7 @@ from service.web.sessions import SignedIn, wiring_of
 router = APIRouter()
 
 
-@router.post("/account/preferences")
+@router.post("/me/preferences")
 async def save_preferences(request: Request, visitor: SignedIn) -> Response:
     """Save how the visitor is notified."""
     post = await read_form(request)
@@ -27,10 +27,10 @@ async def save_preferences(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await show_again(request, visitor, error, typed=post)
         raise
-    return RedirectResponse("/account?done=preferences", 303)
+    return RedirectResponse("/me?done=preferences", 303)
 
 
-@router.post("/account/absences")
+@router.post("/me/absences")
 async def add_absence(request: Request, visitor: SignedIn) -> Response:
     """Add an absence; its times are in the visitor's time zone."""
     post = await read_form(request)
@@ -45,10 +45,10 @@ async def add_absence(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await show_again(request, visitor, error, absence=post)
         raise
-    return RedirectResponse("/account?done=absences", 303)
+    return RedirectResponse("/me?done=absences", 303)
 
 
-@router.post("/account/absences/delete")
+@router.post("/me/absences/delete")
 async def delete_absence(request: Request, visitor: SignedIn) -> Response:
     """Delete the absence that the form names."""
     post = await read_form(request)
@@ -58,7 +58,7 @@ async def delete_absence(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await show_again(request, visitor, error)
         raise
-    return RedirectResponse("/account?done=absences", 303)
+    return RedirectResponse("/me?done=absences", 303)
 
 
 def read_preferences(post: Post) -> Preferences:

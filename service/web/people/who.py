@@ -39,7 +39,7 @@ async def read(
     except SaysoError as error:
         show_page_again(request, _PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
         raise
-    return await show(request, visitor, _PAGE, **{**context, **_describe(found)})
+    return await show(request, visitor, _PAGE, **{**context, **describe_plan(found)})
 
 
 async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> 
         "rule_id": rule_id or (rules[0] if rules else ""),
         "at": at or describe_local(now_ms(), zone).replace(" ", "T"),
         "zone": zone,
-        **_describe(None),
+        **describe_plan(None),
     }
 
 
@@ -64,7 +64,8 @@ async def _plan(request: Request, context: dict[str, Any]) -> Plan:
     return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
 
 
-def _describe(found: Plan | None) -> dict[str, object]:
+def describe_plan(found: Plan | None) -> dict[str, object]:
+    """Return what `parts/plan.html` shows of a plan."""
     asked: tuple[Asked, ...] = found.asked if found is not None else ()
     steps = [(step, [*rows]) for step, rows in groupby(asked, lambda one: one.step)]
     names = {one.reviewer: name_reviewers([one.reviewer]) if one.reviewer else "everybody" for one in asked}

@@ -17,7 +17,7 @@ from service.web.form_posts import Post, check_session, describe_refusal, read_f
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
-PATH = "/account/notifications"
+PATH = "/me/notifications"
 _PAGE = "pages/notifications.html"
 _DONE = {
     "mailed": "The code is on its way. Enter it below within 10 minutes.",

@@ -18,7 +18,7 @@ ADDRESS = "anna@example.com"
 def desk(office: Office) -> ChannelDesk:
     """The desk of runs that ask by mail, to the address that anna has linked on her page."""
     desk = office.over("mail")
-    with signed_in(f"{desk.stack.url}/account/notifications") as page:
+    with signed_in(f"{desk.stack.url}/me/notifications") as page:
         page.get_by_label("Mail address").fill(ADDRESS)
         page.get_by_role("button", name="Mail a code").click()
         page.get_by_label("Code from the mail").fill(read_code(office.mail))

@@ -81,6 +81,7 @@ async def test_events_have_all_facts() -> None:
         "reason": "Rule drops says deny.",
         "call_id": "c1",
         "index": 1,
+        "subagent": "",
         "policy_id": "drops",
         "matched_rules": ["drops"],
         "rule_version": POLICY.version,

@@ -11,6 +11,14 @@ def read_to_the_end(page: Page) -> None:
         page.evaluate("document.querySelector('.decide [aria-disabled]')?.click()")
 
 
+def begin_edit(page: Page) -> None:
+    """Press Edit; on a phone it stands behind the button of further actions."""
+    others = page.locator(".others")
+    if others.is_visible():
+        others.click()
+    page.locator(".begin").click()
+
+
 def approve_edit(page: Page) -> None:
     """Review the changes of an edit down to the last one, and approve them."""
     page.get_by_role("button", name=re.compile("^Review")).click()
@@ -18,3 +26,13 @@ def approve_edit(page: Page) -> None:
     expect(approve).to_be_visible()
     page.locator(".what").evaluate("node => node.scrollIntoView({ block: 'end' })")
     approve.click()
+
+
+def press_approve(page: Page) -> None:
+    """Press Approve, and once more where the page asks because of a severe warning."""
+    button = page.locator(".approval .wide")
+    asks = "caution" in (button.get_attribute("class") or "")
+    button.click()
+    if asks:
+        expect(page.locator(".armed, .question:not([hidden])")).to_be_visible()
+        button.click()

@@ -8,10 +8,24 @@ from playwright.sync_api import Page, ViewportSize
 from service.settings import CHECKOUT
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.sites import Site
-from tests.service.web.test_gallery import gallery
+from tests.service.web.test_gallery import admin_gallery, gallery
 
 FOLDER = CHECKOUT / "docs" / "screens"
-PAGES = ("inbox", "open", "value", "quorum", "edited", "decided", "insights", "run", "account", "groups")
+PAGES = (
+    "inbox",
+    "open",
+    "value",
+    "quorum",
+    "edited",
+    "decided",
+    "insights",
+    "rules",
+    "rule",
+    "trial",
+    "run",
+    "account",
+    "groups",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -28,3 +42,15 @@ def test_pages_are_pictured(
         picture = FOLDER / f"{name}-{device}-{scheme}.png"
         page.screenshot(path=picture)
         assert picture.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("device", "viewport"), [("phone", PHONE), ("desktop", DESKTOP)])
+def test_pages_of_admins_are_pictured(
+    site: Site, open_as: Callable[..., Page], device: str, viewport: ViewportSize, scheme: str
+) -> None:
+    places = site.act(admin_gallery)
+    page = open_as("/operate", name="root", viewport=viewport, color_scheme=scheme)
+    for name in ("operate", "people", "keys", "first steps", "me"):
+        page.goto(places[name])
+        page.screenshot(path=FOLDER / f"{name.replace(' ', '-')}-{device}-{scheme}.png")

@@ -10,7 +10,7 @@ from sayso.sentences.times import describe_ago, describe_due, describe_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person
-from tests.service.web.reading import approve_edit
+from tests.service.web.reading import approve_edit, begin_edit
 from tests.service.web.sites import PASSWORD, Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 
@@ -42,7 +42,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Refund payment EUR 250.00")
-        page.locator(".begin").click()
+        begin_edit(page)
         page.get_by_label("amount").fill("120")
         page.get_by_label("currency").select_option("CHF")
         approve_edit(page)
@@ -159,7 +159,7 @@ def test_input_survives_the_end_of_its_session(site: Site, open_as: Callable[...
 
     record = site.act(prepare)
     page = open_as(place_of(record), java_script_enabled=scripts, viewport=PHONE)
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("note").fill("One\n\n  <b>two</b>")
     page.get_by_label("amount").fill("12,5")
     page.context.clear_cookies()
@@ -210,7 +210,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     expect(page.locator("#timeline")).to_contain_text("anna extended the deadline")
     page.get_by_text("Deny…", exact=True).click()
     page.get_by_label("Reason").fill("Half a reason")
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("12,5")
     page.get_by_role("button", name="Extend").click()
     expect(page.locator("#timeline").get_by_text("anna extended the deadline")).to_have_count(2)
@@ -223,7 +223,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
 
 
 def test_freezes_refresh_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
-    page = open_as("/freezes")
+    page = open_as("/operate")
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     freeze = site.act(lambda wiring: wiring.freezes.freeze("tool:refund_payment", "Wrong", person("root")))
     expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")

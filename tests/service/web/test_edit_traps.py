@@ -8,7 +8,7 @@ from playwright.sync_api import Dialog, Page, expect
 from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import PHONE
-from tests.service.web.reading import approve_edit
+from tests.service.web.reading import approve_edit, begin_edit
 from tests.service.web.sites import Site
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, make_ask, place_of
 
@@ -57,7 +57,7 @@ def test_plain_approve_is_absent_during_an_edit(site: Site, open_as: Open, scrip
     record = site.act(ask_refund)
     page = open_as(place_of(record), java_script_enabled=scripts, viewport=PHONE)
     as_asked(page)
-    page.locator(".begin").click()
+    begin_edit(page)
     being_edited(page)
     page.get_by_label("amount").fill("129")
     expect(page.locator(".begin")).to_have_count(0)
@@ -73,7 +73,7 @@ def test_plain_approve_is_absent_during_an_edit(site: Site, open_as: Open, scrip
 def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool) -> None:
     edited, valued = site.act(ask_refund), site.act(lambda wiring: asked(wiring, ask_value()))
     page = open_as(place_of(edited), java_script_enabled=scripts)
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("129")
     page.get_by_label("amount").press("Enter")
     page.get_by_label("order_id").press("Enter")
@@ -98,7 +98,7 @@ def test_stop_editing_confirms_before_discarding_changes(site: Site, open_as: Op
         dialog.dismiss()
 
     page.on("dialog", dismiss)
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("129")
     stop_editing(page)
     being_edited(page)
@@ -110,11 +110,11 @@ def test_stop_editing_restores_plain_approve(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
     page.on("dialog", lambda dialog: dialog.accept())
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("129")
     stop_editing(page)
     as_asked(page)
-    page.locator(".begin").click()
+    begin_edit(page)
     expect(page.get_by_label("amount")).to_have_value("4890")
     stop_editing(page)
     page.locator(".approval .wide").click()
@@ -124,7 +124,7 @@ def test_stop_editing_restores_plain_approve(site: Site, open_as: Open) -> None:
 def test_rejected_edit_keeps_plain_approve_absent(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("a lot")
     page.get_by_role("button", name="Review 1 change").click()
     expect(page.get_by_role("alert")).to_be_visible()

@@ -9,6 +9,7 @@ from sayso.records.suspensions import SuspensionRecord
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
+from tests.service.web.reading import begin_edit
 from tests.service.web.sites import Site, Visit, visit
 from tests.service.web.stories import REFUND, REFUND_ARGS, asked, decide, make_ask, place_of
 
@@ -105,7 +106,7 @@ def test_edit_is_reviewed_changed_again_and_approved(
     """Type 120, review, go back, type 130 and another word, review, and approve exactly that."""
     record = site.act(ask_refund)
     page = open_as(place_of(record), viewport=viewport, java_script_enabled=scripts)
-    page.locator(".begin").click()
+    begin_edit(page)
     before = version_of(site, record)
     page.get_by_label("amount").fill("120")
     page.get_by_role("button", name="Review").click()
@@ -134,7 +135,7 @@ def test_edit_is_reviewed_changed_again_and_approved(
 def test_edit_stands_in_place_of_the_arguments(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     """The fields take the width of the column and stay above the bar, which holds the buttons."""
     page = open_as(place_of(site.act(ask_refund)), viewport=viewport)
-    page.locator(".begin").click()
+    begin_edit(page)
     expect(page.locator(".what .pairs")).to_have_count(0)
     field, panel = page.get_by_label("amount").bounding_box(), page.locator(".what").bounding_box()
     assert field is not None
@@ -145,7 +146,7 @@ def test_edit_stands_in_place_of_the_arguments(site: Site, open_as: Open, viewpo
 
 def test_edit_without_a_change_has_no_button(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)))
-    page.locator(".begin").click()
+    begin_edit(page)
     expect(page.get_by_text("Change something, or stop editing.")).to_be_visible()
     expect(page.get_by_role("button", name="Review")).to_have_count(0)
     page.get_by_label("amount").fill("129")
@@ -159,7 +160,7 @@ def test_edit_without_a_change_has_no_button(site: Site, open_as: Open) -> None:
 
 def test_edit_without_a_change_and_scripts_is_refused(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)), java_script_enabled=False)
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_role("button", name="Review changes").click()
     expect(page.get_by_role("alert")).to_contain_text("Change something, or stop editing.")
     expect(page.get_by_label("amount")).to_have_value("250")
@@ -169,7 +170,7 @@ def test_edit_without_a_change_and_scripts_is_refused(site: Site, open_as: Open)
 def test_edit_that_the_rules_deny_cannot_be_sent(site: Site, open_as: Open, scripts: bool) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record), java_script_enabled=scripts)
-    page.locator(".begin").click()
+    begin_edit(page)
     before = version_of(site, record)
     page.get_by_label("amount").fill("2000")
     page.get_by_role("button", name="Review").click()
@@ -184,7 +185,7 @@ def test_edit_that_the_rules_deny_cannot_be_sent(site: Site, open_as: Open, scri
 def test_reviewed_edit_closes_after_another_decision(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("129")
     page.get_by_role("button", name="Review 1 change").click()
     expect(page.get_by_role("button", name="Approve with 1 change")).to_be_visible()
@@ -197,7 +198,7 @@ def test_reviewed_edit_closes_after_another_decision(site: Site, open_as: Open) 
 def test_open_edit_closes_after_another_decision(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("129")
     site.act(lambda wiring: decide(wiring, record, "deny"))
     expect(page.get_by_label("Your input")).to_have_value("129")
@@ -209,6 +210,6 @@ def test_reason_typed_before_an_edit_is_kept(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)))
     page.get_by_text("Deny…", exact=True).click()
     page.get_by_label("Reason").fill("Half a reason")
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")

@@ -1,6 +1,7 @@
 """What is frozen is shown on every page; an admin freezes and unfreezes it on one."""
 
 import re
+from typing import Any
 
 from sayso.records.clock_readings import ClockReading
 from sayso.records.suspensions import SuspensionRecord
@@ -8,7 +9,7 @@ from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person
 from tests.service.web.sites import Visit, visit
-from tests.service.web.stories import asked, make_ask, place_of
+from tests.service.web.stories import asked, decide, make_ask, place_of
 from tests.waits import until
 
 
@@ -23,15 +24,25 @@ async def make_admin(site: Visit) -> None:
 async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
-        assert "Nothing is frozen." in await anna.read("/freezes")
-        await anna.send("/freezes", kind="tool", named="refund_payment", reason="Wrong <amounts>")
-        for place in ("/", "/runs", "/history", "/freezes"):
+        assert "Nothing is frozen." in await anna.read("/operate")
+        await asked(anna.wiring)
+        form: dict[str, Any] = {"scope": "tool:refund_payment", "reason": "Wrong <amounts>"}
+        page = await anna.send("/operate", 200, **form)
+        for words in (
+            "Freeze the tool refund_payment?",
+            "It stops 1 waiting and 0 about to start.",
+            "Wrong &lt;amounts&gt;",
+        ):
+            assert words in page, words
+        assert "Nothing is frozen." in await anna.read("/operate")
+        await anna.send("/operate", confirm=form["scope"], **form)
+        for place in ("/me", "/runs", "/history", "/operate"):
             assert "the tool refund_payment" in await anna.read(place)
-        page = await anna.read("/freezes")
+        page = await anna.read("/operate")
         assert "Wrong &lt;amounts&gt;" in page
-        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/unfreeze"', page)
-        await anna.send(f"/freezes/{freeze_id}/unfreeze")
-        page = await anna.read("/freezes")
+        (freeze_id,) = re.findall(r'action="/operate/(frz_\w+)/unfreeze"', page)
+        await anna.send(f"/operate/{freeze_id}/unfreeze")
+        page = await anna.read("/operate")
         assert "Nothing is frozen." in page
         assert "unfrozen by anna" in page
 
@@ -39,11 +50,11 @@ async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
 async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
     async with visit(settings) as anna:
         freeze = await anna.wiring.freezes.freeze("all", "Stop", person("root"))
-        page = await anna.read("/freezes")
+        page = await anna.read("/operate")
         assert "everything" in page
-        assert '<form method="post" action="/freezes' not in page
-        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403)
-        assert "admin" in await anna.send("/freezes", status=403, kind="all")
+        assert '<form method="post" action="/operate' not in page
+        await anna.send(f"/operate/{freeze.id}/unfreeze", status=403)
+        assert "admin" in await anna.send("/operate", status=403, kind="all")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
@@ -65,36 +76,54 @@ async def is_due(wiring: Wiring, record: SuspensionRecord) -> bool:
     return found.now_ms >= record.items[0].terms.deadline_at_ms
 
 
-async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None:
+async def test_refused_freeze_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
-        page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
-        assert "Enter the name of the tool" in page
+        page = await anna.send("/operate", status=422, reason="Look at this")
+        assert "Choose what to freeze." in page
         assert "Look at this" in page
-        await anna.send("/freezes", status=422, kind="world")
-        page = await anna.send("/freezes", status=422, kind="tool", named="refund_*")
+        assert "Enter the reason." in await anna.send("/operate", status=422, scope="all")
+        await anna.send("/operate", status=422, scope="world", reason="Stop")
+        page = await anna.send("/operate", status=422, kind="tool", named="refund_*", reason="Stop")
         assert "not a pattern" in page
         assert 'value="refund_*"' in page
-        await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
+        await anna.send("/operate", status=422, kind="tool", named="a\x01b", reason="Stop")
+        await anna.send("/operate", status=422, kind="time", named="x", reason="Stop")
 
 
-async def test_freeze_of_an_unknown_name_needs_confirmation(settings: Settings) -> None:
+async def test_freeze_of_an_unknown_name_needs_a_tick(settings: Settings) -> None:
     """Freezing "payot" stopped nothing, and the page said that it did."""
     async with visit(settings) as anna:
         await make_admin(anna)
         await asked(anna.wiring)
-        page = await anna.send("/freezes", status=422, kind="tool", named="refund_paymnt", reason="Look at this")
-        for words in ("was seen here", "Near it: refund_payment.", "Look at this", 'value="refund_paymnt"'):
-            assert words in page, words
-        assert 'name="confirm" value="tool:refund_paymnt"' in page
+        form: dict[str, Any] = {"kind": "tool", "named": "refund_paymnt", "reason": "Look at this"}
+        for confirmed in (dict[str, Any](), {"confirm": "tool:refund_paymnt"}):
+            page = await anna.send("/operate", status=422, **form, **confirmed)
+            for words in ("was seen here", "Near it: refund_payment.", "Look at this", 'value="refund_paymnt"'):
+                assert words in page, words
         assert await anna.wiring.freezes.in_force(fresh=True) == []
-        other = {"kind": "tool", "named": "refundpaymnt", "confirm": "tool:refund_paymnt"}
-        assert "was seen here" in await anna.send("/freezes", status=422, **other)
-        await anna.send("/freezes", kind="tool", named="refund_paymnt", confirm="tool:refund_paymnt")
-        await anna.send("/freezes", kind="tool", named="refund_payment")
-        await anna.send("/freezes", kind="agent", named="support")
-        scopes = [one.scope for one in await anna.wiring.freezes.in_force(fresh=True)]
-        assert sorted(scopes) == ["agent:support", "tool:refund_payment", "tool:refund_paymnt"]
+        page = await anna.send("/operate", 200, **form, unseen="yes")
+        assert "It stops nothing at the moment." in page
+        await anna.send("/operate", **form, unseen="yes", confirm="tool:refund_paymnt")
+        assert [one.scope for one in await anna.wiring.freezes.in_force(fresh=True)] == ["tool:refund_paymnt"]
+
+
+async def test_choices_of_a_freeze_have_their_counts(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await asked(anna.wiring, make_ask(), make_ask(index=1))
+        await decide(anna.wiring, await asked(anna.wiring), "approve")
+        page = await anna.read("/operate")
+        for words in ("refund_payment · 2 waiting", "support · 2 waiting", "Everything · 2 waiting"):
+            assert words in page, words
+        page = await anna.send("/operate", 200, scope="agent:support", reason="It loops")
+        assert "It stops 2 waiting and 1 about to start." in page
+
+
+async def test_freezes_path_leads_to_the_operate_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        answer = await anna.client.get("/freezes")
+        assert (answer.status_code, answer.headers["location"]) == (308, "/operate")
 
 
 async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
@@ -106,14 +135,14 @@ async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
         for said in ("pass", "move"):
             now_ms = await anna.wiring.schedule.now_ms()
             freeze = await freezes.doubt_time(now_ms - 3_600_000, now_ms)
-            for place in ("/", "/runs", "/history", "/freezes"):
+            for place in ("/me", "/runs", "/history", "/operate"):
                 page = await anna.read(place)
                 assert "Clock in doubt:" in page
                 assert "clock jumped from" in page
                 assert "<strong>Frozen:</strong>" not in page
-            assert "Let them pass" in await anna.read("/freezes")
-            await anna.send(f"/freezes/{freeze.id}/unfreeze", deadlines=said)
-            assert "Clock in doubt:" not in await anna.read("/")
+            assert "Let them pass" in await anna.read("/operate")
+            await anna.send(f"/operate/{freeze.id}/unfreeze", deadlines=said)
+            assert "Clock in doubt:" not in await anna.read("/me")
             (unfrozen,) = [one for one in await freezes.known(fresh=True) if one.id == freeze.id]
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
 
@@ -122,8 +151,8 @@ async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> N
     async with visit(settings) as anna:
         now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
-        assert "Let them pass" not in await anna.read("/freezes")
-        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403, deadlines="pass")
+        assert "Let them pass" not in await anna.read("/operate")
+        await anna.send(f"/operate/{freeze.id}/unfreeze", status=403, deadlines="pass")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 

@@ -11,7 +11,9 @@ from sayso.clock import now_ms
 from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
-from tests.service.web.sites import Site, add_people
+from tests.builders import person
+from tests.service.web.reading import begin_edit
+from tests.service.web.sites import PASSWORD, Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 from workers.counting import Counting
 
@@ -61,8 +63,13 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "voice of a run": f"/runs/{edited.run.id}?voice=agent",
         "open run": f"/runs/{both.run.id}",
         "cancel": f"/runs/{both.run.id}/cancel",
-        "account": "/account",
+        "account": "/me",
         "groups": "/groups",
+        "operate": "/operate",
+        "rules": "/rules",
+        "rule": "/rules/never-over-1000",
+        "removed rule": "/rules/refunds-over-100",
+        "trial": f"/rules/-/try?item={both.id}/i2",
         "search": "/search",
         "not found": "/search?q=run_none",
         "missing": "/items/sus_none/i1",
@@ -99,7 +106,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     page.keyboard.press("?")
     check_page(page, "keys over the open inbox")
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
     page.get_by_role("button", name="Review 1 change").click()
@@ -123,6 +130,53 @@ def test_pages_are_accessible_and_fit_the_screen(
     check_page(page, "failed sign-in")
 
 
+@pytest.mark.parametrize(
+    ("viewport", "scheme"), [(NARROW, "light"), (DESKTOP, "dark")], ids=["narrow in light", "desktop in dark"]
+)
+def test_pages_of_admins_are_accessible_and_fit_the_screen(
+    site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
+) -> None:
+    places = site.act(admin_gallery)
+    page = open_as("/", name="root", viewport=viewport, color_scheme=scheme)
+    page.emulate_media(reduced_motion="reduce")
+    for name, place in places.items():
+        page.goto(place)
+        for fold in page.locator("main details:not([open]) > summary").all():
+            fold.click()
+        check_page(page, name)
+    page.goto("/operate")
+    page.get_by_label("What to freeze").select_option("all")
+    page.get_by_label("Reason").fill("A drill")
+    page.get_by_role("button", name="Freeze…").click()
+    check_page(page, "freeze")
+    page.goto("/people")
+    page.get_by_role("button", name="Deactivate… ben").click()
+    check_page(page, "deactivate")
+    page.goto("/keys")
+    page.get_by_role("button", name="Revoke…").first.click()
+    check_page(page, "revoke")
+    page.goto("/keys")
+    page.get_by_text("Agent. It starts runs").click()
+    page.get_by_role("textbox", name="Name").fill("support-bot")
+    page.get_by_role("button", name="Create").click()
+    check_page(page, "new key")
+
+
+async def admin_gallery(wiring: Wiring) -> dict[str, str]:
+    """Pages of admins, with people, keys in every state, an open item and a decided one."""
+    await wiring.reviewers.add("root", PASSWORD, ("reviewer", "admin"))
+    await add_people(wiring, "ben")
+    key, _ = await wiring.api_keys.create("night-bot")
+    await wiring.api_keys.rotate(key.id, 3600)
+    gone, _ = await wiring.api_keys.create("old-bot")
+    await wiring.api_keys.revoke(gone.id)
+    await wiring.freezes.freeze("agent:night-bot", "It loops", person("root"))
+    await asked(wiring)
+    places = {"operate": "/operate", "people": "/people", "keys": "/keys", "first steps": "/welcome", "me": "/me"}
+    await decide(wiring, await asked(wiring), "approve")
+    return places
+
+
 def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
     places = site.act(gallery)
     page = open_as("/", viewport=NARROW)
@@ -130,7 +184,7 @@ def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page])
         page.goto(place)
         check_fit(page, name)
     page.goto(places["open"])
-    page.locator(".begin").click()
+    begin_edit(page)
     check_fit(page, "edit form")
 
 
@@ -148,7 +202,7 @@ def check_fit(page: Page, name: str) -> None:
     assert over <= 0, f"{name} is {over} pixels wider than its screen"
     small = page.evaluate(
         """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
-            .map((node) => node.type === "checkbox" ? node.closest("label") : node)  // a label is pressed with its box
+            .map((node) => node.matches("[type=checkbox], [type=radio]") ? node.closest("label") : node)  // its target
             .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
             .map((node) => node.outerHTML)"""
     )

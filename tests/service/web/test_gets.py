@@ -57,6 +57,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "name": "anna",
         "group": "payments",
         "id": "x",
+        "rule_id": "never-over-1000",
         "root": root,
         "key": key,
     }

@@ -153,7 +153,7 @@ async def settle(wiring: Wiring, texts: dict[str, str], record: SuspensionRecord
 @pytest.fixture
 def witness(open_as: Callable[..., Page], site: Site) -> Page:
     """A reviewer's page, on which no dialog opens, no policy is violated and no other host is asked."""
-    page = open_as("/account")
+    page = open_as("/me")
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     page.on("popup", lambda popup: pytest.fail(f"a window opened: {popup.url}"))
     check_requests(page.context, site.url)

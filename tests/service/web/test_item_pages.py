@@ -32,7 +32,7 @@ async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Setti
             "lines[0].sku",
             "Refunds over 100 need a person",
             "refunds-over-100",
-            "refunds-over-100 and everything-else",
+            "1 other rule matched",
             "I checked it &amp; it is broken.",
             "Nobody has checked",
             "If nobody decides, it is denied.",

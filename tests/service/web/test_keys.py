@@ -225,7 +225,7 @@ def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:
 
 def test_keys_lead_to_the_pages(site: Site, open_as: Open) -> None:
     page = open_as("/", viewport=TABLET)
-    for key, place in (("h", "/history"), ("r", "/runs"), ("s", "/insights"), ("i", "/")):
+    for key, place in (("h", "/history"), ("r", "/runs"), ("s", "/insights"), ("u", "/rules"), ("i", "/")):
         press(page, "g", key)
         expect(page).to_have_url(site.url + place)
 
@@ -247,16 +247,24 @@ def test_single_keys_can_be_turned_off(site: Site, open_as: Open) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     press(page, "?")
-    page.get_by_label("Single keys work in this browser").uncheck()
-    press(page, "Escape")
-    page.reload()
+    page.get_by_role("link", name="change it in Me").click()
+    choose_keys(page, "Off")
+    page.goto(place_of(record))
     press(page, "a", "?")
     expect(page.locator(".armed, dialog")).to_have_count(0)
     page.locator(".tools summary").click()
     page.get_by_role("button", name="Keyboard shortcuts").click()
-    page.get_by_label("Single keys work in this browser").check()
-    press(page, "Escape")
+    expect(page.get_by_text("Single keys are off")).to_be_visible()
+    page.goto("/me")
+    choose_keys(page, "On")
+    page.goto(place_of(record))
     arm(page)
+
+
+def choose_keys(page: Page, choice: str) -> None:
+    page.get_by_label("Single-key shortcuts").select_option(choice)
+    page.locator("#display-h ~ form").get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved for this browser.")).to_be_visible()
 
 
 def test_letters_with_modifiers_do_nothing(site: Site, open_as: Open) -> None:

@@ -27,7 +27,10 @@ def test_static_files_load_nothing_external() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["times.js", "menus.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js", "split.js"],
+    [
+        *("times.js", "menus.js", "connection.js", "live.js", "item.js", "settle.js", "shown.js", "inbox.js"),
+        *("split.js", "arm.js", "edit.js", "operate.js", "copy.js"),
+    ],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()

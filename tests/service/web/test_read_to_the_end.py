@@ -11,7 +11,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
-from tests.service.web.reading import read_to_the_end
+from tests.service.web.reading import begin_edit, press_approve, read_to_the_end
 from tests.service.web.sites import Site
 from tests.service.web.stories import ask_value, asked, make_ask, place_of
 
@@ -34,12 +34,12 @@ def approve(page: Page) -> Locator:
 def test_approve_is_disabled_until_the_end_was_in_view(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     page = open_as(place_of(site.act(ask_shell)), viewport=viewport)
     expect(approve(page)).to_be_disabled()
-    expect(page.get_by_role("link", name="Edit", exact=True)).to_be_visible()
+    expect(page.locator(".begin, .others").filter(visible=True).first).to_be_visible()
     expect(approve(page)).to_have_text("Approve · 1 text not yet shown")
     page.locator(".what .read td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
     expect(approve(page)).to_be_enabled()
     expect(approve(page)).to_have_text("Approve")
-    approve(page).click()
+    press_approve(page)
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
@@ -54,6 +54,8 @@ def test_keyboard_reaches_the_end_and_approves(site: Site, open_as: Open) -> Non
         page.keyboard.press("PageDown")
     expect(approve(page)).to_be_enabled()
     approve(page).press("Enter")
+    expect(page.locator(".armed")).to_be_visible()
+    page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
@@ -69,7 +71,7 @@ def test_review_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_
     page = open_as(place_of(valued))
     expect(page.get_by_role("button", name="Send value")).to_have_attribute("aria-disabled", "true")
     page.goto(place_of(site.act(ask_shell)))
-    page.locator(".begin").click()
+    begin_edit(page)
     page.locator("#f0").fill(json.dumps({"command": LONG + "!"}))
     page.get_by_role("button", name="Review 1 change").click()
     expect(page.locator(".edited .wide")).to_have_text("Approve with 1 change · 1 text not yet shown")
@@ -116,7 +118,7 @@ def test_page_without_scripts_can_be_approved(site: Site, open_as: Open) -> None
     page = open_as(place_of(site.act(ask_shell)), java_script_enabled=False)
     expect(page.locator(".what .read td")).to_contain_text("#the-end")
     expect(approve(page)).to_have_text("Approve")
-    approve(page).click()
+    press_approve(page)
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 

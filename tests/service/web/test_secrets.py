@@ -18,7 +18,7 @@ from service.settings import Settings
 from service.web.sessions import cookie_name
 from service.wiring import Wiring
 from tests.browser import PHONE
-from tests.service.web.reading import approve_edit, read_to_the_end
+from tests.service.web.reading import approve_edit, begin_edit, read_to_the_end
 from tests.service.web.sites import Site, Visit, let_in, visit
 from tests.service.web.stories import REFUND_ARGS, asked, decide, finish, make_ask, place_of
 from tests.service.web.test_gallery import check_page
@@ -139,7 +139,7 @@ def test_arguments_can_be_edited_after_they_are_shown(site: Site, open_as: Calla
     page = open_as(place_of(record))
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.get_by_text(CANARY).first).to_be_visible()
-    page.locator(".begin").click()
+    begin_edit(page)
     page.get_by_label("amount").fill("7")
     approve_edit(page)
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()

@@ -90,7 +90,7 @@ async def test_reason_survives_the_end_of_its_session(settings: Settings) -> Non
         run = (await begin(guest.wiring)).run
         for place, typed in (
             (f"/runs/{run.id}/cancel", {"reason": "It loops"}),
-            ("/freezes", {"kind": "agent", "named": "support", "reason": "It loops"}),
+            ("/operate", {"kind": "agent", "named": "support", "reason": "It loops"}),
         ):
             page = await guest.send(place, 401, **typed)
             assert "to continue with your input" in page
@@ -100,7 +100,7 @@ async def test_reason_survives_the_end_of_its_session(settings: Settings) -> Non
             response = await guest.client.post(place, data=form, headers=OWN)
             assert response.status_code == 403
             assert "Nothing was changed. Check your input below" in response.text
-            if place != "/freezes":
+            if place != "/operate":
                 assert "It loops</textarea>" in response.text
             guest.client.cookies.clear()
         assert (await guest.wiring.runs.read(run.id)).status == "running"

@@ -16,7 +16,7 @@ from service.channels.cards import Card
 from service.channels.slack.screens import blocks as kit
 from service.channels.slack.screens.blocks import Block
 from service.forms.answers import Forms, mark_problems, read_answer, refill
-from service.forms.fields import Field
+from service.forms.controls import Field
 
 CALLBACK = "sayso:"
 MESSAGE = "message"

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from sayso.policy.external import FinalJudgement
 from sayso.policy.rules import ASKING
 from sayso.records.items import Answer
+from service.forms.nested import is_change
 from service.web.content.details import Change
 from service.web.form_posts import Post
 
 STEP = "step"
-"""The control of the buttons of an edit: `review` shows its changes, `change` goes back to the fields."""
+"""The control of buttons that send no decision.
+
+`review` shows the changes of an edit, `change` goes back to its fields, and `ask` asks once more before a call with a
+severe warning. A step with a colon, such as `add:f3`, changes the form of a nested value.
+"""
 
 UNCHANGED = "Change something, or stop editing."
 
@@ -36,10 +41,14 @@ class EditReview:
         return f"{'Ask again' if self.renewed else 'Approve'} with {self.count}"
 
 
+_STEPS = {"review": Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
+
+
 def find_step(post: Post) -> str:
-    """Return the step that the form of an edit asks for; empty where it sends a decision."""
-    step = post.get(STEP, "")
-    return step if step in ("review", "change") and post.get("answer") == Answer.EDIT else ""
+    """Return the step that a form asks for; empty where it sends a decision."""
+    step, answer = post.get(STEP, ""), post.get("answer")
+    changes = is_change(step) and answer in (Answer.EDIT, Answer.VALUE)
+    return step if changes or (step and _STEPS.get(step) == answer) else ""
 
 
 def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: str = "") -> EditReview:

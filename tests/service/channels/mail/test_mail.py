@@ -219,11 +219,11 @@ async def test_server_without_tls_gets_no_mail(provider: MailServer) -> None:
 
 
 async def test_code_is_mailed_with_the_page_where_it_counts(provider: MailServer, channel: MailChannel) -> None:
-    await channel.send_code("anna@example.com", "anna", "K7M2P9QR", f"{URL}/account/notifications")
+    await channel.send_code("anna@example.com", "anna", "K7M2P9QR", f"{URL}/me/notifications")
     (mail,) = provider.mails
     for part in (text_of(mail), html_of(mail)):
         assert "K7M2P9QR" in part
-        assert f"{URL}/account/notifications" in part
+        assert f"{URL}/me/notifications" in part
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,17 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
 
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
-PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
+ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
+PAUSED = {
+    "ZADD schedule",
+    "ZADD inbox",
+    "SET r:run_1",
+    "ZADD runs-of:bot",
+    "SADD owners",
+    "RPUSH e:run_1",
+    *OPENS,
+    *ASKS,
+}
 
 
 def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
@@ -53,7 +63,11 @@ def test_suspension_is_indexed_in_the_inbox_and_by_owner() -> None:
 def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None:
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
-    assert written(None, begun) == PAUSED - {"ZADD inbox"} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
+    assert written(None, begun) == PAUSED - {"ZADD inbox", *ASKS} | {
+        "ZADD runs:running",
+        "SET state:run_1",
+        "RPUSH ready",
+    }
 
 
 def test_ended_suspension_is_never_scheduled() -> None:
@@ -129,6 +143,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         "RPUSH e:run_1",
         *OPENS,
         *CLOSES,
+        *ASKS,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
 

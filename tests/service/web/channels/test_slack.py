@@ -73,7 +73,7 @@ async def test_admin_installs_the_app_and_cards_are_sent(slack_world: SlackWorld
     assert asked["scope"] == "chat:write,commands,im:write,users:read"
     assert asked["redirect_uri"].endswith(DONE)
     answer = await get(slack_world.world, "root", DONE, state=asked["state"], code="good-code")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/me")
     await slack_world.channel.send(Recipient("anna", ANNA), CARD, "e1")
     assert len(slack_world.slack.messages) == 1
 

@@ -13,7 +13,7 @@ async def begin(guest: Visit, agent: str = "a browser") -> str:
     form = {"name": "carla", "password": PASSWORD}
     answer = await guest.client.post("/sign-in", data=form, headers={**OWN, "User-Agent": agent})
     assert answer.status_code == 303, answer.text
-    page = await guest.read("/account")
+    page = await guest.read("/me")
     return page.partition('name="csrf" value="')[2].partition('"')[0]
 
 
@@ -22,8 +22,8 @@ async def test_account_page_changes_the_password(settings: Settings) -> None:
         await add_people(guest.wiring, "carla")
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": PASSWORD, "password": NEW, "again": NEW}
-        assert await guest.send("/account/password", 303, **form) == "/account?done=password"
-        assert "The password is changed" in await guest.read("/account?done=password")
+        assert await guest.send("/me/password", 303, **form) == "/me?done=password"
+        assert "The password is changed" in await guest.read("/me?done=password")
         guest.client.cookies.clear()
         old = await guest.client.post("/sign-in", data={"name": "carla", "password": PASSWORD}, headers=OWN)
         new = await guest.client.post("/sign-in", data={"name": "carla", "password": NEW}, headers=OWN)
@@ -41,7 +41,7 @@ async def test_account_page_shows_a_refused_password(
         await add_people(guest.wiring, "carla")
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": current, "password": NEW, "again": again}
-        page = await guest.send("/account/password", status, **form)
+        page = await guest.send("/me/password", status, **form)
         assert said in page
         assert NEW not in page
 
@@ -53,11 +53,11 @@ async def test_account_page_lists_and_ends_sessions(settings: Settings) -> None:
         phone = guest.client.cookies["sayso_session_8321"]
         guest.client.cookies.clear()
         csrf = await begin(guest, "a laptop")
-        page = await guest.read("/account")
+        page = await guest.read("/me")
         assert "an old phone" in page
         which = page.partition('name="which" value="')[2].partition('"')[0]
-        assert await guest.send("/account/sessions", csrf=csrf, which=which) == "/account?done=sessions"
-        assert "an old phone" not in await guest.read("/account")
+        assert await guest.send("/me/sessions", csrf=csrf, which=which) == "/me?done=sessions"
+        assert "an old phone" not in await guest.read("/me")
         guest.wiring.credentials.forget(phone)
         guest.client.cookies.clear()
         gone = await guest.client.get("/", headers={"Cookie": f"sayso_session_8321={phone}"})
@@ -70,7 +70,7 @@ async def test_account_page_ends_all_other_sessions_and_rejects_forgeries(settin
         await begin(guest, "an old phone")
         guest.client.cookies.clear()
         csrf = await begin(guest, "a laptop")
-        await guest.send("/account/sessions", 403, csrf=CSRF, which="others")
-        assert "an old phone" in await guest.read("/account")
-        await guest.send("/account/sessions", csrf=csrf, which="others")
-        assert "an old phone" not in await guest.read("/account")
+        await guest.send("/me/sessions", 403, csrf=CSRF, which="others")
+        assert "an old phone" in await guest.read("/me")
+        await guest.send("/me/sessions", csrf=csrf, which="others")
+        assert "an old phone" not in await guest.read("/me")

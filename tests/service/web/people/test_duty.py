@@ -22,7 +22,7 @@ async def test_account_page_saves_preferences(settings: Settings) -> None:
         quiet = {"quiet-start": "22:00", "quiet-end": "07:00", "quiet-mon": "on", "quiet-sun": "on"}
         working = {"working-start": "09:00", "working-end": "17:00", "working-mon": "on", "country": "de"}
         form = {"time_zone": "Europe/Berlin", "digest": "hourly", "cap": "4", **quiet, **working}
-        assert await anna.send("/account/preferences", 303, **form) == "/account?done=preferences"
+        assert await anna.send("/me/preferences", 303, **form) == "/me?done=preferences"
         saved = await anna.wiring.duty.find_preferences("anna")
         assert (saved.time_zone, saved.digest, saved.cap_per_hour, saved.language) == (
             "Europe/Berlin",
@@ -34,9 +34,9 @@ async def test_account_page_saves_preferences(settings: Settings) -> None:
         assert saved.quiet_hours.weekdays == ("mon", "sun")
         assert saved.working_hours is not None
         assert (saved.working_hours.time_zone, saved.working_hours.country) == ("Europe/Berlin", "DE")
-        page = await anna.read("/account?done=preferences")
+        page = await anna.read("/me?done=preferences")
         assert 'value="22:00"' in page
-        await anna.send("/account/preferences")
+        await anna.send("/me/preferences")
         assert await anna.wiring.duty.find_preferences("anna") == Preferences()
 
 
@@ -59,10 +59,10 @@ async def test_account_page_saves_preferences(settings: Settings) -> None:
 )
 async def test_account_page_shows_refused_preferences(settings: Settings, form: dict[str, str], words: str) -> None:
     async with visit(settings) as anna:
-        page = await anna.send("/account/preferences", 422, **form)
+        page = await anna.send("/me/preferences", 422, **form)
         assert words in page
         assert f'value="{next(iter(form.values()))}"' in page
-        await anna.send("/account/preferences", 403, csrf="x")
+        await anna.send("/me/preferences", 403, csrf="x")
 
 
 async def test_account_page_adds_and_deletes_absences(settings: Settings) -> None:
@@ -71,18 +71,18 @@ async def test_account_page_adds_and_deletes_absences(settings: Settings) -> Non
         await anna.wiring.duty.save_preferences("anna", Preferences(time_zone="Asia/Kathmandu"), "anna")
         start, end = local(now_ms() + DAY), local(now_ms() + 2 * DAY)
         form = {"from": start, "to": end, "delegate": "ben"}
-        assert await anna.send("/account/absences", 303, **form) == "/account?done=absences"
-        page = await anna.read("/account?done=absences")
+        assert await anna.send("/me/absences", 303, **form) == "/me?done=absences"
+        page = await anna.read("/me?done=absences")
         assert f"{start.replace('T', ' ')} to {end.replace('T', ' ')}, ben decides" in page
         (absence,) = await anna.wiring.duty.list_absences("anna")
         offset = timedelta(hours=5, minutes=45) // timedelta(milliseconds=1)
         assert local(absence.from_ms + offset) == start
-        page = await anna.send("/account/absences", 409, **form)
+        page = await anna.send("/me/absences", 409, **form)
         assert "already absent" in page
         assert f'value="{start}"' in page
-        assert "Enter the start" in await anna.send("/account/absences", 422, to=end)
-        await anna.send("/account/absences", 422, **{**form, "delegate": "nobody"})
-        await anna.send("/account/absences/delete", 403, which=absence.id, csrf="x")
-        await anna.send("/account/absences/delete", which=absence.id)
-        await anna.send("/account/absences/delete", 404, which=absence.id)
+        assert "Enter the start" in await anna.send("/me/absences", 422, to=end)
+        await anna.send("/me/absences", 422, **{**form, "delegate": "nobody"})
+        await anna.send("/me/absences/delete", 403, which=absence.id, csrf="x")
+        await anna.send("/me/absences/delete", which=absence.id)
+        await anna.send("/me/absences/delete", 404, which=absence.id)
         assert await anna.wiring.duty.list_absences("anna") == []

@@ -77,7 +77,7 @@ def turn_on(url: str, page: Page, push: PushService) -> Browser:
     """Subscribe the browser by a click on its page; return the push service's side of it."""
     browser = push.subscribe()
     page.add_init_script(SUBSCRIBE.replace("KNOWN", browser.subscription.model_dump_json()))
-    page.goto(f"{url}/account/notifications")
+    page.goto(f"{url}/me/notifications")
     page.get_by_role("button", name="Turn on for this browser").click()
     page.get_by_text("This browser will notify you.").wait_for()
     return browser

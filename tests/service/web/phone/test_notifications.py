@@ -12,7 +12,7 @@ from tests.fakes.smtp import MailServer, text_of
 from tests.service.channels.conformance import ARGS, card_of, record_of
 from tests.service.web.sites import Visit, let_in, visit
 
-PAGE = "/account/notifications"
+PAGE = "/me/notifications"
 
 
 def code_in(mail: MailServer, address: str) -> str:

@@ -50,7 +50,7 @@ def card(record: SuspensionRecord) -> bytes:
 
 def test_permission_is_asked_only_on_a_click(site: Site, page: Page) -> None:
     page.add_init_script("Notification.requestPermission = async () => { window.requested = true; return 'denied'; };")
-    page.goto(f"{site.url}/account/notifications")
+    page.goto(f"{site.url}/me/notifications")
     assert page.evaluate("window.requested") is None
     page.get_by_role("button", name="Turn on for this browser").click()
     page.get_by_text("Notifications are blocked").wait_for()
@@ -58,7 +58,7 @@ def test_permission_is_asked_only_on_a_click(site: Site, page: Page) -> None:
 
 
 def test_phone_subscribes_from_its_account(site: Site, page: Page, push: PushService) -> None:
-    page.goto(f"{site.url}/account")
+    page.goto(f"{site.url}/me")
     page.get_by_role("link", name="Mail, phone and browser").click()
     turn_on(site.url, page, push)
 
@@ -71,7 +71,7 @@ def test_phone_subscribes_from_its_account(site: Site, page: Page, push: PushSer
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
 def test_page_of_notifications_fits_its_screen(site: Site, page: Page, viewport: Any) -> None:
     page.set_viewport_size(viewport)
-    page.goto(f"{site.url}/account/notifications")
+    page.goto(f"{site.url}/me/notifications")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     button = page.get_by_role("button", name="Turn on for this browser").bounding_box()
     assert button is not None

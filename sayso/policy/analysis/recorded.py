@@ -1,0 +1,96 @@
+"""Recorded calls of a run, from its audit trail and its suspensions, as the rules saw them."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from sayso.canonical_json import JsonObject
+from sayso.policy.analysis.replaying import RecordedCall
+from sayso.policy.engine import Action, PolicyEvent
+from sayso.policy.rules import ASKING
+from sayso.records.events import EventType, TrailEntry
+from sayso.records.items import Item
+from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.text.redaction import MASK
+
+NOT_KEPT = "The arguments were not kept."
+MASKED = "Secret arguments are masked in the record."
+
+
+def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:
+    """Return the ids of the suspensions that the trail names."""
+    suspended = (_find_suspended(entry) for entry in trail)
+    return [one for one in suspended if one]
+
+
+def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, SuspensionRecord]) -> list[RecordedCall]:
+    """Return the judged tool calls of the run, the latest first; `records` are its suspensions by id."""
+    calls: list[RecordedCall] = []
+    step, suspended = 0, ""
+    steps = {}
+    for entry in trail:
+        if entry.type == EventType.TOOL_BATCH_STARTED and isinstance(entry.data.get("step"), int):
+            step = entry.data["step"]
+        steps[entry.seq] = step
+    for entry in reversed(trail):
+        suspended = _find_suspended(entry) or suspended
+        # A call that never reached the rules, because its tool does not exist, has no version of the rules.
+        if entry.type == EventType.POLICY_DECISION and entry.data.get("rule_version") and "tool_name" in entry.data:
+            call = _read_call(run, entry, steps[entry.seq], records.get(suspended))
+            calls += [call] if call is not None else []
+        if entry.type == EventType.TOOL_BATCH_STARTED:
+            suspended = ""  # an earlier batch did not lead to this suspension
+    return calls
+
+
+def _find_suspended(entry: TrailEntry) -> str:
+    payload = entry.data.get("payload") if entry.type == EventType.RUN_PAUSED else None
+    found = payload.get("suspension_id") if isinstance(payload, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionRecord | None) -> RecordedCall | None:
+    """Return the call of an event; None for one that another version of Sayso wrote otherwise."""
+    data = entry.data
+    item = _find_item(data, record)
+    outcome = item.outcome if item is not None and data.get("action") in ASKING else None
+    args = item.tool.args if item is not None else data.get("args")
+    event: dict[str, JsonValue] = {
+        "run_id": run.id,
+        "thread_id": run.thread_id,
+        "step": record.step if record is not None and item is not None else step,
+        "agent": run.agent,
+        "tool_name": data["tool_name"],
+        "tool_args": args if isinstance(args, dict) else {},
+        "subagent_name": item.subagent if item is not None else data.get("subagent"),
+        "context": run.facts,
+        "claimed": run.claimed,
+    }
+    try:
+        return RecordedCall(
+            event=PolicyEvent.model_validate(event),
+            action=Action(str(data.get("action"))),
+            rule_id=data.get("policy_id"),
+            verdict=outcome.verdict.value if outcome is not None else "",
+            missing=_find_missing(args, item),
+            at_ms=entry.at_ms,
+            suspension_id=record.id if record is not None and item is not None else "",
+            item_id=item.item_id if item is not None else "",
+            secrets=item.terms.secrets if item is not None else (),
+        )
+    except (ValidationError, ValueError):
+        return None
+
+
+def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:
+    if record is None:
+        return None
+    about = (data.get("index"), data["tool_name"])
+    return next((item for item in record.items if (item.index, item.tool.name) == about), None)
+
+
+def _find_missing(args: JsonValue, item: Item | None) -> str:
+    if not isinstance(args, dict):
+        return NOT_KEPT
+    return MASKED if item is None and MASK in json.dumps(args, ensure_ascii=False) else ""

@@ -1,0 +1,116 @@
+"""Judging recorded calls again under other rules, with the engine that judges live calls."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from sayso.policy.asking import find_misplaced
+from sayso.policy.engine import Action, Policy, PolicyEvent
+from sayso.policy.questions import put_question
+from sayso.policy.rules import ASKING
+from sayso.records.base import Immutable
+from sayso.records.tool_calls import ToolDefinition
+
+
+class Effect(StrEnum):
+    """What rules do with a call."""
+
+    ALLOWED = "allowed"
+    ASKED = "asked"
+    DENIED = "denied"
+
+
+class RecordedCall(Immutable):
+    """A call that rules judged, with the facts that they saw.
+
+    `missing` names what is no longer known of it; the call cannot be judged again without it. `verdict` is the outcome
+    of an item that was asked for: approved, denied, or empty. `secrets` are the paths of its secret arguments.
+    """
+
+    event: PolicyEvent
+    action: Action
+    rule_id: str | None = None
+    verdict: str = ""
+    missing: str = ""
+    at_ms: int = 0
+    suspension_id: str = ""
+    item_id: str = ""
+    secrets: tuple[str, ...] = ()
+
+
+class Rejudged(Immutable):
+    """What rules would do with one recorded call; `error` is what they could not evaluate."""
+
+    effect: Effect
+    rule_id: str | None
+    reason: str
+    error: str | None = None
+
+
+class Changed(NamedTuple):
+    """A recorded call on which the rules now decide otherwise."""
+
+    call: RecordedCall
+    now: Rejudged
+
+
+Tools = Mapping[str, Sequence[ToolDefinition]]
+"""The tools of each registered agent, by its name."""
+
+
+def effect_of(action: Action) -> Effect:
+    """Return what an action does with a call."""
+    if action in ASKING:
+        return Effect.ASKED
+    return Effect.ALLOWED if action is Action.ALLOW else Effect.DENIED
+
+
+def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iterator[Rejudged | None]:
+    """Yield what the rules would do with each call; None where a fact is missing."""
+    definitions = {(agent, one.name): one for agent, found in tools.items() for one in found}
+    for call in calls:
+        if call.missing:
+            yield None
+            continue
+        event = call.event
+        decision = policy.judge(event)
+        definition = definitions.get((event.agent, event.tool_name or ""))
+        if definition is not None:
+            decision = put_question(definition, event.tool_args, decision)
+        if definition is not None and (misplaced := find_misplaced(definition, decision)):
+            decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
+        effect = effect_of(decision.action)
+        yield Rejudged(effect=effect, rule_id=decision.policy_id, reason=decision.reason, error=decision.error)
+
+
+class Comparison(NamedTuple):
+    """What would change: calls by their effect then and now, and calls that cannot be judged again by what is missing.
+
+    `same` counts the calls with the same effect.
+    """
+
+    changed: Mapping[tuple[Effect, Effect], tuple[Changed, ...]]
+    missing: Mapping[str, tuple[RecordedCall, ...]]
+    same: Counter[Effect]
+
+
+def compare(calls: Sequence[RecordedCall], judged: Sequence[Rejudged | None]) -> Comparison:
+    """Return what other rules would have done, beside what was done."""
+    changed: dict[tuple[Effect, Effect], list[Changed]] = {}
+    missing: dict[str, list[RecordedCall]] = {}
+    same: Counter[Effect] = Counter()
+    for call, now in zip(calls, judged, strict=True):
+        before = effect_of(call.action)
+        if now is None:
+            missing.setdefault(call.missing, []).append(call)
+        elif now.effect is before:
+            same[before] += 1
+        else:
+            changed.setdefault((before, now.effect), []).append(Changed(call, now))
+    order = [(before, now) for now in Effect for before in Effect if before is not now]
+    return Comparison(
+        {pair: tuple(changed[pair]) for pair in order if pair in changed},
+        {fact: tuple(found) for fact, found in sorted(missing.items())},
+        same,
+    )

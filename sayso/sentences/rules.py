@@ -1,0 +1,186 @@
+"""Sentences about rules: what a rule does, and why it does or does not decide a call."""
+
+import re
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.policy.analysis.explaining import Match, Trial
+from sayso.policy.conditions import find_comparisons
+from sayso.policy.engine import Policy, PolicyDecision
+from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject
+from sayso.records.terms import FallbackAction, RuleTerms
+from sayso.sentences.names import join_words, name_reviewers
+from sayso.sentences.times import describe_span
+from sayso.text.summaries import write_leaf
+
+_SIGNS = {
+    ">": "over",
+    ">=": "at least",
+    "<": "under",
+    "<=": "at most",
+    "==": "equal to",
+    "!=": "other than",
+}
+_COMPARISON = re.compile(r"""\s*args\.\w+\s*(?:[<>]=?|[=!]=)\s*(?:-?[\d.]+|"[^"\\]*"|'[^'\\]*')\s*""")
+_AND = re.compile(r"\s*&&\s*")
+_VALUE_CHARS = 120
+
+ACTIONS = {
+    Action.ALLOW: "Allow",
+    Action.DENY: "Deny",
+    Action.REQUEST_APPROVAL: "Ask for approval",
+    Action.REQUEST_USER_INPUT: "Ask for a value",
+}
+
+
+def describe_rule(rule: PolicyRule) -> str:
+    """Return what the rule does in one sentence or two."""
+    calls, terms = describe_calls(rule), rule.terms
+    if rule.action is Action.ALLOW:
+        return f"{calls} run without asking anyone."
+    if rule.action is Action.DENY:
+        return f"{calls} are denied."
+    target = rule.request_payload.target_arg if rule.request_payload is not None else None
+    wish = f"a value of {target} from " if target is not None else ""
+    who, then = describe_who(terms), describe_end(terms)
+    if terms.timeout_s == 0:
+        return f"{calls} wait for nobody: {then} at once."
+    return f"{calls} wait {describe_wait(terms)} for {wish}{who}; then {then}."
+
+
+def describe_default(policy: Policy) -> str:
+    """Return what happens to calls that no rule matches."""
+    if policy.default is Action.ALLOW:
+        return "Calls that no rule matches run without asking anyone."
+    if policy.default is Action.DENY:
+        return "Calls that no rule matches are denied."
+    terms = policy.terms
+    who, then = describe_who(terms), describe_end(terms)
+    return f"Calls that no rule matches wait {describe_wait(terms)} for {who}; then {then}."
+
+
+def describe_calls(rule: PolicyRule) -> str:
+    """Return which calls the rule covers, such as `Calls of refund_* with amount over 100`."""
+    condition = rule.condition
+    models, tools = rule.covers(Subject.LLM_CALL), rule.covers(Subject.TOOL_CALL)
+    words = "Calls and model calls" if models and tools else "Model calls" if models else "Calls"
+    if condition.tools:
+        words += f" of {join_words(condition.tools, 'or')}"
+    elif tools and not models:
+        words = "All calls" if condition == RuleCondition() else "Calls of any tool"
+    if condition.agent is not None:
+        words += f" by {condition.agent}"
+    if condition.subagent_name is not None:
+        words += f" through its sub-agent {condition.subagent_name}"
+    if condition.when is not None:
+        words += f" {describe_condition(condition.when)}"
+    return words + "".join(f", {one}" for one in _describe_facts(condition))
+
+
+def describe_condition(when: str) -> str:
+    """Return a condition in words, such as `with amount over 100`; one that is not plain is quoted."""
+    parts = _AND.split(when.strip())
+    if not all(_COMPARISON.fullmatch(one) for one in parts):
+        return f"where {' '.join(when.split())}"
+    found = [one for part in parts for one in find_comparisons(part)]
+    if len(found) != len(parts):
+        return f"where {' '.join(when.split())}"
+    return f"with {join_words([f'{one.arg} {_SIGNS[one.sign]} {one.literal}' for one in found])}"
+
+
+def describe_who(terms: RuleTerms) -> str:
+    """Return who decides under the terms of a rule, such as `2 of anna, ben or carla`."""
+    count = terms.quorum.approve
+    if not terms.reviewers:
+        return "any reviewer" if count == 1 else f"any {count} reviewers"
+    names = name_reviewers(terms.reviewers, "or")
+    return names if count == 1 else f"{count} of {names}"
+
+
+def describe_wait(terms: RuleTerms) -> str:
+    """Return how long a rule waits; without a timeout of its own the agent may set another."""
+    span = describe_span(terms.timeout_s * 1000)
+    return span if "timeout_s" in terms.model_fields_set else f"{span} (unless the agent sets another time)"
+
+
+def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
+    """Return the effect of the deadline under a rule on calls, as in `they are denied`, or on a `single` one."""
+    fallback = terms.fallback
+    if fallback.action is FallbackAction.APPROVE:
+        return "it runs by itself" if single else "they run by themselves"
+    if fallback.action is FallbackAction.VALUE:
+        return f"the value “{_write(fallback.value)}” is used"
+    if fallback.action is FallbackAction.FAIL:
+        return "the run fails"
+    if fallback.action is FallbackAction.ESCALATE and terms.escalate:
+        return f"{name_reviewers(terms.escalate[0].reviewers)} can also decide"
+    return "it is denied" if single else "they are denied"
+
+
+def runs_by_itself(rule: PolicyRule) -> bool:
+    """Return whether a call under the rule runs when nobody has decided."""
+    return rule.enabled and rule.action in ASKING and rule.terms.fallback.action is FallbackAction.APPROVE
+
+
+def describe_decision(decision: PolicyDecision) -> str:
+    """Return what would happen to a call under a decision of the rules."""
+    if decision.action is Action.ALLOW:
+        return "It would run without asking anyone."
+    if decision.action is Action.DENY:
+        return "It would be denied."
+    terms, payload = decision.terms, decision.request_payload
+    target = payload.target_arg if payload is not None and decision.action is Action.REQUEST_USER_INPUT else None
+    wish = f"a value of {target} from " if target is not None else ""
+    end = describe_end(terms, single=True)
+    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {end}."
+
+
+def describe_trial(trial: Trial) -> str:
+    """Return what the rule is to the call, and why."""
+    condition = trial.rule.condition
+    if trial.match is Match.DECIDES:
+        return f"Decides.{_see(trial.saw)}"
+    if trial.match is Match.MATCHES:
+        return f"Matches too, but another rule decides.{_see(trial.saw)}"
+    if trial.match is Match.DISABLED:
+        return "Disabled."
+    if trial.match is Match.UNKNOWN:
+        return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    sentences = {
+        "subjects": "It does not cover tool calls.",
+        "tool": f"It is for {join_words(condition.tools, 'or')}.",
+        "agent": f"It is for the agent {condition.agent}.",
+        "subagent": f"It is for the sub-agent {condition.subagent_name}.",
+        "context": f"It needs other facts about the run.{_see(trial.saw)}",
+        "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
+        "metadata": "It is for another model.",
+        "when": f"Its condition is false.{_see(trial.saw)}",
+    }
+    return sentences.get(trial.part, "It does not match.")
+
+
+def _describe_facts(condition: RuleCondition) -> list[str]:
+    facts = _list_facts(condition.context_equals, condition.context_has_keys)
+    claims = _list_facts(condition.claimed_equals, condition.claimed_has_keys)
+    model = _list_facts(condition.metadata_equals, ())
+    return [
+        *([f"if {join_words(facts)} in the facts about the run"] if facts else []),
+        *([f"if the agent claims that {join_words(claims)}"] if claims else []),
+        *([f"if its {join_words(model)}"] if model else []),
+    ]
+
+
+def _list_facts(equal: JsonObject, keys: tuple[str, ...]) -> list[str]:
+    return [*(f"{name} is {_write(value)}" for name, value in equal.items()), *(f"{name} is given" for name in keys)]
+
+
+def _see(saw: JsonObject) -> str:
+    if not saw:
+        return ""
+    return f" Here {join_words([f'{name} is {_write(value)}' for name, value in saw.items()])}."
+
+
+def _write(value: JsonValue) -> str:
+    text = " ".join(write_leaf(value).split())
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"

@@ -1,0 +1,226 @@
+"""One control of a form: how its value is shown, and how the submitted text is read.
+
+An untouched field returns exactly its original value, although browsers change line breaks. Types come from the
+schema; the desk validates the complete value.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import canonical_json, parse_json
+from sayso.errors import InvalidInput
+from sayso.text.summaries import write_key, write_pretty
+from service.forms.schemas import Shape
+
+LONG_TEXT_CHARS = 60
+MOST_SEGMENTS = 5
+NESTED = ("object", "list", "variants")
+"""The kinds of fields that have other fields inside."""
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+Post = Mapping[str, str]
+"""The submitted values by the key of their field."""
+
+
+class Absent:
+    """The value of an omitted argument."""
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One control; without a name, the whole value. A `requested` value has no original, so it must be given.
+
+    A nested field has `children`, unless it is not `present`; of alternatives one is `chosen`. The `origin` of an entry
+    of a list is the place of its original.
+    """
+
+    key: str
+    name: str | None
+    shape: Shape
+    required: bool
+    original: JsonValue | Absent
+    text: str
+    requested: bool = False
+    problem: str = ""
+    children: tuple["Field", ...] = ()
+    present: bool = True
+    chosen: int = 0
+    origin: str = ""
+
+    @property
+    def control(self) -> str:
+        if self.shape.kind == "boolean":
+            return "choice"
+        if self.shape.kind == "integer":
+            return "number"
+        if self.shape.kind == "text" and (len(self.text) > LONG_TEXT_CHARS or "\n" in self.text or "\r" in self.text):
+            return "lines"
+        if self.shape.kind == "text" and self.shape.date and (not self.text or is_date(self.text)):
+            return "date"
+        return self.shape.kind
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the field or one inside has a problem."""
+        return bool(self.problem) or any(one.faulty for one in self.children)
+
+    @property
+    def inputs(self) -> list[tuple[str, str]]:
+        """The controls of the field and of those inside, with their texts, as a browser sends them."""
+        if self.shape.kind not in NESTED:
+            return [(self.key, self.text)]
+        found = [(f"{self.key}.?", "1" if self.present else "0")]
+        if self.shape.kind == "list":
+            found += [(f"{self.key}.#", str(len(self.children)))]
+            found += [(f"{one.key}.@", one.origin) for one in self.children]
+        if self.shape.kind == "variants":
+            found.append((f"{self.key}.~", str(self.chosen)))
+        return [*found, *(pair for one in self.children for pair in one.inputs)]
+
+    @property
+    def masked(self) -> bool:
+        """Whether the value is typed unseen, and never shown again."""
+        return self.requested and self.shape.secret and not self.segmented
+
+    @property
+    def segmented(self) -> bool:
+        """Whether the options are few enough to be buttons in a row."""
+        picked = self.control == "choice" and self.required
+        return self.requested and picked and len(self.shape.options) <= MOST_SEGMENTS
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        return [
+            (write_canonical(value), value if isinstance(value, str) else write_canonical(value))
+            for value in self.shape.options
+        ]
+
+    @property
+    def shown_name(self) -> str:
+        return write_key(self.name or "")
+
+    @property
+    def lines(self) -> int:
+        """The lines of a text that is not wrapped."""
+        return max(2, self.text.count("\n") + 1)
+
+    @property
+    def rows(self) -> int:
+        return max(2, min(14, self.text.count("\n") + 1 + len(self.text) // 80))
+
+
+def normalize(text: str) -> str:
+    """Return a form's text with LF line breaks, and with U+FFFD in place of NUL."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def make_field(key: str, name: str | None, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
+    """Return the field of a value; one that does not fit the control of its schema is edited as JSON."""
+    if isinstance(original, dict | list) or not _fits(shape, original):
+        shape = replace(shape, kind="json")
+    picked = shape.kind in ("choice", "boolean")
+    if picked and not isinstance(original, Absent) and not _offered(shape.options, original):
+        # A browser shows and sends the first option if the value is not among the options.
+        shape = replace(shape, options=(*shape.options, original))
+    return Field(key, name, shape, required, original, _show(shape, original))
+
+
+def shape_of_value(value: JsonValue) -> Shape:
+    """Return the shape of a value without a schema."""
+    if isinstance(value, bool):
+        return Shape("boolean", options=(True, False))
+    if isinstance(value, int | float):
+        return Shape("number")
+    return Shape("text") if isinstance(value, str) else Shape("json")
+
+
+def _show(shape: Shape, value: JsonValue | Absent) -> str:
+    if isinstance(value, Absent):
+        return ""
+    if shape.kind == "json":
+        return write_pretty(value)
+    if shape.kind in ("choice", "boolean"):
+        return write_canonical(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else write_canonical(value)
+
+
+def read_leaf(field: Field, typed: str) -> JsonValue | Absent:
+    """Return the value of a submitted text; raises `InvalidInput`."""
+    if typed == normalize(field.text) and _can_keep(field):
+        return field.original
+    if field.shape.kind == "text":
+        return typed if typed else _empty(field, "")
+    if not typed.strip():
+        return _empty(field, ABSENT)
+    if field.shape.kind in ("choice", "boolean"):
+        return _read_choice(field, typed)
+    if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
+        raise InvalidInput("Enter a number, such as 12 or 12.5.")
+    return _read_json(typed)
+
+
+def _can_keep(field: Field) -> bool:
+    return not field.requested if isinstance(field.original, Absent) else True
+
+
+def _fits(shape: Shape, original: JsonValue | Absent) -> bool:
+    if isinstance(original, Absent) or (original is None and shape.nullable):
+        return True
+    if shape.kind == "text":
+        return isinstance(original, str)
+    if shape.kind in ("number", "integer"):
+        return isinstance(original, int | float) and not isinstance(original, bool)
+    return True
+
+
+def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
+    if not field.required:
+        return ABSENT
+    if field.shape.nullable:
+        return None
+    if field.requested or isinstance(default, Absent):
+        raise InvalidInput("Enter a value.")
+    return default
+
+
+def _read_choice(field: Field, typed: str) -> JsonValue:
+    for option in field.shape.options:
+        if write_canonical(option) == typed:
+            return option
+    raise InvalidInput("Choose one of the listed values.")
+
+
+def _read_json(typed: str) -> JsonValue:
+    try:
+        return parse_json(typed)
+    except InvalidInput as error:
+        raise InvalidInput(error.message.replace("The body", "This").replace(" and send it again", "")) from error
+
+
+def _offered(options: Sequence[JsonValue], value: Any) -> bool:
+    return write_canonical(value) in map(write_canonical, options)
+
+
+def write_canonical(value: JsonValue) -> str:
+    """Return canonical JSON as text."""
+    return canonical_json(value).decode()
+
+
+def is_date(text: str) -> bool:
+    """Return whether a browser's control for dates can hold the text; it would show another as empty."""
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False

@@ -1,0 +1,86 @@
+"""Add and deactivate people, with what depends on them: rules that name them and items that need their decision."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sayso.canonical_json import canonical_json
+from sayso.errors import Conflict
+from sayso.policy.rules import ASKING, PolicyRule
+from sayso.records.decisions import Actor, DecisionAction
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import GROUP_PREFIX
+from sayso.transitions.closing import args_of
+from sayso.transitions.decision_checks import find_counted
+from sayso.transitions.sightings import may_decide
+from service.store.people import Reviewer
+from service.store.suspensions.reading import split_readable
+from service.wiring import Wiring
+
+MOST_CHECKED = 1000
+_ASSENTS = (DecisionAction.APPROVE, DecisionAction.VALUE)
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """An open item for which too few people are left to approve it."""
+
+    suspension_id: str
+    item_id: str
+    tool: str
+    missing: int
+
+
+async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
+    """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
+    keys = await parts.api_keys.list_all()
+    if any(one.name.casefold() == name and one.kind != "reviewer" for one in keys):
+        raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
+    return await parts.reviewers.add(name, password, roles)
+
+
+async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
+    """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for oneself or the last admin."""
+    if name == by:
+        raise Conflict("You cannot deactivate yourself. Ask another admin.")
+    return await parts.reviewers.deactivate(name)
+
+
+def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of the rules in force that name a person or one of their groups."""
+    names = {name, *(f"{GROUP_PREFIX}{group}" for group in groups)}
+    policy = parts.rules.policy()
+    asking = (rule for rule in policy.rules if rule.enabled and rule.action in ASKING)
+    return tuple(rule.rule_id for rule in asking if not names.isdisjoint(_list_named(rule)))
+
+
+async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
+    """Return the open items that too few people could approve without this person, the most urgent first."""
+    ids = await parts.runs.inbox(limit=MOST_CHECKED)
+    records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+    people = [one.name for one in await parts.reviewers.list_all() if one.active]
+    actors = [await parts.reviewers.find_actor(name, "web") for name in people]
+    return [found for record in records for found in _find_short(record, actors, leaving)]
+
+
+def _list_named(rule: PolicyRule) -> Iterator[str]:
+    yield from rule.terms.reviewers
+    for step in rule.terms.escalate:
+        yield from step.reviewers
+
+
+def _find_short(record: SuspensionRecord, actors: Sequence[Actor], leaving: str) -> Iterator[Shortage]:
+    for item in record.items:
+        if item.outcome is None and any(one.id == leaving and may_decide(record, item, one) for one in actors):
+            missing = _count_missing(record, item, [one for one in actors if one.id != leaving])
+            if missing > 0:
+                yield Shortage(record.id, item.item_id, item.tool.name, missing)
+
+
+def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]) -> int:
+    """Return how many approvals the item lacks if every one of these people approves it."""
+    assents = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action in _ASSENTS)
+    given = max(assents.values(), default=0)  # approvals agree only on the same arguments
+    free = sum(may_decide(record, item, one) and find_counted(item, one) is None for one in actors)
+    return item.terms.quorum.approve - given - free

@@ -1,0 +1,1 @@
+"""Operations that start runs, the same for API and pages."""

@@ -1,0 +1,129 @@
+"""The people page for admins: add people, reset passwords, deactivate and activate."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.clock import new_secret
+from sayso.errors import InvalidInput, SaysoError
+from service.auth.reviewers import require_role
+from service.operations.people.reviewers import add_reviewer, deactivate_reviewer, find_shortages, list_duties
+from service.store.people import Reviewer
+from service.web.errors import show_page_again
+from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.people.secrets import Secret, show_secret
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+_PAGE = "pages/people.html"
+_PASSWORD_CHARS = 20
+_DONE = {
+    "deactivate": "Deactivated. Their sessions end within a second; their decisions remain.",
+    "activate": "Activated, with the password they had.",
+}
+
+router = APIRouter()
+
+
+class PersonRow(NamedTuple):
+    """A person as the page shows them. `rules` are those that name the person or one of their groups."""
+
+    person: Reviewer
+    groups: tuple[str, ...]
+    seen_at_ms: int | None
+    rules: tuple[str, ...]
+
+
+@router.get("/people")
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show everybody who can sign in."""
+    require_role(visitor.principal.roles, "admin")
+    return await show(request, visitor, _PAGE, **await _gather(request, {}, done=_DONE.get(done, "")))
+
+
+@router.post("/people")
+async def add(request: Request, visitor: SignedIn) -> Response:
+    """Add the person of the form, and show their first password."""
+    post = await read_form(request)
+    name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
+    try:
+        _check(post, visitor)
+        roles = ("reviewer", "admin") if "admin" in post else ("reviewer",)
+        await add_reviewer(wiring_of(request), name, password, roles)
+    except SaysoError as error:
+        await _show_again(request, visitor, post, error)
+        raise
+    return await _show_password(request, visitor, f"{name} is added", name, password)
+
+
+@router.post("/people/{name}")
+async def change(request: Request, visitor: SignedIn, name: str) -> Response:
+    """Reset a password, or activate or deactivate a person; deactivating asks first."""
+    post = await read_form(request)
+    wiring, act = wiring_of(request), post.get("act", "")
+    try:
+        _check(post, visitor)
+        if act == "password":
+            password = new_secret()[:_PASSWORD_CHARS]
+            await wiring.reviewers.set_password(name, password)
+            return await _show_password(request, visitor, f"{name} has a new password", name, password)
+        if act == "ask":
+            return await _ask(request, visitor, name)
+        if act == "deactivate":
+            await deactivate_reviewer(wiring, name, visitor.name)
+        elif act == "activate":
+            await wiring.reviewers.activate(name)
+        else:
+            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+    except SaysoError as error:
+        await _show_again(request, visitor, {}, error)
+        raise
+    return RedirectResponse(f"/people?done={act}", 303)
+
+
+async def _ask(request: Request, visitor: Visitor, name: str) -> Response:
+    """Show which open items too few people could approve without this person."""
+    shortages = await find_shortages(wiring_of(request), name)
+    return await show(
+        request, visitor, "pages/deactivate.html", title=f"Deactivate {name}", name=name, shortages=shortages
+    )
+
+
+def _check(post: Post, visitor: Visitor) -> None:
+    check_session(post, visitor)
+    require_role(visitor.principal.roles, "admin")
+
+
+async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
+    url = wiring_of(request).settings.public_url
+    hint = f"Copy it now: it is shown only once. {name} signs in at {url} and changes it under Me."
+    return await show_secret(request, visitor, Secret(title, "Password", password, hint, "", "/people"))
+
+
+async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    if "admin" in visitor.principal.roles:
+        context = await _gather(request, post, sentence=describe_refusal(error))
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+
+
+async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+    return {
+        "title": "People",
+        "rows": await _list_rows(request),
+        "typed": {name: post.get(name, "") for name in ("name", "admin")},
+        "sentence": sentence,
+        "done": done,
+    }
+
+
+async def _list_rows(request: Request) -> Sequence[PersonRow]:
+    wiring = wiring_of(request)
+    seen = await wiring.reviewers.list_last_seen()
+    groups = await wiring.groups.list_all()
+    rows = []
+    for person in await wiring.reviewers.list_all():
+        held = tuple(group.name for group in groups if person.name in group.members)
+        rows.append(PersonRow(person, held, seen.get(person.name), list_duties(wiring, person.name, held)))
+    return sorted(rows, key=lambda row: not row.person.active)

@@ -1,0 +1,138 @@
+"""The keys page for admins: create, rotate and revoke the keys of agents, reviewers and provisioners."""
+
+from typing import Any, NamedTuple, get_args
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.clock import now_ms
+from sayso.errors import InvalidInput, NotFound, SaysoError
+from service.auth.reviewers import require_role
+from service.operations.people import keys as managing
+from service.store.people import ApiKey, KeyKind
+from service.web.errors import show_page_again
+from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.people.secrets import Secret, show_secret
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+_PAGE = "pages/keys.html"
+KINDS = {
+    "agent": "It starts runs, sends calls for approval and reads its own runs. It cannot decide.",
+    "reviewer": "It decides in the name of a person, as a reviewer. It cannot manage people, keys or freezes.",
+    "provisioner": "It creates and deletes instances of the Agent Approval Protocol. It cannot read runs or decide.",
+}
+_TRIALS = {
+    "agent": "/api/v1/agents",
+    "reviewer": "/api/v1/suspensions",
+    "provisioner": "/api/aap/v1/instances -H 'Idempotency-Key: trial-1' --json '{\"instance_name\": \"trial\"}'",
+}
+"""A first request for each kind."""
+
+OVERLAPS = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"), (0, "none: it ends now"))
+
+router = APIRouter()
+
+
+class KeyRow(NamedTuple):
+    """A key as the page shows it."""
+
+    key: ApiKey
+    used_at_ms: int | None
+    holds: bool
+
+
+@router.get("/keys")
+async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
+    """Show all keys, without their secrets."""
+    require_role(visitor.principal.roles, "admin")
+    said = "Revoked. It fails everywhere within a second." if done == "revoke" else ""
+    return await show(request, visitor, _PAGE, **await _gather(request, {}, done=said))
+
+
+@router.post("/keys")
+async def create(request: Request, visitor: SignedIn) -> Response:
+    """Create the key of the form, and show it once."""
+    post = await read_form(request)
+    try:
+        _check(post, visitor)
+        name, kind = post.get("name", "").strip(), _read_kind(post)
+        made, secret = await managing.create_key(wiring_of(request), name, kind)
+    except SaysoError as error:
+        await _show_again(request, visitor, post, error)
+        raise
+    return await _show_key(request, visitor, made, secret, "Copy it now: it is shown only once.")
+
+
+@router.post("/keys/{key_id}")
+async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
+    """Rotate or revoke a key; revoking asks first."""
+    post = await read_form(request)
+    wiring, act = wiring_of(request), post.get("act", "")
+    try:
+        _check(post, visitor)
+        if act == "rotate":
+            made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post))
+            hint = "Copy it now: it is shown only once. The old key stays valid until its overlap ends."
+            return await _show_key(request, visitor, made, secret, hint)
+        if act == "ask":
+            found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
+            if found is None:
+                raise NotFound(f"There is no API key {key_id!r}.")
+            return await show(request, visitor, "pages/revoke.html", title="Revoke a key", key=found)
+        if act != "revoke":
+            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+        await managing.revoke_key(wiring, key_id)
+    except SaysoError as error:
+        await _show_again(request, visitor, {}, error)
+        raise
+    return RedirectResponse("/keys?done=revoke", 303)
+
+
+def _check(post: Post, visitor: Visitor) -> None:
+    check_session(post, visitor)
+    require_role(visitor.principal.roles, "admin")
+
+
+def _read_kind(post: Post) -> KeyKind:
+    kind = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
+    if kind is None:
+        raise InvalidInput("Choose the kind of the key.")
+    chosen: KeyKind = kind
+    return chosen
+
+
+def _read_overlap(post: Post) -> int:
+    seconds = next((one for one, _ in OVERLAPS if str(one) == post.get("overlap")), None)
+    if seconds is None:
+        raise InvalidInput("Choose how long the old key stays valid.")
+    return seconds
+
+
+async def _show_key(request: Request, visitor: Visitor, made: ApiKey, secret: str, hint: str) -> Response:
+    url = wiring_of(request).settings.public_url
+    command = f'curl -H "Authorization: Bearer {secret}" {url}{_TRIALS[made.kind]}'
+    title = f"New key of the {made.kind} {made.name}"
+    return await show_secret(request, visitor, Secret(title, "Key", secret, hint, command, "/keys"))
+
+
+async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
+    if "admin" in visitor.principal.roles:
+        context = await _gather(request, post, sentence=describe_refusal(error))
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+
+
+async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
+    wiring, at_ms = wiring_of(request), now_ms()
+    uses = await wiring.api_keys.list_uses()
+    rows = [KeyRow(one, uses.get(one.id), one.holds(at_ms)) for one in await wiring.api_keys.list_all()]
+    return {
+        "title": "Keys",
+        "rows": [row for row in rows if row.holds],
+        "ended": [row for row in reversed(rows) if not row.holds],
+        "kinds": KINDS,
+        "overlaps": OVERLAPS,
+        "typed": {name: post.get(name, "") for name in ("kind", "name")},
+        "sentence": sentence,
+        "done": done,
+    }

@@ -1,0 +1,148 @@
+"""A draft of rules: its faults by line, and what it would have done with the last recorded calls. For admins."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare
+from sayso.text.redaction import redact
+from sayso.text.summaries import Summary, summarize
+from service.auth.reviewers import require_role
+from service.operations.rule_checks import find_known
+from service.policy.recorded_calls import MOST_CALLS, read_recorded
+from service.web.errors import show_page_again
+from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+MOST_ROWS = 200
+"""The limit of listed calls of one kind of change; the count is of all."""
+
+_FILE = "draft"
+_PAGE = "pages/rule_draft.html"
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """A recorded call in a list, with secrets masked."""
+
+    href: str
+    tool: str
+    summary: Summary
+    agent: str
+    at_ms: int
+    verdict: str
+    before: str
+    now: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ChangeGroup:
+    """Calls with the same change; `denied` counts those that people denied."""
+
+    before: str
+    now: str
+    count: int
+    denied: int
+    risky: bool
+    rows: Sequence[CallRow]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a draft would have done with the recorded calls."""
+
+    count: int
+    same: int
+    changes: Sequence[ChangeGroup]
+    missing: Sequence[tuple[str, int, Sequence[CallRow]]]
+
+    @property
+    def changed(self) -> int:
+        return sum(one.count for one in self.changes)
+
+
+@router.get("/rules/-/draft")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show the form, with the rules of this service's file to begin with."""
+    require_role(visitor.principal.roles, "admin")
+    found = wiring_of(request).rules.read_source()
+    text = found[1].decode("utf-8-sig") if found is not None else ""
+    return await show(request, visitor, _PAGE, **_describe(text))
+
+
+@router.post("/rules/-/draft")
+async def try_draft(request: Request, visitor: SignedIn) -> Response:
+    """Check the draft, and judge the last recorded calls again by it. Nothing is saved."""
+    post = await read_form(request)
+    text = post.get("text", "").replace("\r\n", "\n")
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        context = await _try(request, visitor, text)
+    except SaysoError as error:
+        if "admin" in visitor.principal.roles:
+            sentence = describe_refusal(error)
+            show_page_again(request, _PAGE, visitor=visitor, **{**_describe(text), "sentence": sentence})
+        raise
+    return await show(request, visitor, _PAGE, **{**_describe(text), **context})
+
+
+async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InvalidInput("Paste the rules to try.")
+    wiring = wiring_of(request)
+    known, evaluations = await find_known(wiring), wiring.desk.evaluations
+    checked = await evaluations.check_rules(text, _FILE, known, caller=visitor.name)
+    if checked.faults:
+        return {"checked": checked}
+    calls = await read_recorded(wiring.runs, wiring.desk.suspensions)
+    judged = await evaluations.rejudge(text, _FILE, calls, known, caller=visitor.name)
+    return {"checked": checked, "replay": await asyncio.to_thread(lambda: _summarize(compare(calls, judged)))}
+
+
+def _describe(text: str) -> dict[str, Any]:
+    return {"title": "Try a draft", "sentence": "", "draft": text, "checked": None, "replay": None, "most": MOST_CALLS}
+
+
+def _summarize(found: Comparison) -> Replay:
+    changes = [_describe_change(before, now, calls) for (before, now), calls in found.changed.items()]
+    missing = [(fact, len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
+    same = found.same.total()
+    count = same + sum(one.count for one in changes) + sum(number for _, number, _ in missing)
+    return Replay(count, same, changes, missing)
+
+
+def _describe_change(before: Effect, now: Effect, calls: Sequence[Changed]) -> ChangeGroup:
+    return ChangeGroup(
+        before=before,
+        now=now,
+        count=len(calls),
+        denied=sum(one.call.verdict == "denied" for one in calls),
+        risky=now is Effect.ALLOWED,
+        rows=[_row(one.call, one) for one in calls[:MOST_ROWS]],
+    )
+
+
+def _row(call: RecordedCall, changed: Changed | None = None) -> CallRow:
+    redacted = redact(call.event.tool_args, None, call.secrets)
+    now = changed.now if changed is not None else None
+    return CallRow(
+        href=f"/items/{call.suspension_id}/{call.item_id}" if call.item_id else f"/runs/{call.event.run_id}",
+        tool=call.event.tool_name or "",
+        summary=summarize(redacted.args),
+        agent=call.event.agent,
+        at_ms=call.at_ms,
+        verdict=call.verdict,
+        before=call.rule_id or "",
+        now=(now.rule_id or "") if now is not None else "",
+        reason=redacted.scrub(now.error or now.reason) if now is not None else "",
+    )

@@ -1,0 +1,56 @@
+"""The operate page shows the doctor's findings, green while they are fresh; freezing asks once."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from service.settings import Settings
+from service.web.operations.checks import Checks
+from service.wiring import Wiring
+from tests.service.web.sites import PASSWORD, Site, visit
+from tests.service.web.stories import asked, decide
+
+
+async def test_operate_page_has_a_line_for_each_finding(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read("/operate")
+        for words in ("Store", "Clock", "Workers", "Queue", "Deliveries", "Webhooks and dead letters", "Rules"):
+            assert f"<strong>{words}</strong>" in page, words
+        assert '<li class="ok">' in page
+        assert "No worker runs, so approved calls do not start." in page
+        assert "No run waits for a worker." in page
+
+
+async def test_findings_are_kept_for_some_seconds(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        checks = Checks()
+        first = await checks.find(anna.wiring, {})
+        assert await checks.find(anna.wiring, {}) is first
+        assert await checks.find(anna.wiring, {}, fresh=True) is not first
+
+
+async def test_runs_without_a_worker_are_counted(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await decide(anna.wiring, await asked(anna.wiring), "approve")
+        checked = await Checks().find(anna.wiring, {})
+        (queue,) = [one for one in checked.findings if one.part == "queue"]
+        assert "for a worker, the first for" in queue.message
+
+
+def test_admin_freezes_a_tool_from_the_list(site: Site, open_as: Callable[..., Page]) -> None:
+    async def begin(wiring: Wiring) -> None:
+        await wiring.reviewers.add("root", PASSWORD, ("reviewer", "admin"))
+        await asked(wiring)
+
+    site.act(begin)
+    page = open_as("/operate", name="root")
+    page.get_by_label("What to freeze").select_option("tool:refund_payment")
+    page.get_by_label("Reason").fill("Wrong amounts since noon")
+    page.get_by_role("button", name="Freeze…").click()
+    expect(page.get_by_text("It stops 1 waiting and 0 about to start.")).to_be_visible()
+    expect(page.locator("#frost")).not_to_contain_text("refund_payment")
+    page.get_by_role("button", name="Freeze the tool refund_payment").click()
+    expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")
+    expect(page.locator("#now")).to_contain_text("Wrong amounts since noon")
+    page.get_by_role("button", name="Unfreeze").click()
+    expect(page.get_by_text("Nothing is frozen.")).to_be_visible()

@@ -1,0 +1,123 @@
+"""The list of rules and the page of one rule, without scripts."""
+
+from pathlib import Path
+
+import pytest
+
+from service.settings import Settings
+from tests.service.web.sites import add_people, settings_for, visit
+from tests.service.web.stories import asked, decide, make_ask
+
+RULES = """\
+version: 1
+default: request_approval
+terms: {timeout_s: 600}
+rules:
+  # Reads are harmless.
+  - {id: reads, tool: "read_*", action: allow}
+  - id: refunds-over-100
+    priority: 200
+    tool: refund_payment
+    when: args.amount > 100
+    action: request_approval
+    reason: Refunds over 100 need a person
+    terms:
+      reviewers: [anna, ben]
+      timeout_s: 7200
+  - id: nightly
+    tool: sync
+    action: request_approval
+    terms:
+      unattended_approval: true
+      fallback: {action: approve}
+  - {id: old, tool: legacy, action: deny, enabled: false}
+"""
+
+
+@pytest.fixture
+def settings(clean_store_url: str, tmp_path: Path) -> Settings:
+    """Settings with rules of every kind."""
+    found = settings_for(clean_store_url, tmp_path)
+    found.policy.write_text(RULES)
+    return found
+
+
+async def test_list_shows_rules_in_the_order_of_trial(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read("/rules")
+        places = [page.index(f'href="/rules/{name}"') for name in ("refunds-over-100", "nightly", "old", "reads")]
+        assert places == sorted(places)
+        for words in (
+            "Calls of refund_payment with amount over 100",
+            "anna or ben",
+            "2 h",
+            "runs by itself",
+            "disabled",
+            "Calls that no rule matches wait 10 min for any reviewer; then they are denied.",
+        ):
+            assert words in page
+        assert page.count("never hit") == 5
+        assert 'href="/rules/-/draft"' not in page
+
+
+async def test_rule_page_shows_words_source_people_and_items(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await add_people(anna.wiring, "ben")
+        record = await asked(anna.wiring, make_ask(terms={"secrets": ["order_id"]}))
+        await decide(anna.wiring, record, "deny")
+        assert await anna.wiring.rules.list_asked("refunds-over-100") == [(record.id, "i1")]
+        page = await anna.read("/rules/refunds-over-100")
+        for words in (
+            "wait 2 h for anna or ben; then they are denied.",
+            "Tried as number 1 of 4, priority 200.",
+            "It decided 1 call in 7 days.",
+            "policy.yaml, from line 7",
+            "when: args.amount &gt; 100",
+            "<strong>anna</strong>",
+            "At the deadline",
+            f'href="/items/{record.id}/i1"',
+            "[secret]",
+            "denied",
+        ):
+            assert words in page
+        assert "A-1932" not in page
+        assert "nightly" not in page
+        assert ">1</dd>" in (await anna.read("/rules")).replace("\n", "")
+        page = await anna.read(f"/items/{record.id}/i1")
+        assert 'href="/rules/refunds-over-100"' in page
+        assert "1 other rule matched" in page
+        assert 'href="/rules/everything-else"' in page
+        assert f'href="/rules/-/try?item={record.id}/i1"' in page
+
+
+async def test_rule_page_says_that_a_call_may_run_by_itself(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read("/rules/nightly")
+        assert "then they run by themselves." in page
+        assert "the call runs although nobody has approved it" in page
+        page = await anna.read("/rules/reads")
+        assert "run without asking anyone" in page
+        assert "This rule asks nobody." in page
+        assert "Reads are harmless" not in page
+
+
+async def test_page_of_a_removed_rule_keeps_its_items(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(rule_id="gone"))
+        page = await anna.read("/rules/gone", 404)
+        assert "No rule in force has this name." in page
+        assert f'href="/items/{record.id}/i1"' in page
+
+
+async def test_rule_page_without_its_file_shows_the_rule_itself(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        settings.policy.unlink()
+        page = await anna.read("/rules/refunds-over-100")
+        assert "only its content is known" in page
+        assert "args.amount &gt; 100" in page
+
+
+async def test_pages_need_a_sign_in(settings: Settings) -> None:
+    async with visit(settings, None) as stranger:
+        for place in ("/rules", "/rules/reads", "/rules/-/try", "/rules/-/draft"):
+            assert (await stranger.client.get(place)).headers["location"].startswith("/sign-in?next=/rules")
