@@ -222,7 +222,6 @@ async def _gather(
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
     state = find_item_state(record, item)
-    lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -250,7 +249,7 @@ async def _gather(
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
-        **await read_discussion(wiring.comments, view, lines),
+        **await read_discussion(wiring.comments, view, view.mask_lines(describe_both(trail, external.entries))),
         "sure": False,
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
