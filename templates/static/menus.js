@@ -1,7 +1,7 @@
 // The menus of the top bar: a press elsewhere or Escape closes them.
 (() => {
   "use strict";
-  const menus = () => document.querySelectorAll("details.menu[open]");
+  const menus = () => document.querySelectorAll("details.dropdown[open]");
 
   document.addEventListener("click", ({ target }) => {
     for (const menu of menus()) if (!menu.contains(target)) menu.open = false;
