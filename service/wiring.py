@@ -46,6 +46,7 @@ from service.store.presence import Presence
 from service.store.rules import RuleStore
 from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
+from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
@@ -103,6 +104,7 @@ class Wiring:
     intake: Intake
     inspections: Inspections
     trails: Trails
+    precedents: Precedents
     counters: Counters
     recents: Recents
 
@@ -185,6 +187,7 @@ class Process:
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
             trails=trails,
+            precedents=Precedents(store),
             counters=Counters(store),
             recents=Recents(store),
         )

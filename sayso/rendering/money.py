@@ -10,10 +10,10 @@ from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import Flag, Place, Sketch
 from sayso.text.summaries import Leaf, list_values
 
-_AMOUNTS = ("amount", "sum", "total", "totalamount", "transferamount", "refundamount", "paymentamount")
-_CURRENCIES = ("currency", "currencycode", "ccy")
-_TO = ("to", "recipient", "receiver", "payee", "beneficiary", "creditor", "payeename", "beneficiaryname", "toaccount")
-_TO_ALSO = ("iban", "recipientiban", "customer", "customername", "vendor", "destination")
+AMOUNTS = ("amount", "sum", "total", "totalamount", "transferamount", "refundamount", "paymentamount")
+CURRENCIES = ("currency", "currencycode", "ccy")
+TO = ("to", "recipient", "receiver", "payee", "beneficiary", "creditor", "payeename", "beneficiaryname", "toaccount")
+TO_ALSO = ("iban", "recipientiban", "customer", "customername", "vendor", "destination")
 _FROM = ("from", "fromaccount", "source", "sourceaccount", "debtor", "sender", "accountid", "account")
 _REFERENCES = ("reference", "ref", "orderid", "invoiceid", "invoice", "subject", "memo")
 _VERBS = frozenset(
@@ -27,13 +27,13 @@ _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", 
 
 def render(call: Call) -> Sketch | None:
     """Return a payment with exactly one amount, which is not in a minor unit such as cents."""
-    amounts = [leaf for leaf in call.find(*_AMOUNTS) if _NUMBER.fullmatch(read_text(leaf))]
+    amounts = [leaf for leaf in call.find(*AMOUNTS) if _NUMBER.fullmatch(read_text(leaf))]
     currencies = [leaf for leaf in _find_currencies(call) if _CURRENCY.fullmatch(leaf.text)]
     pays = bool(call.tool_words & _VERBS)
     if len(amounts) != 1 or len(currencies) > 1 or not (currencies or pays) or _is_minor(call):
         return None
     (amount,) = amounts
-    to, sources, references = call.find(*_TO, *_TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
+    to, sources, references = call.find(*TO, *TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
     effect = write_amount(read_text(amount), currencies[0].text.upper()) if currencies else ""
     target = f" to {shorten(read_text(to[0]))}" if to else ""
     return Sketch(
@@ -55,9 +55,9 @@ def write_amount(number: str, currency: str) -> str:
 def _find_currencies(call: Call) -> list[Leaf]:
     inside: list[Leaf] = []
     for key, value in call.args.items():
-        if normalize(key) in _AMOUNTS and isinstance(value, dict):
-            inside += [leaf for name in value if normalize(name) in _CURRENCIES for leaf in _below(key, name, value)]
-    return [*call.find(*_CURRENCIES), *inside]
+        if normalize(key) in AMOUNTS and isinstance(value, dict):
+            inside += [leaf for name in value if normalize(name) in CURRENCIES for leaf in _below(key, name, value)]
+    return [*call.find(*CURRENCIES), *inside]
 
 
 def _below(key: str, name: str, value: dict[str, JsonValue]) -> list[Leaf]:
@@ -67,7 +67,7 @@ def _below(key: str, name: str, value: dict[str, JsonValue]) -> list[Leaf]:
 def _is_minor(call: Call) -> bool:
     properties = call.schema.get("properties")
     described = properties if isinstance(properties, dict) else {}
-    return any(_MINOR_UNIT.search(str(described.get(key, ""))) for key in call.args if normalize(key) in _AMOUNTS)
+    return any(_MINOR_UNIT.search(str(described.get(key, ""))) for key in call.args if normalize(key) in AMOUNTS)
 
 
 def _place(leaf: Leaf) -> Place:

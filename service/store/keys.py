@@ -139,6 +139,14 @@ class TenantKeys:
         """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
+    def precedents(self, owner: str, agent: str, tool: str) -> str:
+        """The measures of the latest approved calls of an agent's tool."""
+        return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"
+
+    def last_approval(self, reviewer: str, owner: str, agent: str, tool: str) -> str:
+        """The latest item of an agent's tool that a reviewer approved."""
+        return f"{self.prefix}last-approval:{_hash(reviewer, owner, agent, tool)}"
+
     def instance(self, instance_id: str) -> str:
         return f"{self.prefix}aap:{instance_id}"
 
@@ -163,3 +171,8 @@ class TenantKeys:
     def lane(self, endpoint_id: str) -> str:
         """The messages for one endpoint, by their next attempt."""
         return f"{self.prefix}lane:{endpoint_id}"
+
+
+def _hash(*names: str) -> str:
+    """Return a hash of names that may hold any character."""
+    return sha256("\n".join(f"{len(name)} {name}" for name in names).encode(errors="surrogatepass")).hexdigest()[:32]

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sayso.clock import now_ms
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content import queries
+from service.web.content.alike.tables import make_inbox_rows, make_tables
 from service.web.content.cards import Card, group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
@@ -51,7 +52,7 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "
         title="Inbox",
         query=query,
         cards=found.cards,
-        sections=group_cards(found.cards),
+        sections=group_cards(make_inbox_rows(found.cards)),
         damaged=found.damaged,
         skip=skip,
         following=found.following,
@@ -62,16 +63,25 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0, q: Text = "
 
 @router.get("/rows")
 async def read_rows(
-    request: Request, visitor: SignedIn, ids: Annotated[str, Query(max_length=60 * PAGE)], q: Text = ""
+    request: Request,
+    visitor: SignedIn,
+    ids: Annotated[str, Query(max_length=60 * PAGE)],
+    q: Text = "",
+    alike: Annotated[str, Query(max_length=40)] = "",
 ) -> HTMLResponse:
-    """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox."""
+    """Return the rows of up to 50 suspensions, named in `ids` with commas between, for an open inbox.
+
+    With `alike`, return one row for all items with this name, however few.
+    """
     wiring = wiring_of(request)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
     definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions)
+    earlier = await wiring.precedents.find_earlier(records)
+    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions, earlier)
+    rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
     closings = list_closed(records)
-    fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=cards, now_ms=at_ms)
+    fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=rows, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)
 
 
@@ -102,7 +112,8 @@ async def _find(wiring: Wiring, visitor: Visitor, query: queries.Query, skip: in
         ids = await wiring.runs.inbox(position, PAGE)
         records, unreadable = split_readable(await wiring.desk.suspensions.read_page(ids))
         definitions = await wiring.runs.find_definitions(records)
-        cards += await asyncio.to_thread(make_cards, records, reviewer, freezes, now_ms(), query, definitions)
+        facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
+        cards += await asyncio.to_thread(make_cards, records, *facts)
         damaged += unreadable
         position += len(ids)
         if len(ids) < PAGE:

@@ -1,6 +1,7 @@
 """The page of one item: the call, the reason, the deadline, and the decision forms."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso import errors
 from sayso.errors import InvalidInput, SaysoError
+from sayso.precedents.comparing import find_unusual
+from sayso.precedents.measures import Measures
 from sayso.problems import Problem
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
@@ -29,9 +32,11 @@ from service.forms.nested import is_change
 from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
+from service.store.runs.precedents import kind_of
 from service.web.content.claims import find_claims
 from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
+from service.web.content.deciding.earlier import find_since
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.refusals import write_banner
 from service.web.content.deciding.stages import list_stages
@@ -208,20 +213,20 @@ async def _gather(
     found = await wiring.desk.suspensions.read(suspension_id)
     record, item = found.record, find_item(found.record, item_id)
     run = await wiring.runs.read(record.run.id)
-    end = await wiring.trails.find_end(record.run.id)
-    trail = await read_trail(wiring.runs, record.run.id)
+    end, trail = await wiring.trails.find_end(record.run.id), await read_trail(wiring.runs, record.run.id)
     external = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(item.tool.definition)
     freezes = await wiring.freezes.known()
     view = look_at(record, item, definition, shown=SHOW in post)
     if view.shown:
         await note_shown(wiring.channel_notes, visitor.name, record, item)
+    earlier = await wiring.precedents.find_all(kind_of(record, item.tool.name))
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
     version = next((one for one in versions if one.digest == chosen), None)
-    state = find_item_state(record, item)
+    lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
@@ -234,7 +239,7 @@ async def _gather(
         "run": run,
         "run_id": run.id,
         "definition": definition,
-        "doubt_href": find_doubt(item, record.id, trail) if state is ItemState.IN_DOUBT else "",
+        "doubt_href": find_doubt(item, record.id, trail) if find_item_state(record, item) is ItemState.IN_DOUBT else "",
         "versions": versions,
         "version": version,
         "why": find_why(item, record.id, trail),
@@ -247,18 +252,19 @@ async def _gather(
         "stages": list_stages(view.record, view.item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
-        "banner": None,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
-        **await read_discussion(wiring.comments, view, view.mask_lines(describe_both(trail, external.entries))),
-        "sure": False,
+        **await read_discussion(wiring.comments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition),
+        "since": await find_since(wiring, record, item, visitor.name, definition),
+        **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
     }
 
 
 def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int) -> dict[str, object]:
     return {
         "review": None,
+        "banner": None,
+        "sure": False,
         "item_state": find_item_state(record, item),
         "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
@@ -281,15 +287,21 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
 
 
 def _describe_args(
-    record: SuspensionRecord, item: Item, version: Version | None, definition: ToolDefinition | None
+    record: SuspensionRecord,
+    item: Item,
+    version: Version | None,
+    definition: ToolDefinition | None,
+    earlier: Sequence[Measures],
 ) -> dict[str, object]:
     """Return what quotes arguments, of a record whose secrets are masked."""
     schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
+    args = version.args if version is not None else item.tool.args
+    view = render_call(item.tool.name, args, schema)
     return {
         "display": make_display(item, version, schema).hash,
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
-        "view": render_call(item.tool.name, version.args if version is not None else item.tool.args, schema),
+        "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (

@@ -5,6 +5,7 @@ from starlette.routing import Route
 
 from service.auth.hosts import check_host
 from service.web import inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web.alike import pages as alike
 from service.web.channels import slack
 from service.web.discussions import comments, presence
 from service.web.form_posts import check_origin
@@ -22,6 +23,7 @@ _CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
+    alike,
     items,
     inquiries,
     comments,

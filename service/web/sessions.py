@@ -15,8 +15,8 @@ from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
-    r"/(?:|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|welcome|me(?:/notifications)?|groups|channels"
-    r"|items/[\w-]+/[\w-]+)"
+    r"/(?:|batch|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|welcome|me(?:/notifications)?|groups"
+    r"|channels|items/[\w-]+/[\w-]+)"
     r"(?:\?[\w=&%.+-]*)?",
     re.ASCII,
 )

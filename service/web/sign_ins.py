@@ -24,7 +24,7 @@ from service.web.sessions import (
     set_session,
 )
 
-_KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/operate", re.ASCII)
+_KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/operate|/batch", re.ASCII)
 """Pages that show the input from before a sign-in again."""
 
 router = APIRouter()

@@ -3,9 +3,8 @@
 (() => {
   "use strict";
   const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
-  const pill = document.getElementById("fresh");
   const query = new URLSearchParams(location.search).get("q");
-  const column = document.querySelector(".list"); // scrolls by itself beside an item
+  const pill = document.getElementById("fresh"), column = document.querySelector(".list"); // scrolls beside an item
   const queue = new Set(), waiting = new Map();
   let timer = null;
 
@@ -103,6 +102,7 @@
   }
 
   function apply(fresh) {
+    if (!document.dispatchEvent(new CustomEvent("row", { detail: fresh, cancelable: true }))) return; // alike.js has it
     const row = document.getElementById(fresh.id);
     if (fresh.matches(".gone")) {
       waiting.delete(fresh.id);
@@ -133,14 +133,15 @@
     const found = fresh.getElementById("rows");
     if (found) regroup(found);
     if (!rows() || !items().length) return; // live.js takes the whole list
-    const other = items().filter((row) => !fresh.getElementById(row.id)); // closed meanwhile, or on another page
-    other.forEach((row) => queue.add(row.id.slice(0, row.id.lastIndexOf("-"))));
+    const gone = items().filter((row) => !fresh.getElementById(row.id)); // closed meanwhile, or on another page
+    for (const { id } of gone) queue.add(id.slice(0, id.lastIndexOf("-")));
     if (found) items(found).forEach(apply);
     offer();
-    if (queue.size) timer ??= setTimeout(load, APART_MS);
+    if (gone.length) timer ??= setTimeout(load, APART_MS);
     fresh.getElementById("inbox").remove(); // live.js replaces no row under the pointer
   });
   pill.addEventListener("click", showWaiting);
+  document.addEventListener("alike", ({ detail }) => apply(detail));
   document.addEventListener("rows", (event) => {
     event.preventDefault();
     event.detail.forEach((id) => queue.add(id));

@@ -145,7 +145,7 @@
     const field = target.closest?.(FIELDS);
     if (key === "Enter" && (event.ctrlKey || event.metaKey) && field && !repeat) {
       event.preventDefault();
-      mainButton(field.form)?.click();
+      (field.closest("details")?.querySelector("button.wide") ?? mainButton(field.form))?.click();
       return;
     }
     if (repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) return;

@@ -7,7 +7,7 @@
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
-  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a")];
+  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
   const isLoading = () => frame.hasAttribute("aria-busy");
@@ -124,7 +124,7 @@
   }
 
   function press(event) {
-    const link = event.target.closest("#rows h3 a, .latest a");
+    const link = event.target.closest("#rows h3 a[href^='/items/'], .latest a");
     if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
     event.preventDefault();
     open(link.pathname, { focus: event.detail === 0 || link.matches(".latest a") }); // a key presses with detail 0
@@ -140,7 +140,7 @@
   document.addEventListener("click", press);
   new MutationObserver(() => { if (current) mark(); }).observe(document.getElementById("inbox"), { childList: true, subtree: true });
   window.sayso.split = {
-    isOpen: () => Boolean(frame), open: (link) => open(link.pathname), step,
+    isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step,
     focusRow: () => (rowOf(current)?.querySelector("a") ?? links()[0])?.focus(),
     keys: () => (frame && !isLoading() ? { works: (keys) => itemKeys()?.works(keys), act } : null),
   };

@@ -10,6 +10,7 @@ from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
+from service.store.suspensions.precedents import list_precedents
 from service.store.suspensions.rule_hits import DAY_MS, HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
@@ -112,6 +113,8 @@ def build_commit(
     message = draft_message(before, after)
     if message is not None:
         write_message(commit, keys, message, after.updated_at_ms)
+    for command, key, *args in list_precedents(keys, before, after):
+        commit.write(command, key, *args)
     for announcement in list_announcements(before, after, change.following):
         commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
     facts = write_facts(before, after, change.following)

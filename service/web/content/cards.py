@@ -1,15 +1,17 @@
 """Items in lists: a card for each open item, a row for each decided or cancelled one."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
+from sayso.precedents.comparing import find_unusual
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
 from sayso.records.inquiries import find_claim
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.rendering.table import render_call
-from sayso.rendering.views import View
+from sayso.rendering.views import Flag, View
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
@@ -18,6 +20,8 @@ from sayso.text.summaries import Summary, summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
+from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of
+from service.web.content.alike.kinds import find_alike
 from service.web.content.finished import DAY_MS
 from service.web.content.flags import list_flags
 from service.web.content.headlines import Headline, make_headline
@@ -46,6 +50,8 @@ class Card:
     claim: str
     ineligibility: str
     silence: str
+    unusual: tuple[Flag, ...] = ()
+    alike: str = ""
 
     @property
     def row_id(self) -> str:
@@ -55,6 +61,18 @@ class Card:
     @property
     def due_at_ms(self) -> int:
         return self.item.terms.deadline_at_ms
+
+
+class Listed(Protocol):
+    """A card, or several as one row of the inbox."""
+
+    @property
+    def section(self) -> str: ...
+    @property
+    def due_at_ms(self) -> int: ...
+
+
+Sectioned = TypeVar("Sectioned", bound=Listed)
 
 
 @dataclass(frozen=True)
@@ -92,14 +110,16 @@ def make_cards(
     now_ms: int,
     query: Query = EVERYTHING,
     definitions: Definitions = NO_DEFINITIONS,
+    earlier: Earlier = NOTHING_EARLIER,
 ) -> list[Card]:
     """Return a card for every open item that fits the search, as the reviewer sees it, sorted by deadline."""
     pending = [record for record in records if record.status is Status.PENDING]
-    cards = (card for record in pending for card in _make_cards(record, reviewer, freezes, now_ms, query, definitions))
+    facts = (reviewer, freezes, now_ms, query, definitions, earlier)
+    cards = (card for record in pending for card in _make_cards(record, *facts))
     return sorted(cards, key=lambda card: card.due_at_ms)
 
 
-def group_cards(cards: Sequence[Card]) -> list[tuple[str, str, list[Card]]]:
+def group_cards(cards: Sequence[Sectioned]) -> list[tuple[str, str, list[Sectioned]]]:
     """Return each section's name and heading with its cards, also of sections without cards."""
     return [(name, heading, [card for card in cards if card.section == name]) for name, heading in SECTIONS]
 
@@ -127,6 +147,7 @@ def _make_cards(
     now_ms: int,
     query: Query,
     definitions: Definitions,
+    earlier: Earlier,
 ) -> Iterator[Card]:
     masked = mask_record(record)
     for item in record.items:
@@ -135,6 +156,8 @@ def _make_cards(
             continue
         definition = definitions.get(item.tool.definition or "")
         view = render_call(item.tool.name, shown.tool.args, definition.parameters if definition is not None else None)
+        unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
+        view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
         ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         yield Card(
@@ -151,6 +174,8 @@ def _make_cards(
             claim=_describe_claim(item, reviewer, now_ms),
             ineligibility=ineligibility,
             silence=describe_silence(item.deliveries, live=True),
+            unusual=unusual,
+            alike="" if ineligibility else find_alike(record, item, view, definition),
         )
 
 

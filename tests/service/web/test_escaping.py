@@ -41,11 +41,12 @@ KNOWN_TAGS = frozenset(
         r"\w+",
         "html head meta title link script body a header div svg path nav span form input button main footer p h1 h2 h3 "
         "section table thead tbody tr th td details summary pre code strong ol ul li dl dt dd time label textarea "
-        "select option blockquote noscript kbd fieldset legend",
+        "select option blockquote noscript kbd fieldset legend aside del ins tfoot",
     )
 )
 OWN_SCRIPT = re.compile(
-    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split|arm|operate|copy|insights"
+    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split|arm|alike|batch|operate|copy"
+    r"|insights"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 

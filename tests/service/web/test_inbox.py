@@ -69,8 +69,8 @@ async def test_row_counts_the_values_that_it_leaves_out(settings: Settings) -> N
 
 async def test_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
-        for _ in range(53):
-            await asked(anna.wiring)
+        for place in range(53):
+            await asked(anna.wiring, agent=f"agent-{place}")
         first, second = await anna.read("/"), await anna.read("/?skip=50")
         assert len(tools(first)) == 50
         assert 'href="?skip=50"' in first

@@ -41,6 +41,8 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
     return set(found) - set(ALWAYS)
 
 
+LAST_APPROVAL = f"SET {KEYS.last_approval('ada', 'bot', 'support', 'refund').removeprefix(KEYS.prefix)}"
+PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefix)
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
 ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
@@ -84,13 +86,14 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
     moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
-    assert written(record, change) == moved | OPENS | CLOSES, "a worker has it in the place of the reviewers"
+    approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
+    assert written(record, change) == moved | OPENS | CLOSES | approved, "a worker has it in the place of the reviewers"
 
 
 def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1"}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1", LAST_APPROVAL}
 
 
 def test_lease_notifies_and_its_renewal_only_reschedules() -> None:

@@ -1,0 +1,117 @@
+"""The quantities and recipients of a call, by which it is compared with earlier ones."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from hashlib import sha256
+from itertools import islice
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.rendering.calls import normalize
+from sayso.rendering.money import AMOUNTS, CURRENCIES, TO, TO_ALSO
+
+_MOST_VALUES = 200
+"""Values that are read of a call, so that a large one costs no more than a small one."""
+
+_MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
+_RECIPIENTS = frozenset((*TO, *TO_ALSO, "recipients", "cc", "bcc", "email", "emailaddress", "toemail", "toaddress"))
+_AMOUNTS, _CURRENCIES = frozenset(AMOUNTS), frozenset(CURRENCIES)
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+_LARGEST = 10**15
+_NAME_ONLY = re.compile(
+    r"(id|number|no|code|port|year|phone|zip|index|version|timestamp|date|time|at|page|offset|line)$"
+)
+"""Endings of names whose numbers only name something."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Quantities by path and currency, and recipients by the hash of their text; earlier calls keep the hash alone."""
+
+    quantities: Mapping[str, Decimal]
+    recipients: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.quantities or self.recipients)
+
+
+def find_measures(args: JsonObject) -> Measures:
+    """Return the measures of a call, from its first values."""
+    values = list(islice(_walk(args), _MOST_VALUES))
+    currencies = {value.upper() for _, name, _, value in values if name in _CURRENCIES and isinstance(value, str)}
+    currency = currencies.pop() if len(currencies) == 1 else ""
+    quantities: dict[str, Decimal] = {}
+    recipients: dict[str, str] = {}
+    for path, name, is_recipient, value in values:
+        number = read_quantity(name, _write_number(value), is_text=isinstance(value, str))
+        if number is not None:
+            key = f"{path} {currency}" if currency and name in _AMOUNTS else path
+            if len(key) <= _MOST_PATH_CHARS:
+                quantities[key] = max(number, quantities.get(key, number))
+        elif is_recipient and isinstance(value, str) and value.strip():
+            recipients[sha256(value.strip().casefold().encode(errors="surrogatepass")).hexdigest()[:12]] = value
+    first = dict(islice(quantities.items(), _MOST_QUANTITIES))
+    return Measures(first, dict(islice(recipients.items(), _MOST_RECIPIENTS)))
+
+
+def read_quantity(name: str, text: str, *, is_text: bool) -> Decimal | None:
+    """Return a number that measures something, given the normalized name of its argument; amounts may be texts."""
+    if (is_text and name not in _AMOUNTS) or _NAME_ONLY.search(name) or not _NUMBER.fullmatch(text):
+        return None
+    return Decimal(text)
+
+
+def write_measures(measures: Measures) -> str:
+    """Return the stored form, without the texts of recipients."""
+    quantities = {key: str(number) for key, number in measures.quantities.items()}
+    return json.dumps([quantities, [*measures.recipients]], separators=(",", ":"))
+
+
+def read_measures(written: str | bytes) -> Measures:
+    """Return stored measures; what cannot be read is empty."""
+    try:
+        quantities, recipients = json.loads(written)
+        return Measures({key: Decimal(number) for key, number in quantities.items()}, dict.fromkeys(recipients, ""))
+    except (AttributeError, InvalidOperation, TypeError, ValueError):
+        return Measures({}, {})
+
+
+def _write_number(value: JsonValue) -> str:
+    """Return a number or a text of its length; Python refuses to write longer integers."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return ""
+    return "" if isinstance(value, int) and abs(value) > _LARGEST else str(value)
+
+
+def _walk(args: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
+    """Yield the path without indexes, the normalized name, whether it is below a recipient, and the value of each."""
+    stack: list[Iterator[tuple[str, str, bool, JsonValue]]] = [_list_keys("", False, args)]
+    while stack:
+        found = next(stack[-1], None)
+        if found is None:
+            stack.pop()
+            continue
+        path, name, is_recipient, value = found
+        if isinstance(value, dict):
+            stack.append(_list_keys(f"{path}.", is_recipient, value))
+        elif isinstance(value, list):
+            stack.append(_list_elements(f"{path}[]", name, is_recipient, value))
+        else:
+            yield found
+
+
+def _list_elements(
+    path: str, name: str, is_recipient: bool, found: list[JsonValue]
+) -> Iterator[tuple[str, str, bool, JsonValue]]:
+    for value in found:
+        yield path[: _MOST_PATH_CHARS + 1], name, is_recipient, value
+
+
+def _list_keys(before: str, is_recipient: bool, found: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
+    for key, value in found.items():
+        name = normalize(key[:_MOST_PATH_CHARS])
+        yield f"{before}{key}"[: _MOST_PATH_CHARS + 1], name, is_recipient or name in _RECIPIENTS, value

@@ -1,0 +1,77 @@
+"""Earlier approvals, to compare open items with. The commits of decisions write them."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sayso.clock import monotonic_ms
+from sayso.precedents.measures import Measures, read_measures
+from sayso.records.suspensions import SuspensionRecord
+from service.store.connection.connecting import text, translated
+from service.store.tenants import TenantStore
+
+_CACHED_MS = 2_000
+_MOST_CACHED = 500
+
+
+class Kind(NamedTuple):
+    """Calls that are compared with each other: those of one owner's agent to one tool."""
+
+    owner: str
+    agent: str
+    tool: str
+
+
+Earlier = Mapping[Kind, tuple[Measures, ...]]
+
+NOTHING_EARLIER: Earlier = {}
+
+
+class Precedents:
+    """The earlier approvals of one tenant, cached for two seconds."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._cache: OrderedDict[Kind, tuple[float, tuple[Measures, ...]]] = OrderedDict()
+
+    async def find_earlier(self, records: Iterable[SuspensionRecord]) -> Earlier:
+        """Return the measures of the latest approved calls, for each kind of call in the open items of the records."""
+        return await self._read(
+            {kind_of(record, item.tool.name) for record in records for item in record.items if item.open}
+        )
+
+    async def find_all(self, kind: Kind) -> tuple[Measures, ...]:
+        """Return the measures of the latest approved calls of one kind."""
+        return (await self._read({kind}))[kind]
+
+    async def _read(self, kinds: set[Kind]) -> dict[Kind, tuple[Measures, ...]]:
+        now_ms = monotonic_ms()
+        earlier = {kind: held[1] for kind in kinds if (held := self._cache.get(kind)) and held[0] > now_ms}
+        wanted = [kind for kind in kinds if kind not in earlier]
+        if not wanted:
+            return earlier
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for kind in wanted:
+                pipe.lrange(self._keys.precedents(*kind), 0, -1)
+            found: list[list[Any]] = await pipe.execute()
+        for kind, entries in zip(wanted, found, strict=True):
+            earlier[kind] = tuple(map(read_measures, entries))
+            self._cache[kind] = now_ms + _CACHED_MS, earlier[kind]
+            self._cache.move_to_end(kind)
+        while len(self._cache) > _MOST_CACHED:
+            self._cache.popitem(last=False)
+        return earlier
+
+    async def find_last(self, reviewer: str, kind: Kind) -> tuple[str, str] | None:
+        """Return the suspension and the item of the latest call of this kind that the reviewer approved."""
+        async with translated():
+            found = await self._redis.get(self._keys.last_approval(reviewer, *kind))
+        if found is None:
+            return None
+        suspension_id, _, item_id = text(found).partition(" ")
+        return suspension_id, item_id
+
+
+def kind_of(record: SuspensionRecord, tool: str) -> Kind:
+    """Return the kind of a call of this run."""
+    return Kind(record.run.owner, record.run.agent, tool)

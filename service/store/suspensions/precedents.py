@@ -1,0 +1,56 @@
+"""What a commit keeps of an approval: the measures of the call, and the reviewer's last approval of the tool."""
+
+from collections.abc import Iterator
+
+from sayso.canonical_json import JsonObject
+from sayso.precedents.measures import find_measures, write_measures
+from sayso.records.decisions import ActorKind, Decision, DecisionAction, Verdict
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.redaction import redact
+from sayso.transitions.deciding import find_item
+from service.store.keys import TenantKeys
+
+MOST_PRECEDENTS = 200
+_KEPT_MS = 180 * 86_400_000
+
+Write = tuple[str, str, *tuple[str | int, ...]]
+"""A command, its key and its arguments."""
+
+
+def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[Write]:
+    """Yield the writes for the approvals by people that a change brings; most changes have none."""
+    if before is None:
+        return
+    run = after.run
+    for item in after.items:
+        earlier = find_item(before, item.item_id)
+        if item is earlier:
+            continue
+        for decision in item.decisions[len(earlier.decisions) :]:
+            if _is_approval(decision):
+                key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
+                yield "SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS
+        if earlier.open and _is_approved(item):
+            measures = find_measures(_find_args(item))
+            if measures:
+                key = keys.precedents(run.owner, run.agent, item.tool.name)
+                yield "RPUSH", key, write_measures(measures)
+                yield "LTRIM", key, -MOST_PRECEDENTS, -1
+                yield "PEXPIRE", key, _KEPT_MS
+
+
+def _find_args(item: Item) -> JsonObject:
+    """Return the approved arguments without secrets."""
+    outcome = item.outcome
+    args = item.tool.args if outcome is None or outcome.args is None else outcome.args
+    return redact(args, None, item.terms.secrets).args if item.terms.secrets else args
+
+
+def _is_approval(decision: Decision) -> bool:
+    return decision.by.kind is ActorKind.HUMAN and decision.action is DecisionAction.APPROVE
+
+
+def _is_approved(item: Item) -> bool:
+    outcome = item.outcome
+    return outcome is not None and outcome.verdict is Verdict.APPROVED and outcome.by.kind is ActorKind.HUMAN

@@ -1,0 +1,1 @@
+"""Alike items, which are shown as one table and decided together."""

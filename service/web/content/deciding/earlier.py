@@ -1,0 +1,71 @@
+"""What differs from the last call of the same agent and tool that the reviewer approved."""
+
+from dataclasses import dataclass
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import NotFound, Unreadable
+from sayso.precedents.measures import find_measures
+from sayso.records.decisions import DecisionAction
+from sayso.records.items import Item
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.transitions.deciding import find_item
+from service.operations.masking import find_secrets
+from service.store.runs.precedents import kind_of
+from service.web.content.cards import item_href
+from service.web.content.details import Change, compare_args
+from service.wiring import Wiring
+
+MOST_CHANGES = 12
+
+
+@dataclass(frozen=True)
+class Since:
+    """The last approved call, when it was approved, the first values that differ, and the number of equal ones.
+
+    `more` is the number of the others that differ, and `fresh` are the paths of recipients that the last call lacked.
+    """
+
+    href: str
+    at_ms: int
+    changes: tuple[Change, ...]
+    same: int
+    more: int
+    fresh: frozenset[str]
+
+
+async def find_since(
+    wiring: Wiring, record: SuspensionRecord, item: Item, reviewer: str, definition: ToolDefinition | None
+) -> Since | None:
+    """Return the comparison with the reviewer's last approval; None without one, and where a call has secrets."""
+    if not item.open or item.doubt is not None:
+        return None
+    place = await wiring.precedents.find_last(reviewer, kind_of(record, item.tool.name))
+    if place is None or place == (record.id, item.item_id):
+        return None
+    try:
+        earlier = (await wiring.desk.suspensions.read(place[0])).record
+        last = find_item(earlier, place[1])
+    except (NotFound, Unreadable):
+        return None
+    schema = definition.parameters if definition is not None else None
+    approval = next((one for one in reversed(last.decisions) if _is_approval_of(one.by.id, one.action, reviewer)), None)
+    if approval is None or find_secrets(item, schema).masked or find_secrets(last, schema).masked:
+        return None
+    before = last.tool.args if approval.args is None else approval.args
+    return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms)
+
+
+def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int) -> Since:
+    """Return what differs between two calls."""
+    rows = compare_args(before, after)
+    changes = [row for row in rows if row.state != "same"]
+    known = find_measures(before).recipients
+    new = {text for recipient, text in find_measures(after).recipients.items() if recipient not in known}
+    fresh = frozenset(row.path for row in changes if row.after in new)
+    first = tuple(changes[:MOST_CHANGES])
+    return Since(href, at_ms, first, len(rows) - len(changes), len(changes) - len(first), fresh)
+
+
+def _is_approval_of(by: str, action: DecisionAction, reviewer: str) -> bool:
+    return by == reviewer and action is DecisionAction.APPROVE
