@@ -22,8 +22,13 @@ Open = Callable[..., Page]
 
 
 async def ask_three(wiring: Wiring) -> list[SuspensionRecord]:
+    """Three items of different agents, so that they are not one group of alike items."""
     return [
-        await asked(wiring, make_ask(args={**REFUND_ARGS, "amount": 101 + place}, terms={"timeout_s": 900 + place}))
+        await asked(
+            wiring,
+            make_ask(args={**REFUND_ARGS, "amount": 101 + place}, terms={"timeout_s": 900 + place}),
+            agent=f"support-{place}",
+        )
         for place in range(3)
     ]
 
@@ -246,7 +251,7 @@ def test_other_pages_open_in_the_window(site: Site, open_as: Open) -> None:
     first, *_ = site.act(ask_three)
     page = open_as("/", viewport=WIDE)
     expect_open(page, first)
-    pane_of(page).locator(".head").get_by_role("link", name="support").click()
+    pane_of(page).locator(".head").get_by_role("link", name="support-0").click()
     expect(page).to_have_url(f"{site.url}/runs/{first.run.id}")
 
 
