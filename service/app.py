@@ -77,6 +77,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         answer=answer_error,
         wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
         forms=("/items/", "/sign-in", "/channels/slack/"),
+        framed=("/items/",),
         secure=settings.secure_cookies,
         upload_bytes=settings.body_limit_bytes + 4 * settings.attachment_limit_bytes // 3,
     )

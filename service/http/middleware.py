@@ -25,7 +25,12 @@ SANDBOX = "default-src 'none'; sandbox; frame-ancestors 'none'"
 """The content security policy of an attached file: nothing in it runs or loads."""
 
 _SANDBOXED = (b"content-security-policy", SANDBOX.encode())
-_UNCACHED = _OURS | {b"cache-control": b"no-store"}
+_NO_STORE = {b"cache-control": b"no-store"}
+_UNCACHED = _OURS | _NO_STORE
+_FRAMED = _UNCACHED | {  # pages that the dashboard shows beside its inbox
+    b"content-security-policy": _POLICY.replace("frame-ancestors 'none'", "frame-ancestors 'self'").encode(),
+    b"x-frame-options": b"SAMEORIGIN",
+}
 _SECURE = {b"strict-transport-security": b"max-age=31536000"}  # over https, without subdomains
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
@@ -39,6 +44,7 @@ class Guards:
     answer: Answer
     wider: Mapping[str, int]
     forms: tuple[str, ...]
+    framed: tuple[str, ...] = ()
     secure: bool = False
     upload_bytes: int = 0  # of paths that end in /attachments
 
@@ -50,9 +56,10 @@ class Guards:
         limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self.forms) else 1
         if scope["path"].endswith("/attachments"):
             limit_bytes = self.upload_bytes or limit_bytes
-        exchange = _Exchange(
-            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self.secure
-        )
+        ours = _OURS if scope["path"].startswith("/static/") else _UNCACHED
+        if self.framed and scope["path"].startswith(self.framed):
+            ours = _FRAMED
+        exchange = _Exchange(receive, send, limit_bytes, {**ours, **(_SECURE if self.secure else {})})
         try:
             await self._serve(scope, exchange)
         except ClientDisconnect:
@@ -79,10 +86,10 @@ class Guards:
 class _Exchange:
     """One request and its response: counts the body, adds headers, stops the response after too large a body."""
 
-    def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool, secure: bool) -> None:
+    def __init__(self, receive: Receive, send: Send, limit_bytes: int, ours: Mapping[bytes, bytes]) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
-        self._static, self._secure = static, secure
+        self._ours = ours
         self.limit_bytes = self._rest_bytes = limit_bytes
         self.over = self.begun = False
 
@@ -103,16 +110,15 @@ class _Exchange:
     async def answer(self, message: Message) -> None:
         self.begun = True
         if message["type"] == "http.response.start":
-            fresh = not self._static or message["status"] >= HTTPStatus.BAD_REQUEST
-            message["headers"] = _guard(message["headers"], fresh=fresh, secure=self._secure)
+            uncached = _NO_STORE if message["status"] >= HTTPStatus.BAD_REQUEST else {}
+            message["headers"] = _guard(message["headers"], {**self._ours, **uncached})
         await self._send(message)
 
 
-def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
-    ours = {**(_UNCACHED if fresh else _OURS), **(_SECURE if secure else {})}
+def _guard(headers: Iterable[tuple[bytes, bytes]], ours: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
     headers = [*headers]
     if _SANDBOXED in headers:
-        ours |= dict([_SANDBOXED])
+        ours = {**ours, **dict([_SANDBOXED])}
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):
         kept.append(_REFERRER)

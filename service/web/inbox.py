@@ -82,10 +82,17 @@ async def read_rows(
 
 
 @router.get("/next")
-async def open_next(request: Request, visitor: SignedIn, after: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Lead to the visitor's item that follows `after` by deadline, else to their first one, else to the inbox."""
+async def open_next(
+    request: Request,
+    visitor: SignedIn,
+    after: Annotated[str, Query(max_length=200)] = "",
+    before: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Lead to the visitor's next item by deadline, or to the one before `before`; without one, to the inbox."""
     mine = (await find_open(wiring_of(request), visitor.principal.reviewer("web"), _MINE)).cards
-    place = next((place for place, card in enumerate(mine) if card.row_id == after), -1)
+    if before:
+        mine.reverse()
+    place = next((place for place, card in enumerate(mine) if card.row_id == (before or after)), -1)
     others = [*mine[place + 1 :], *mine[: max(place, 0)]]
     return RedirectResponse(others[0].href if others else "/", 303)
 

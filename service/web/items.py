@@ -78,7 +78,8 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 def _is_opened(request: Request) -> bool:
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
-    return request.method == "GET" and not ahead and REFRESH_HEADER not in request.headers
+    by_itself = "quiet" in request.query_params  # it follows a decision beside the inbox; see split.js
+    return request.method == "GET" and not ahead and not by_itself and REFRESH_HEADER not in request.headers
 
 
 @router.post("/items/{suspension_id}/{item_id}")

@@ -30,6 +30,7 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
+from service.web.content import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.web.languages import choose_language, load_catalogue
 from service.web.people.display_choices import read_display
@@ -67,6 +68,7 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
+        "admin": visitor is not None and "admin" in visitor.principal.roles,
         "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
@@ -74,6 +76,7 @@ def render(
         "run_id": None,
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
+    frame["others"] = navigation.list_others(admin=bool(frame["admin"]))
     with speaking(load_catalogue(language)):
         html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.
@@ -117,6 +120,7 @@ def _make_environment() -> Environment:
         "count": show_count,
     }
     environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment
 

@@ -9,7 +9,7 @@
 
   function arm() {
     const button = approval();
-    if (!button) return;
+    if (!button || one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
     if (button.matches("[aria-disabled]")) {
       button.click(); // leads to the next text that was not yet shown
       return;

@@ -3,8 +3,8 @@
 (() => {
   "use strict";
   const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
-  const pill = document.getElementById("fresh");
   const query = new URLSearchParams(location.search).get("q");
+  const pill = document.getElementById("fresh"), column = document.querySelector(".list"); // scrolls beside an item
   const queue = new Set(), waiting = new Map();
   let timer = null;
 
@@ -34,6 +34,7 @@
       const number = section.querySelector(".number");
       if (number) number.textContent = count;
     }
+    if (into.querySelector("li:not([data-others])")) document.querySelector("#inbox > .lead")?.remove();
   }
 
   function regroup(into) {
@@ -67,6 +68,7 @@
   }
 
   function morph(row, fresh) {
+    if (row.innerHTML === fresh.innerHTML && row.dataset.due === fresh.dataset.due) return;
     const focused = row.contains(document.activeElement);
     row.replaceChildren(...fresh.childNodes);
     row.className = fresh.className;
@@ -106,7 +108,7 @@
       waiting.delete(fresh.id);
       if (row) close(row, fresh);
     } else if (row) morph(row, fresh);
-    else if (scrollY > 10 || occupied()) waiting.set(fresh.id, fresh);
+    else if ((column.scrollTop || scrollY) > 10 || occupied()) waiting.set(fresh.id, fresh);
     else insert(fresh);
   }
 
@@ -134,8 +136,15 @@
   regroupIfFree();
   setInterval(regroupIfFree, REGROUP_MS);
   document.addEventListener("fetched", ({ detail: fresh }) => {
-    const list = fresh.getElementById("rows");
-    if (list) regroup(list);
+    const found = fresh.getElementById("rows");
+    if (found) regroup(found);
+    if (!rows() || !items().length) return; // live.js takes the whole list
+    const gone = items().filter((row) => !fresh.getElementById(row.id)); // closed meanwhile, or on another page
+    for (const { id } of gone) queue.add(id.slice(0, id.lastIndexOf("-")));
+    if (found) items(found).forEach(apply);
+    offer();
+    if (gone.length) timer ??= setTimeout(load, APART_MS);
+    fresh.getElementById("inbox").remove(); // live.js replaces no row under the pointer
   });
   pill.addEventListener("click", showWaiting);
   document.addEventListener("alike", ({ detail }) => apply(detail));

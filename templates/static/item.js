@@ -6,6 +6,7 @@
   const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
+  if (window !== parent) document.documentElement.classList.add("beside"); // split.js shows it in a frame
   const unread = new Set();
   const names = new WeakMap(); // not in the page, where live.js would find a change
   let ready = false, answers = null;
@@ -33,19 +34,20 @@
     }
   }
 
+  const covered = () => document.querySelector(".decide").offsetHeight; // the bar hides what is below it
+
   function showNext() {
     const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
     if (!next) return;
     document.getElementById("view-read")?.click(); // the other views count as nothing shown
     const { top, bottom } = next.getBoundingClientRect();
-    if (top < 8 && bottom > innerHeight) scrollBy(0, innerHeight * 0.7);
+    if (top < 8 && bottom > innerHeight - covered()) scrollBy(0, innerHeight * 0.7);
     else next.scrollIntoView({ block: "start" });
     next.tabIndex = -1;
     next.focus({ preventScroll: true });
   }
 
   function watch() {
-    const covered = document.querySelector(".decide").offsetHeight; // the bar hides what is below it
     const ends = new IntersectionObserver((seen) => {
       for (const { isIntersecting, target } of seen) {
         if (!isIntersecting) continue;
@@ -55,7 +57,7 @@
       }
       if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
-    }, { rootMargin: `0px 0px -${covered}px 0px` });
+    }, { root: document, rootMargin: `0px 0px -${covered()}px 0px` });
     for (const text of document.querySelectorAll(TEXTS)) {
       const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
       if (!required || text.closest("details:not([open]), .tree, .raw")) continue;

@@ -10,6 +10,8 @@
     set(area, name, value) { try { area().setItem(name, value); } catch { /* the choice lasts for this page */ } },
   };
   const session = () => sessionStorage, single = document.documentElement.dataset.keys !== "off";
+  const framed = window !== parent; // the item beside the inbox
+  const split = () => window.sayso.split?.isOpen() && window.sayso.split;
   let prefixAt = -Infinity, sheet = null;
 
   // Lists
@@ -18,11 +20,13 @@
 
   function step(by) {
     const all = rows();
-    const next = all[Math.min(Math.max(all.indexOf(currentRow()) + by, 0), all.length - 1)];
+    const current = currentRow() ?? (split() ? one("#rows li[aria-current]") : null);
+    const next = all[Math.min(Math.max(all.indexOf(current) + by, 0), all.length - 1)];
     const target = next?.querySelector("a") ?? next;
     if (!target) return;
     if (target === next) next.tabIndex = -1;
     target.focus();
+    if (target.href) split()?.open?.(target);
   }
 
   // Item
@@ -52,13 +56,23 @@
     else one(".crumb a").click();
   }
 
+  function search() {
+    const field = one("main [type=search]");
+    field?.focus();
+    field?.select();
+    if (!field) location.assign("/search");
+  }
+
   const always = () => true;
+  const alone = () => path && !framed;
   const KEYS = [
     ["j", "Next row", () => rows().length, () => step(1)],
     ["k", "Previous row", () => rows().length, () => step(-1)],
+    ["ArrowDown", "Next row", currentRow, () => step(1)],
+    ["ArrowUp", "Previous row", currentRow, () => step(-1)],
     ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
     [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
-    ["/", "Search", () => one("main [type=search]"), () => one("main [type=search]").select()],
+    ["/", "Search", () => !framed, search],
     ["a", "Approve: Enter sends", approval, () => document.dispatchEvent(new Event("arm"))],
     ["d", "Deny, with a reason", deny, openDenial],
     ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
@@ -68,12 +82,13 @@
     ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
     ...["read", "tree", "json"].map((name, place) => [`${place + 1}`, `View as ${name === "json" ? "JSON" : name}`,
       () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
-    ["n", "Next item", () => path, () => location.assign(`/next?after=${encodeURIComponent(rowId)}`)],
-    ["u", "Back to the list", () => one(".crumb a"), backToList],
-    ["g i", "Go to the inbox", always, () => location.assign("/")],
-    ["g h", "Go to the history", always, () => location.assign("/history")],
-    ["g r", "Go to the runs", always, () => location.assign("/runs")],
-    ["?", "This list", always, showSheet],
+    ["n", "Next item", () => alone() || split(), () => (split() ? split().step(1) : location.assign(`/next?after=${encodeURIComponent(rowId)}`))],
+    ["p", "Previous item", () => alone() || split(), () => (split() ? split().step(-1) : location.assign(`/next?before=${encodeURIComponent(rowId)}`))],
+    ["u", "Back to the list", () => (!framed && one(".crumb a")) || split(), () => (split() ? split().focusRow() : backToList())],
+    ...[...document.querySelectorAll("[data-go]")].map((link) => [
+      `g ${link.dataset.go}`, `Go to ${link.firstChild.textContent.trim()}`, always, () => top.location.assign(link.href),
+    ]),
+    ["?", "This list", () => !framed, showSheet],
   ];
   const OTHERS = [
     ["Ctrl+Enter", "Send the form you are in", () => one("main form")],
@@ -90,7 +105,7 @@
     sheet.setAttribute("aria-labelledby", "keys-h");
     const list = element("dl", "");
     for (const [keys, does, works] of [...KEYS, ...OTHERS]) {
-      if (!works()) continue;
+      if (!works() && !peer()?.works(keys)) continue;
       const term = element("dt", "");
       for (const key of keys.split(/[ +]/)) term.append(element("kbd", key), " ");
       list.append(term, element("dd", does));
@@ -114,6 +129,17 @@
     return buttons.find((one) => one.matches(".wide")) ?? buttons[0];
   }
 
+  // The inbox and the item in the frame beside it share their keys: each does what works in its own page.
+  const peer = () => (framed ? parent.sayso?.keys : window.sayso.split?.keys());
+  const find = (keys) => KEYS.find(([one]) => one === keys);
+  const works = (keys) => Boolean(find(keys)?.[2]());
+
+  function act(keys) {
+    if (works(keys)) find(keys)[3]();
+    else return false;
+    return true;
+  }
+
   // One key
   function press(event) {
     const { key, target, repeat } = event;
@@ -124,23 +150,22 @@
       (field.closest("details")?.querySelector("button.wide") ?? mainButton(field.form))?.click();
       return;
     }
-    if (repeat && key !== "j" && key !== "k") return;
+    if (repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) return;
     if (key === "Escape") goBack(field);
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     if (!single || field || (modified && !event.getModifierState("AltGraph"))) return; // AltGr types `]` on some keyboards
     const isSecond = event.timeStamp - prefixAt < PREFIX_MS;
     prefixAt = key === "g" ? event.timeStamp : -Infinity;
-    const found = KEYS.find(([keys]) => keys === (isSecond ? `g ${key}` : key));
-    if (!found?.[2]()) return;
-    event.preventDefault();
-    found[3]();
+    const keys = isSecond ? `g ${key}` : key;
+    if (act(keys) || peer()?.act(keys)) event.preventDefault();
   }
 
+  window.sayso.keys = { works, act };
   document.addEventListener("keydown", press, true);
   const opener = one("#shortcuts");
   opener.hidden = false;
   opener.addEventListener("click", showSheet);
-  if (location.pathname === "/") store.set(session, "list", location.search);
+  if (location.pathname === "/") store.set(session, "list", location.search.replace(/[?&]at=[^&]*/, ""));
   // Not the plain id: a browser that scrolls to it takes the focus away.
   document.getElementById(location.hash.replace("#at=", ""))?.closest("#rows li")?.querySelector("a")?.focus();
 })();

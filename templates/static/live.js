@@ -2,12 +2,11 @@
 // Pages work without this script. It never moves the focus and never changes a form in use.
 (() => {
   "use strict";
+  const SAY_APART_MS = 10000;
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  let stream = null;
-  let pending = null;
-  let busy = false, stale = false;
+  let stream = null, pending = null, saying = null, saidAt = -Infinity, busy = false, stale = false;
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -17,15 +16,21 @@
     }
   });
 
+  function say(text) {
+    clearTimeout(saying);
+    saying = setTimeout(() => {
+      saidAt = performance.now();
+      announcement.textContent = text;
+    }, saidAt + SAY_APART_MS - performance.now());
+  }
+
   function count(number) {
     const badge = document.getElementById("pending");
     const shown = number > 999 ? "999+" : number;
     badge.textContent = shown;
     badge.hidden = !number;
     document.title = (number ? `(${shown}) ` : "") + body.dataset.title;
-    if (pending !== null && number > pending) {
-      announcement.textContent = number === 1 ? "1 item waits for you." : `${shown} items wait for you.`;
-    }
+    if (pending !== null && number > pending) say(number === 1 ? "1 item waits for you." : `${shown} items wait for you.`);
     pending = number;
   }
 
@@ -138,6 +143,7 @@
     });
   }
 
+  window.sayso.changed = changed; // for split.js
   document.addEventListener("refresh", refresh); // from inbox.js
   if (!body.dataset.stream) return;
   if (!document.hidden || location.pathname === "/") follow();

@@ -33,7 +33,7 @@
   async function say() {
     const path = main.querySelector("[data-here]")?.dataset.here;
     if (said && said !== path) leave();
-    if (!path || document.hidden) return;
+    if (!path || document.hidden || location.search.includes("quiet=")) return; // split.js opened it, not the reviewer
     said = path;
     try {
       await fetch(path, { method: "POST", body: body({}), headers: { "X-Sayso-Live": "1" } });
@@ -48,6 +48,7 @@
   document.addEventListener("connected", () => { present = {}; show(); });
   document.addEventListener("here", ({ detail }) => { present = detail; show(); });
   document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); else say(); });
+  document.addEventListener("noted", say); // from split.js
   addEventListener("pagehide", leave);
   new MutationObserver(show).observe(main, { childList: true, subtree: true });
   setInterval(say, EVERY_MS);

@@ -22,7 +22,7 @@ def test_approve_with_an_edit_approve_deny_and_give_a_value(tmp_path: Path) -> N
     with quick_stack(tmp_path / "home") as stack:
         run = asyncio.run(start(stack))
         with running_browser() as browser:
-            page = browser.new_page()
+            page = browser.new_page(viewport={"width": 1024, "height": 768})
             complaints: list[str] = []
             page.on("pageerror", lambda error: complaints.append(str(error)))
             page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

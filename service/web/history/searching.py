@@ -60,7 +60,10 @@ class Filter:
         parts = ((self.by, "\n".join(list_deciders(item))), (self.tool, row.tool), (self.agent, row.agent))
         if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
             return False
-        return self.parsed.matches(record, item) or self.q.casefold() in _list_searchable(record, item, row).casefold()
+        return (
+            self.parsed.matches(record, item, mine=False)
+            or self.q.casefold() in _list_searchable(record, item, row).casefold()
+        )
 
 
 class Found(NamedTuple):

@@ -60,6 +60,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.get_by_label("loyalty_code").fill("HH-7731")
         page.get_by_role("button", name="Send value").click()
         expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
+        page.locator(".tools summary").click()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 

@@ -120,6 +120,7 @@ def test_pages_are_accessible_and_fit_the_screen(
     page.get_by_role("button", name="Back").click()
     page.get_by_text("Deny…", exact=True).click()
     check_page(page, "denial form")
+    page.locator(".tools summary").click()
     page.get_by_role("button", name="Sign out").click()
     check_page(page, "sign-in")
     page.get_by_label("Name").fill("nobody")

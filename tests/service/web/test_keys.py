@@ -9,7 +9,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from service.wiring import Wiring
-from tests.browser import DESKTOP, PHONE
+from tests.browser import PHONE
 from tests.service.web.sites import Site
 from tests.service.web.stories import ask_value, asked, decide, make_ask, place_of
 
@@ -18,7 +18,8 @@ LONG = "\n".join(f"echo {place}" for place in range(400))
 ARMED = re.compile("Approve.*[?] Enter sends · Esc goes back")
 
 Open = Callable[..., Page]
-both_screens = pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+TABLET: ViewportSize = {"width": 1024, "height": 768}  # a list and an item are two pages; see test_split.py
+both_screens = pytest.mark.parametrize("viewport", [PHONE, TABLET], ids=["phone", "tablet"])
 
 
 async def ask_two(wiring: Wiring) -> list[SuspensionRecord]:
@@ -68,7 +69,7 @@ def test_item_is_approved_from_the_inbox_by_keys(site: Site, open_as: Open, view
 
 def test_enter_opens_the_focused_row(site: Site, open_as: Open) -> None:
     record = site.act(asked)
-    page = open_as("/")
+    page = open_as("/", viewport=TABLET)
     press(page, "j", "Enter")
     expect(page).to_have_url(site.url + place_of(record))
 
@@ -178,7 +179,7 @@ def test_value_is_sent_by_control_enter(site: Site, open_as: Open) -> None:
 
 def test_claim_and_release_by_key(site: Site, open_as: Open) -> None:
     record = site.act(asked)
-    page = open_as(place_of(record))
+    page = open_as(place_of(record), viewport=TABLET)
     press(page, "c")
     expect(page.get_by_role("button", name="Release")).to_be_visible()
     press(page, "u")
@@ -192,7 +193,7 @@ def test_claim_and_release_by_key(site: Site, open_as: Open) -> None:
 
 def test_back_to_the_list_keeps_the_search(site: Site, open_as: Open) -> None:
     record = site.act(asked)
-    page = open_as("/?q=refund")
+    page = open_as("/?q=refund", viewport=TABLET)
     press(page, "j", "o")
     expect(page.locator(".approval .wide")).to_be_visible()
     press(page, "u")
@@ -214,7 +215,7 @@ def test_search_by_keys(site: Site, open_as: Open) -> None:
 
 def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:
     site.act(asked)
-    page = open_as("/")
+    page = open_as("/", viewport=TABLET)
     press(page, "j")
     soon = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 60})))
     expect(page.locator("#fresh")).to_have_text("1 new · Show")
@@ -223,8 +224,8 @@ def test_new_rows_are_shown_by_key(site: Site, open_as: Open) -> None:
 
 
 def test_keys_lead_to_the_pages(site: Site, open_as: Open) -> None:
-    page = open_as("/")
-    for key, place in (("h", "/history"), ("r", "/runs"), ("i", "/")):
+    page = open_as("/", viewport=TABLET)
+    for key, place in (("h", "/history"), ("r", "/runs"), ("s", "/insights"), ("u", "/rules"), ("i", "/")):
         press(page, "g", key)
         expect(page).to_have_url(site.url + place)
 
@@ -251,6 +252,7 @@ def test_single_keys_can_be_turned_off(site: Site, open_as: Open) -> None:
     page.goto(place_of(record))
     press(page, "a", "?")
     expect(page.locator(".armed, dialog")).to_have_count(0)
+    page.locator(".tools summary").click()
     page.get_by_role("button", name="Keyboard shortcuts").click()
     expect(page.get_by_text("Single keys are off")).to_be_visible()
     page.goto("/me")

@@ -115,7 +115,7 @@ def test_new_rows_fit_the_search(site: Site, open_as: Callable[..., Page]) -> No
 def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Callable[..., Page]) -> None:
     first = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 900})))
     second = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 901})))
-    page = open_as("/")
+    page = open_as("/", viewport={"width": 1024, "height": 768})
     third = site.act(lambda wiring: asked(wiring, make_ask(terms={"timeout_s": 902})))
     expect(page.locator(f"#{third.id}-i1")).to_be_visible()  # the page is no longer fetched whole
     page.keyboard.press("j")

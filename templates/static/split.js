@@ -1,0 +1,150 @@
+// From 1,200 px on, shows items beside the inbox. The frame holds the item's own page, with every guard of that page.
+// Nothing is sent to an item while another one is loading.
+(() => {
+  "use strict";
+  const wide = matchMedia("(min-width: 1200px)");
+  const DECISIONS = ".approval, .edited, .value, .deny";
+  const main = document.getElementById("main");
+  let pane = null, frame = null, current = null, wanted = null, sent = null;
+
+  const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")];
+  const rowIdOf = (path) => path.split("/").slice(2).join("-");
+  const rowOf = (path) => document.getElementById(rowIdOf(path));
+  const isLoading = () => frame.hasAttribute("aria-busy");
+  const itemKeys = () => frame.contentWindow.sayso?.keys;
+  const focusHeading = () => {
+    const heading = frame.contentDocument.querySelector("h1");
+    heading?.setAttribute("tabindex", "-1");
+    frame.contentWindow.focus();
+    heading?.focus({ preventScroll: true });
+  };
+
+  function make(path) {
+    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: "Item" });
+    frame = Object.assign(document.createElement("iframe"), { title: "Item", src: path });
+    frame.addEventListener("load", loaded);
+    pane.append(Object.assign(document.createElement("p"), { className: "latest", role: "status" }), frame);
+    main.append(pane);
+    document.body.classList.add("split");
+  }
+
+  function mark() {
+    for (const row of document.querySelectorAll("#rows li[aria-current]")) row.removeAttribute("aria-current");
+    rowOf(current)?.setAttribute("aria-current", "true");
+  }
+
+  function mayLeave() {
+    const page = frame && !isLoading() && frame.contentDocument;
+    if (!page) return true;
+    const fields = [...page.querySelectorAll("main :is(input:not([type=hidden]), textarea:not([readonly]), select)")];
+    const isTyped = fields.some(frame.contentWindow.sayso?.changed ?? (() => false)) || page.querySelector("[data-kept]");
+    return !isTyped || confirm("Discard your input?");
+  }
+
+  // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.
+  function open(path, { focus = false, quiet = false } = {}) {
+    if (frame && path === current && !isLoading()) {
+      note();
+      if (focus) focusHeading();
+    } else if (mayLeave()) {
+      if (frame && isLoading()) wanted = { path, focus, quiet, queued: true }; // a held key opens the last row alone
+      else load({ path, focus, quiet });
+    }
+  }
+
+  function load(next) {
+    wanted = next;
+    current = next.path;
+    const target = `${location.origin}${current}${next.quiet ? "?quiet=1" : ""}`;
+    if (frame) frame.contentWindow.location.replace(target);
+    else make(target);
+    frame.setAttribute("aria-busy", "true");
+    frame.inert = true; // no key and no press reaches the item that is about to go
+    mark();
+    const place = new URLSearchParams(location.search);
+    place.set("at", rowIdOf(current));
+    history.replaceState(null, "", `/?${place}`);
+  }
+
+  function loaded() {
+    const page = frame.contentDocument; // null for a page that may not be framed, such as the sign-in
+    frame.removeAttribute("aria-busy");
+    if (!page) return location.assign(current);
+    if (wanted?.queued) return load({ ...wanted, queued: false });
+    current = page.location.pathname;
+    const isDecided = sent === current && page.querySelector("#answers[data-closed]") && !page.querySelector(".banner");
+    const focus = wanted?.focus;
+    sent = wanted = null;
+    frame.inert = false;
+    mark();
+    hook(page);
+    if (isDecided) advance(page);
+    else if (focus) focusHeading();
+  }
+
+  // An item that opened by itself is seen from the reviewer's first act on.
+  function note() {
+    const { document: page, history: past, location: place } = frame.contentWindow;
+    if (!place.search.includes("quiet=")) return;
+    past.replaceState(null, "", place.pathname);
+    fetch(place.pathname);
+    page.dispatchEvent(new Event("noted")); // for presence.js
+  }
+
+  function hook(page) {
+    page.addEventListener("submit", (event) => {
+      const { target, submitter, defaultPrevented } = event;
+      if (!defaultPrevented && target.matches(DECISIONS) && !submitter?.matches(".back")) sent = current;
+      if (!new URL(target.action).pathname.startsWith("/items/")) target.target = "_top";
+    });
+    page.addEventListener("click", (event) => {
+      const link = event.target.closest("a[href]");
+      if (link?.pathname === "/next") {
+        event.preventDefault();
+        step(1);
+      } else if (link && !link.pathname.startsWith("/items/")) link.target = "_top";
+    });
+    for (const type of ["pointermove", "keydown"]) page.addEventListener(type, note, { once: true });
+  }
+
+  // After a decision the next item opens, and the line above says what was decided.
+  function advance(page) {
+    const link = Object.assign(document.createElement("a"), { href: current, textContent: page.querySelector("h1").textContent });
+    pane.querySelector(".latest").replaceChildren(link, `: ${page.querySelector(".receipt h2, .ineligible")?.textContent}`);
+    if (!step(1, true)) focusHeading();
+  }
+
+  function step(by, quiet = false) {
+    const row = rowOf(current), others = links().filter((link) => !row?.contains(link));
+    const ahead = others.filter((link) => row && row.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING);
+    const behind = others.filter((link) => !ahead.includes(link));
+    const [next] = by > 0 ? [...ahead, ...behind] : [...behind.reverse(), ...ahead.reverse()];
+    if (next) open(next.pathname, { focus: true, quiet });
+    return Boolean(next);
+  }
+
+  function press(event) {
+    const link = event.target.closest("#rows h3 a[href^='/items/'], .latest a");
+    if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+    event.preventDefault();
+    open(link.pathname, { focus: event.detail === 0 || link.matches(".latest a") }); // a key presses with detail 0
+  }
+
+  function act(keys) {
+    if (!itemKeys()?.works(keys)) return false;
+    note();
+    focusHeading(); // the next key, such as the Enter that sends, goes to the item
+    return itemKeys().act(keys);
+  }
+
+  document.addEventListener("click", press);
+  new MutationObserver(() => { if (current) mark(); }).observe(document.getElementById("inbox"), { childList: true, subtree: true });
+  window.sayso.split = {
+    isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step,
+    focusRow: () => (rowOf(current)?.querySelector("a") ?? links()[0])?.focus(),
+    keys: () => (frame && !isLoading() ? { works: (keys) => itemKeys()?.works(keys), act } : null),
+  };
+  const at = new URLSearchParams(location.search).get("at") ?? location.hash.replace("#at=", "");
+  const first = document.getElementById(at)?.querySelector("h3 a") ?? links()[0];
+  if (wide.matches && first) open(first.pathname, { quiet: true });
+})();
