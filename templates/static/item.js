@@ -34,7 +34,8 @@
     }
   }
 
-  const covered = () => document.querySelector(".decide").offsetHeight; // the bar hides what is below it
+  // The bar hides what is below it; the cards of a call in doubt stand in the page and hide nothing.
+  const covered = () => document.querySelector(".decide:not(.panel)")?.offsetHeight ?? 0;
 
   function showNext() {
     const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 def read_to_the_end(page: Page) -> None:
     """Have every text shown to its end: until then the main button leads to the next of them."""
+    page.wait_for_load_state()  # the button is held back from then on
     while page.locator(".decide [aria-disabled]").count():
         page.evaluate("document.querySelector('.decide [aria-disabled]')?.click()")
 

@@ -9,6 +9,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.in_doubt import put_in_doubt
 from service.wiring import Wiring
+from tests.browser import PHONE
 from tests.service.web.reading import read_to_the_end
 from tests.service.web.sites import Site
 from tests.service.web.stories import REFUND, REFUND_ARGS, asked, decide, lose_worker, place_of
@@ -21,13 +22,24 @@ def test_reviewer_picks_one_of_three_cards(site: Site, open_as: Callable[..., Pa
     record = site.act(lambda wiring: asked(wiring, put_in_doubt(CALL, REFUND.digest, DOUBT)))
     page = open_as(place_of(record))
     expect(page.get_by_role("heading", name="Did refund_payment run? Nobody knows.")).to_be_visible()
-    expect(page.get_by_role("radio")).to_have_count(3)
+    expect(page.locator(".doubt-choices").get_by_role("radio")).to_have_count(3)
     expect(page.get_by_role("button", name="Send value")).to_have_count(0)
     read_to_the_end(page)
     page.get_by_label("It did run").check()
     page.get_by_label("Its result").fill("rf_81")
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_role("heading", name="anna chose to skip it")).to_be_visible()
+
+
+def test_cards_above_the_values_hide_none_of_them(site: Site, open_as: Callable[..., Page]) -> None:
+    """The cards stand in the page, not over its end: a value at the lower edge of the window is in view."""
+    record = site.act(lambda wiring: asked(wiring, put_in_doubt(CALL, REFUND.digest, DOUBT)))
+    page = open_as(place_of(record), viewport=PHONE)
+    confirm = page.locator(".doubt .wide")
+    expect(confirm).to_be_disabled()
+    table = page.locator(".what .read").last
+    table.evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - innerHeight)")
+    expect(confirm).to_be_enabled()
 
 
 def test_earlier_receipt_leads_to_the_item_in_doubt(site: Site, open_as: Callable[..., Page]) -> None:

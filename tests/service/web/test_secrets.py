@@ -139,6 +139,7 @@ def test_arguments_can_be_edited_after_they_are_shown(site: Site, open_as: Calla
     page = open_as(place_of(record))
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.get_by_text(CANARY).first).to_be_visible()
+    read_to_the_end(page)
     begin_edit(page)
     page.get_by_label("amount").fill("7")
     approve_edit(page)
