@@ -76,8 +76,9 @@ def describe_delivery(one: _Delivery) -> str:
     again = one.next_try_at_ms
     further = _("The next attempt is due at %(when)s.", when=describe_clock(again)) if again else ""
     if one.state == DeliveryState.FAILED:
-        notice = f"{notice}: {reason or _('the provider gave no reason.')}"
-        return f"{notice} {further or _('No further attempt follows.')}"
+        reason = reason or _("the provider gave no reason.")
+        further = further or _("No further attempt follows.")
+        return f"{notice}: {reason} {further}"
     if reason and one.state in arrived:
         reason = _("The last attempt failed: %(reason)s", reason=reason)
     return " ".join(filter(None, (f"{notice}.", reason, further)))

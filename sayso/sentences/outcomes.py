@@ -160,7 +160,7 @@ def describe_outcome(item: _Decided) -> str:
 
 def describe_fallback_verdict(verdict: str) -> str:
     """Return the fallback's verdict: `denied by the fallback`."""
-    return _(_BY_FALLBACK.get(verdict, mark("decided by the fallback")))
+    return _(_BY_FALLBACK[verdict]) if verdict in _BY_FALLBACK else _("decided by the fallback")
 
 
 def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:

@@ -188,6 +188,12 @@ def _unchecked(text: str) -> str:
     return f"{_(UNCHECKED)}: {text}" if text else ""
 
 
+def _run_started(facts: Facts) -> Sentence:
+    who, agent = facts.text("owner", _("Somebody")), facts.text("agent", _("an agent"))
+    claimed = facts.text("claimed_title") or facts.text("title")
+    return "plain", _("%(who)s started %(agent)s", who=who, agent=agent), _unchecked(claimed)
+
+
 def _run_resuming(facts: Facts) -> Sentence:
     attempt = facts.number("attempt")
     text = _("A worker leased the run (attempt %(attempt)s)", attempt=attempt)
@@ -201,15 +207,7 @@ def _batch_completed(facts: Facts) -> Sentence:
 
 
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
-    EventType.RUN_STARTED: lambda facts: (
-        "plain",
-        _(
-            "%(who)s started %(agent)s",
-            who=facts.text("owner", _("Somebody")),
-            agent=facts.text("agent", _("an agent")),
-        ),
-        _unchecked(facts.text("claimed_title") or facts.text("title")),
-    ),
+    EventType.RUN_STARTED: _run_started,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
