@@ -71,7 +71,7 @@ async def read_rows(
     With `alike`, return one row for all items with this name, however few.
     """
     wiring = wiring_of(request)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
+    records, _unreadable = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
     definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
     earlier = await wiring.precedents.find_earlier(records)

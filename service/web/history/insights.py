@@ -18,6 +18,18 @@ RANGE_NAMES: dict[Range, str] = {
     "30d": mark("30 days"),
     "90d": mark("90 days"),
 }
+_BEFORE: dict[Range, str] = {
+    "24h": mark("the 24 h before"),
+    "7d": mark("the 7 days before"),
+    "30d": mark("the 30 days before"),
+    "90d": mark("the 90 days before"),
+}
+_AGO: dict[Range, str] = {
+    "24h": mark("24 h ago"),
+    "7d": mark("7 days ago"),
+    "30d": mark("30 days ago"),
+    "90d": mark("90 days ago"),
+}
 
 router = APIRouter()
 
@@ -54,9 +66,8 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
 
 def list_headlines(found: Insights) -> list[Headline]:
     """Return the numbers at the top of the page."""
-    now, before, span = found.now, found.before, _(RANGE_NAMES[found.range])
-    earlier = _("the %(span)s before", span=span)
-    waiting = describe_change(found.waiting, found.waiting_before, _("%(span)s ago", span=span))
+    now, before, earlier = found.now, found.before, _(_BEFORE[found.range])
+    waiting = describe_change(found.waiting, found.waiting_before, _(_AGO[found.range]))
     decided = describe_change(now.decided, before.decided, earlier)
     median, most = (
         _compare_times(now.p50_ms, before.p50_ms, earlier),
