@@ -147,7 +147,7 @@ def make_cards(
 
 def group_cards(cards: Sequence[Sectioned]) -> list[tuple[str, str, list[Sectioned]]]:
     """Return each section's name and heading with its cards, also of sections without cards."""
-    return [(name, _(heading), [card for card in cards if card.section == name]) for name, heading in SECTIONS]
+    return [(name, heading, [card for card in cards if card.section == name]) for name, heading in SECTIONS]
 
 
 def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
