@@ -8,7 +8,7 @@ from babel.messages.pofile import PoFileError
 from service.settings import Settings
 from service.web.languages import COOKIE, compile_catalogue, list_languages
 from tests.service.web.sites import visit
-from tests.service.web.stories import asked
+from tests.service.web.stories import asked, decide, place_of
 from tests.service.web.test_freezes import make_admin
 
 HEADINGS = {
@@ -70,6 +70,21 @@ async def test_pages_speak_the_chosen_language(settings: Settings) -> None:
             assert '<html lang="de">' in page
             assert f"<h1>{heading}</h1>" in page
             assert f"{heading} · Sayso</title>" in page
+
+
+async def test_item_page_speaks_the_chosen_language(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        anna.client.cookies.set(COOKIE, "de")
+        page = await anna.read(place_of(record))
+        for words in (
+            "EUR 250.00 genehmigen</button>",
+            "Wartet auf eine Entscheidung über refund_payment",
+            ">noch 4 min",
+        ):
+            assert words in page
+        await decide(anna.wiring, record, "approve")
+        assert "ben hat dies genehmigt" in await anna.read(place_of(record))
 
 
 async def test_values_in_translated_sentences_are_escaped(settings: Settings) -> None:
