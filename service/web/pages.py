@@ -30,7 +30,7 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
-from service.web.content import navigation
+from service.web import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.web.languages import choose_language, load_catalogue
 from service.web.people.display_choices import read_display

@@ -67,11 +67,11 @@ async def test_unsupported_method_lists_the_supported_ones(world: World, path: s
     assert methods in answer.text
 
 
-async def test_static_files_may_be_kept(world: World) -> None:
+async def test_static_files_are_confirmed_before_use(world: World) -> None:
     (name, *_) = sorted(path.name for path in (CHECKOUT / "templates" / "static").iterdir() if path.is_file())
     async with world.client() as client:
         answer = await client.get(f"/static/{name}")
-    assert (answer.status_code, answer.headers.get("cache-control")) == (200, None)
+    assert (answer.status_code, answer.headers.get("cache-control")) == (200, "no-cache")
     assert answer.headers["content-security-policy"] == POLICY
 
 

@@ -178,8 +178,8 @@ def _make_cards(
             continue
         definition = definitions.get(item.tool.definition or "")
         schema = definition.parameters if definition is not None else None
-        version = _Version(record.id, record.version, item.item_id, schema is not None, find_spoken(), shown, schema)
-        headline, view = _arrange(version)
+        call = _Call(shown.tool.model_dump_json(), schema is not None, find_spoken(), shown, schema)
+        headline, view = _arrange(call)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
         view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
@@ -203,12 +203,10 @@ def _make_cards(
 
 
 @dataclass(frozen=True)
-class _Version:
-    """An item of one version of its record: what a card shows to everybody follows from it."""
+class _Call:
+    """A call by its content, with its definition's digest: how cards show it follows from them."""
 
-    suspension_id: str
-    version: int
-    item_id: str
+    content: str
     described: bool
     language: NullTranslations
     item: Item = field(compare=False)
@@ -216,10 +214,10 @@ class _Version:
 
 
 @lru_cache(_MOST_ARRANGED)
-def _arrange(version: _Version) -> tuple[Headline, View]:
+def _arrange(call: _Call) -> tuple[Headline, View]:
     """Return how the item's call is shown, as every open inbox needs it after a change; its secrets are masked."""
-    tool = version.item.tool
-    return make_headline(version.item), render_call(tool.name, tool.args, version.schema)
+    tool = call.item.tool
+    return make_headline(call.item), render_call(tool.name, tool.args, call.schema)
 
 
 def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:

@@ -93,7 +93,7 @@ def test_show_opens_a_pager_for_what_is_longer_than_the_screen(
         short, long = ask(url, key, "pay", order="A-1"), ask(url, key, "pay", order="line\n" * 90)
         environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path), "PAGER": "sed s/^/paged:/"}
         with terminal(tmp_path, environ) as shell:
-            shell.press(f"{command} show {short} > short; {command} show {long[-6:]}; echo done-$?", "Enter")
+            shell.press(f"{command} show {short} > {tmp_path}/short; {command} show {long[-6:]}; echo done-$?", "Enter")
             shell.await_text("done-0")
             assert "paged:" in shell.screen()
             shell.press(f"{command} show {long} | grep paged; echo ended-$?", "Enter")

@@ -221,8 +221,8 @@ FOREIGN = [
 @pytest.mark.parametrize("name", FOREIGN)
 async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str, who: str) -> None:
     method, path, _ = OPERATIONS[name]
-    if ROWS[name].statuses[WHO.index(who)] != 404:
-        return
+    if ROWS[name].statuses[WHO.index(who)] != 404 or (who == "anna" and "{attachment_id}" in path):
+        return  # a reviewer may read the item, which has no such file
     pending = await make_pending(world.wiring)
     texts = []
     async with world.client(who) as client:

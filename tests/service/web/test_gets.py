@@ -60,6 +60,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "name": "anna",
         "group": "payments",
         "id": "x",
+        "like": f"{unattended.id}-i1",
         "rule_id": "never-over-1000",
         "root": root,
         "key": key,

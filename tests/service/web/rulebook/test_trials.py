@@ -13,7 +13,7 @@ from service.web.rulebook.trials import sketch_args
 from tests.browser import PHONE
 from tests.builders import register_agent
 from tests.service.web.rulebook.test_rules import RULES
-from tests.service.web.sites import Site, settings_for, visit
+from tests.service.web.sites import CSRF, Site, settings_for, visit
 from tests.service.web.stories import REFUND, asked, make_ask
 from tests.service.web.test_gallery import check_page
 from tests.service.worlds import read_store
@@ -102,7 +102,7 @@ async def test_trial_fills_in_the_schema_and_the_context_of_an_agent(settings: S
 async def test_trial_explains_a_faulty_form(settings: Settings, fields: dict[str, str], words: str) -> None:
     async with visit(settings) as anna:
         given = {"tool": "<b>", "agent": "", "args": "{}", **fields}
-        page = await anna.client.post(TRY, data={"csrf": "c" * 64, **given}, headers={"Sec-Fetch-Site": "same-origin"})
+        page = await anna.client.post(TRY, data={"csrf": CSRF, **given}, headers={"Sec-Fetch-Site": "same-origin"})
         assert page.status_code in (400, 422)
         assert words in page.text
         assert "<b>" not in page.text
