@@ -11,7 +11,7 @@ from sayso.clock import now_ms
 from sayso.text.language import _, mark
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
-from service.web.content.alike.tables import make_inbox_rows, make_tables
+from service.web.content.alike.tables import MOST, make_inbox_rows, make_tables
 from service.web.content.cards import group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
@@ -53,6 +53,7 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
         sections=group_cards(make_inbox_rows(found.cards)),
         after=after,
         filters=_FILTERS,
+        most=MOST,
         waiting=await wiring.runs.count_pending() if query and not found.cards else 0,
         finished="" if found.cards or query or after else await _read_finished(wiring),
     )
