@@ -19,7 +19,7 @@ from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
-from sayso.text.language import find_spoken
+from sayso.text.language import find_spoken, mark
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
@@ -33,7 +33,12 @@ from service.web.content.queries import EVERYTHING, Query
 SOON_MS = 600_000
 _MOST_ARRANGED = 500
 
-SECTIONS = (("soon", "Due in 10 min"), ("today", "Today"), ("later", "Later"), ("others", "For others"))
+SECTIONS = (
+    ("soon", mark("Due in 10 min")),
+    ("today", mark("Today")),
+    ("later", mark("Later")),
+    ("others", mark("For others")),
+)
 """The sections of the inbox in their order: each with its name in the page and its heading."""
 
 

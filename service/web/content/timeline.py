@@ -9,6 +9,7 @@ from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
+from sayso.text.language import mark
 from sayso.text.summaries import write_pretty
 from service.store.runs.runs import UNREADABLE
 from service.web.content.facts import Facts
@@ -41,7 +42,7 @@ _VOICES: Mapping[str, str] = {
     EventType.OUTCOME_REPORTED: "agent",
     EventType.REQUESTER_ANSWERED: "agent",
 }
-VOICES = {"sayso": "Sayso", "rules": "Rules", "agent": "Agent"}
+VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}
 """The names of the voices in a timeline."""
 
 Sentence = tuple[str, str, str]  # tone, sentence, note
