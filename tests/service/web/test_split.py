@@ -182,7 +182,7 @@ def test_nothing_is_sent_while_another_item_loads(site: Site, open_as: Open) -> 
     expect(page.locator(".pane iframe[aria-busy]")).to_have_count(1)
     for key in ("a", "Enter", "d", "n"):
         page.keyboard.press(key)
-    expect(pane_of(page).locator(".armed, [open]")).to_have_count(0)
+    expect(pane_of(page).locator(".armed, .decide [open]")).to_have_count(0)
     expect(pane_of(page).locator(".approval .wide")).to_be_visible()  # still the first item, which takes no press
     assert page.locator(".pane iframe").evaluate("frame => frame.inert")
     held[0].continue_()
