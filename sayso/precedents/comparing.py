@@ -9,6 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.precedents.measures import Measures, find_measures
 from sayso.rendering.calls import shorten
 from sayso.rendering.views import Flag
+from sayso.text.language import _
 
 ENOUGH = 5
 """The earlier calls below which nothing is called unusual."""
@@ -16,8 +17,6 @@ ENOUGH = 5
 ENOUGH_FOR_P95 = 20
 FAR_TIMES = 5
 """The multiple of a median from which a number is far off, however few numbers there are."""
-
-NEW_RECIPIENT = "new recipient"
 
 
 def find_unusual(args: JsonObject, earlier: Sequence[Measures]) -> list[Flag]:
@@ -38,7 +37,7 @@ def name_ratio(number: Decimal, known: Sequence[Decimal]) -> str:
     """Return how much larger a number is than usual, such as `38x usual`."""
     middle = median(known)
     ratio = number / middle if middle > 0 else Decimal(0)
-    return f"{ratio:.0f}x usual" if ratio >= 2 else "more than usual"
+    return _("%(times)sx usual", times=f"{ratio:.0f}") if ratio >= 2 else _("more than usual")
 
 
 def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterator[Flag]:
@@ -49,9 +48,14 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
         if len(known) < ENOUGH_FOR_P95 and not is_far(number, known):
             continue
         label = name_ratio(number, known)
-        sentence = (
-            f"{label}: {shorten(key)} {number:,} is above 95% of the last {len(known)} approved calls of this agent; "
-            f"their median is {median(known):,}."
+        sentence = _(
+            "%(label)s: %(name)s %(number)s is above 95%% of the last %(count)s approved calls of this agent; "
+            "their median is %(median)s.",
+            label=label,
+            name=shorten(key),
+            number=f"{number:,}",
+            count=len(known),
+            median=f"{median(known):,}",
         )
         yield Flag(sentence[:1].upper() + sentence[1:], label=label)
 
@@ -64,7 +68,9 @@ def _check_recipients(measures: Measures, earlier: Sequence[Measures]) -> Iterat
         return
     for recipient, text in measures.recipients.items():
         if recipient not in known:
-            sentence = (
-                f"New recipient: {shorten(text)} is in none of the last {len(addressed)} approved calls of this agent."
+            sentence = _(
+                "New recipient: %(name)s is in none of the last %(count)s approved calls of this agent.",
+                name=shorten(text),
+                count=len(addressed),
             )
-            yield Flag(sentence, label=NEW_RECIPIENT)
+            yield Flag(sentence, label=_("new recipient"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Mark
+from sayso.text.language import _
 
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 _LAST_NAME = re.compile(r"([^.\[\]]+)(?:\[\d+\])*$")
@@ -17,8 +18,9 @@ def check_accounts(call: Call) -> Iterator[Flag]:
         if name is not None and "iban" in normalize(name[1]) and not leaf.literal and leaf.text != '""':
             account = read_text(leaf)
             if not is_valid(account):
-                sentence = f"{shorten(leaf.path)} is not a valid IBAN: the checksum of {shorten(account)} is wrong."
-                yield Flag(sentence, SEVERE, "wrong IBAN")
+                sentence = _("%(name)s is not a valid IBAN: the checksum of %(account)s is wrong.")
+                named = {"name": shorten(leaf.path), "account": shorten(account)}
+                yield Flag(sentence % named, SEVERE, _("wrong IBAN"))
 
 
 def has_iban_form(text: str) -> bool:

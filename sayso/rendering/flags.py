@@ -6,6 +6,7 @@ from itertools import islice
 from sayso.canonical_json import JsonObject
 from sayso.rendering.views import View
 from sayso.text.invisible import count_hidden
+from sayso.text.language import _
 from sayso.text.lookalikes import find_lookalikes
 from sayso.text.summaries import list_texts
 
@@ -32,19 +33,19 @@ def name_flags(
 
     def find() -> Iterator[str]:
         if doubt:
-            yield "may already have run"
+            yield _("may already have run")
         if any(map(find_lookalikes, texts)):
-            yield "look-alike letters"
+            yield _("look-alike letters")
         if resembles:
-            yield "look-alike name"
+            yield _("look-alike name")
         if any(map(count_hidden, texts)):
-            yield "hidden characters"
+            yield _("hidden characters")
         yield from (flag.label for flag in view.flags if flag.label)
         if unattended:
-            yield "runs by itself"
+            yield _("runs by itself")
         if alone:
-            yield "only you"
+            yield _("only you")
         if held:
-            yield "frozen"
+            yield _("frozen")
 
     return tuple(islice(dict.fromkeys(find()), _MOST))

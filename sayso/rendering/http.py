@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from sayso.rendering.calls import Call, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Mark, Place, Sketch
+from sayso.text.language import _
 from sayso.text.summaries import Leaf
 
 _URLS = ("url", "uri", "endpoint", "href", "webhookurl")
@@ -44,6 +45,5 @@ def _check_address(url: Leaf) -> list[Flag]:
     address = urlsplit(read_text(url))
     if "@" not in address.netloc and "\\" not in address.netloc:
         return []
-    return [
-        Flag(f"The address hides its host behind a user name: it leads to {address.hostname}.", SEVERE, "hidden host")
-    ]
+    sentence = _("The address hides its host behind a user name: it leads to %(host)s.", host=address.hostname)
+    return [Flag(sentence, SEVERE, _("hidden host"))]

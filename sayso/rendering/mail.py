@@ -4,6 +4,7 @@ from email.utils import getaddresses
 
 from sayso.rendering.calls import Call, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Place, Sketch
+from sayso.text.language import _
 from sayso.text.summaries import Leaf
 
 _TO = ("to", "recipient", "recipients", "toaddress", "toemail", "emailto", "emailaddress", "email")
@@ -23,10 +24,10 @@ def render(call: Call) -> Sketch | None:
     if not addressed or not (subjects or bodies):
         return None
     first, *others = map(read_text, (*to, *cc, *bcc))
-    more = f" and {len(others)} more" if others else ""
+    headline = _("Mail to %(who)s", who=_name_several(first, len(others)))
     subject = f": “{shorten(read_text(subjects[0]))}”" if subjects else ""
     return Sketch(
-        headline=f"Mail to {shorten(first)}{more}{subject}",
+        headline=f"{headline}{subject}",
         notable=[Place(leaf.path) for leaf in (*bcc, *to, *cc)],
         body=[
             *(Place(leaf.path) for leaf in subjects),
@@ -40,27 +41,35 @@ def render(call: Call) -> Sketch | None:
 def _check_blind(bcc: list[Leaf]) -> list[Flag]:
     if not bcc:
         return []
-    more = f" and {len(bcc) - 1} more" if bcc[1:] else ""
-    return [
-        Flag(f"Bcc: {shorten(read_text(bcc[0]))}{more} gets a copy that the other recipients do not see.", label="Bcc")
-    ]
+    who = _name_several(read_text(bcc[0]), len(bcc) - 1)
+    sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
+    return [Flag(sentence, label="Bcc")]
+
+
+def _name_several(first: str, more: int) -> str:
+    return _("%(first)s and %(count)s more", first=shorten(first), count=more) if more else shorten(first)
 
 
 def _check_headers(leaves: list[Leaf]) -> list[Flag]:
     broken = [leaf.path for leaf in leaves if {"\n", "\r"} & {*read_text(leaf)}]
     return [
-        Flag(f"A line break in {shorten(path)} can add recipients or other headers.", SEVERE, "added headers")
+        Flag(
+            _("A line break in %(name)s can add recipients or other headers.", name=shorten(path)),
+            SEVERE,
+            _("added headers"),
+        )
         for path in broken
     ]
 
 
 def _check_names(leaves: list[Leaf]) -> list[Flag]:
+    sentence = _("The name %(name)s is itself an address, but the mail goes to %(address)s.")
     pairs = [pair for leaf in leaves for pair in getaddresses([read_text(leaf)[:_PARSED_CHARS]])]
     return [
         Flag(
-            f"The name {shorten(name)} is itself an address, but the mail goes to {shorten(address)}.",
+            sentence % {"name": shorten(name), "address": shorten(address)},
             SEVERE,
-            "name differs",
+            _("name differs"),
         )
         for name, address in pairs
         if "@" in name and name.strip().lower() != address.lower()

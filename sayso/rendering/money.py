@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from sayso.rendering.accounts import has_iban_form, is_valid, mark_fours
 from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import Flag, Place, Sketch
+from sayso.text.language import _
 from sayso.text.summaries import Leaf, list_values
 
 AMOUNTS = ("amount", "sum", "total", "totalamount", "transferamount", "refundamount", "paymentamount")
@@ -35,9 +36,9 @@ def render(call: Call) -> Sketch | None:
     (amount,) = amounts
     to, sources, references = call.find(*TO, *TO_ALSO), call.find(*_FROM), call.find_texts(*_REFERENCES)
     effect = write_amount(read_text(amount), currencies[0].text.upper()) if currencies else ""
-    target = f" to {shorten(read_text(to[0]))}" if to else ""
+    headline = f"{call.title} {effect or read_text(amount)}"
     return Sketch(
-        headline=f"{call.title} {effect or read_text(amount)}{target}",
+        headline=_("%(payment)s to %(who)s", payment=headline, who=shorten(read_text(to[0]))) if to else headline,
         notable=[_place(leaf) for leaf in (amount, *currencies, *to, *sources)],
         body=[_place(leaf) for leaf in references],
         flags=[_describe_account(leaf) for leaf in (*to, *sources) if _is_wrong(leaf)],
@@ -79,7 +80,5 @@ def _is_wrong(leaf: Leaf) -> bool:
 
 
 def _describe_account(leaf: Leaf) -> Flag:
-    return Flag(
-        f"{shorten(leaf.path)} {shorten(leaf.text)} has the form of an IBAN, but its checksum is wrong.",
-        label="wrong IBAN",
-    )
+    sentence = _("%(name)s %(account)s has the form of an IBAN, but its checksum is wrong.")
+    return Flag(sentence % {"name": shorten(leaf.path), "account": shorten(leaf.text)}, label=_("wrong IBAN"))

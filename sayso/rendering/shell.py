@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sayso.rendering.calls import MAX_PARSED_CHARS, Call, read_text, shorten
 from sayso.rendering.http import mark_hosts
 from sayso.rendering.views import SEVERE, Flag, Mark, Place, Sketch
+from sayso.text.language import _
 
 _NAMES = ("command", "cmd", "commandline", "shellcommand", "bashcommand", "commands")
 _SCRIPTS = ("script", "code", "input")
@@ -43,8 +44,8 @@ class _Reading:
     breaks: list[int] = field(default_factory=list)
     flags: dict[Flag, None] = field(default_factory=dict)
 
-    def flag(self, sentence: str, label: str = "command unclear") -> None:
-        self.flags[Flag(sentence, SEVERE, label)] = None
+    def flag(self, sentence: str, label: str = "") -> None:
+        self.flags[Flag(sentence, SEVERE, label or _("command unclear"))] = None
 
 
 def render(call: Call) -> Sketch | None:
@@ -64,14 +65,14 @@ def render(call: Call) -> Sketch | None:
     if listed:
         flags |= read_command(joined).flags
     notable = [Place(leaf.path) for leaf in call.find_texts(*_WHERE)]
-    return Sketch(f"Run {shorten(joined, 100)}", notable, body, tuple(flags))
+    return Sketch(_("Run %(command)s", command=shorten(joined, 100)), notable, body, tuple(flags))
 
 
 def read_command(text: str, depth: int = 0) -> _Reading:
     """Return the marks, line breaks and flags of a command."""
     reading = _Reading()
     if len(text) > MAX_PARSED_CHARS or depth > _DEEPEST:
-        reading.flag("The command is too long or too deeply nested to be checked. Read it in full.")
+        reading.flag(_("The command is too long or too deeply nested to be checked. Read it in full."))
         return reading
     if depth == 0:
         reading.marks += mark_hosts(text)
@@ -100,7 +101,7 @@ class _Reader:
             elif kind == "word":
                 self._word(found)
             elif kind == "unread":
-                self.reading.flag("The command has an open quote or escape, so it cannot be read for certain.")
+                self.reading.flag(_("The command has an open quote or escape, so it cannot be read for certain."))
 
     def _redirect(self, found: re.Match[str]) -> None:
         redirect, self.target = self.target, ""
@@ -108,7 +109,7 @@ class _Reader:
         if ">" not in redirect or to == "/dev/null" or (redirect.endswith("&") and to in ("1", "2")):
             return
         self.reading.marks.append(Mark(*found.span(), "danger"))
-        self.reading.flags[Flag(f"Writes to {shorten(to)}.")] = None
+        self.reading.flags[Flag(_("Writes to %(file)s.", file=shorten(to)))] = None
 
     def _word(self, found: re.Match[str]) -> None:
         value = found.group()
@@ -130,11 +131,12 @@ class _Reader:
         """Flag a command by its name; return whether it is dangerous."""
         self.wrapped |= name in _SHELLS | _RUNNERS | _RIGHTS
         if name in _RIGHTS:
-            self.reading.flag(f"Runs with the rights of another user: {name}.", name)
+            self.reading.flag(_("Runs with the rights of another user: %(command)s.", command=name), name)
         elif name in _DELETES or name.startswith("mkfs."):
-            self.reading.flag(f"Deletes or overwrites data: {name}.", "deletes data")
+            self.reading.flag(_("Deletes or overwrites data: %(command)s.", command=name), _("deletes data"))
         elif name in _SHELLS and self.piped:
-            self.reading.flag(f"Pipes into {name}, which runs what it reads.", "pipes into a shell")
+            sentence = _("Pipes into %(command)s, which runs what it reads.", command=name)
+            self.reading.flag(sentence, _("pipes into a shell"))
         else:
             return False
         return True
@@ -142,7 +144,7 @@ class _Reader:
     def _is_computed(self, bare: str) -> bool:
         if not self.at_start or not bare.startswith("$") or bare == "$":
             return False
-        self.reading.flag(f"Runs a command whose name is computed: {shorten(bare)}.")
+        self.reading.flag(_("Runs a command whose name is computed: %(command)s.", command=shorten(bare)))
         return True
 
     def _substitutions(self, value: str) -> None:

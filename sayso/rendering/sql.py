@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from sayso.rendering.calls import MAX_PARSED_CHARS, Call, normalize, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Mark, Place, Sketch
+from sayso.text.language import _
 from sayso.text.summaries import Leaf
 
 _NAMES = ("sql", "query", "statement", "sqlquery", "sqlstatement", "queries", "statements")
@@ -79,23 +80,26 @@ def render(call: Call) -> Sketch | None:
         body.append(Place(leaf.path, "code", list(_mark(tokens)), _break(text, tokens)))
         headlines += [_name(statement) for statement in _part(tokens)]
     headlines.sort(key=lambda headline: headline.startswith("SELECT"))  # what changes data comes first
-    more = f" and {len(headlines) - 1} more" if headlines[1:] else ""
+    headline = (headlines or [call.title])[0]
+    if headlines[1:]:
+        headline = _("%(first)s and %(count)s more", first=headline, count=len(headlines) - 1)
     notable = [Place(leaf.path) for leaf in call.find_texts(*_WHERE)]
-    return Sketch(f"{(headlines or [call.title])[0]}{more}", notable, body, tuple(flags))
+    return Sketch(headline, notable, body, tuple(flags))
 
 
 def check_statements(text: str) -> Iterator[Flag]:
     """Yield the flags of a text of SQL."""
     if len(text) > MAX_PARSED_CHARS:
-        yield Flag("The SQL is too long to be checked. Read it in full.", SEVERE, "not checked")
+        yield Flag(_("The SQL is too long to be checked. Read it in full."), SEVERE, _("not checked"))
         return
     for reading in _READINGS:
         tokens = _read(text, reading)
         statements = _part(tokens)
         if len(statements) > 1:
-            yield Flag("Several statements in one text.")
+            yield Flag(_("Several statements in one text."))
         if any(token.kind == "comment" and "/*" in token.text[2:] for token in tokens):
-            yield Flag("A comment within a comment: databases read it differently.", SEVERE, "nested comment")
+            sentence = _("A comment within a comment: databases read it differently.")
+            yield Flag(sentence, SEVERE, _("nested comment"))
         for statement in statements:
             yield from _check(statement)
 
@@ -136,16 +140,15 @@ def _is_sql(leaf: Leaf) -> bool:
 def _check(statement: list[_Token]) -> Iterator[Flag]:
     words = [token.word for token in statement]
     if words[0] in ("DROP", "TRUNCATE"):
-        yield Flag(f"{words[0]} removes data as a whole.", SEVERE, words[0])
+        yield Flag(_("%(verb)s removes data as a whole.", verb=words[0]), SEVERE, words[0])
     writes = [
         place
         for place, word in enumerate(words)
         if word in ("UPDATE", "DELETE") and (not place or words[place - 1] not in _NO_WRITE_AFTER)
     ]
     if len(writes) > _MOST_WRITES:
-        yield Flag(
-            f"One statement has {len(writes)} writes, too many to be checked. Read it in full.", SEVERE, "not checked"
-        )
+        sentence = _("One statement has %(count)s writes, too many to be checked. Read it in full.", count=len(writes))
+        yield Flag(sentence, SEVERE, _("not checked"))
     for place in writes[:_MOST_WRITES]:
         yield from _check_write(words[place], statement[place:])
 
@@ -160,16 +163,15 @@ def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
     ends = [place for place, one in enumerate(condition) if one.depth == depth and one.word in _AFTER_WHERE]
     condition = _unwrap(condition[: ends[0]] if ends else condition)
     if not condition or _is_always_true(condition):
-        yield Flag(f"{verb} has no WHERE that limits it: it changes every row.", SEVERE, "no WHERE")
+        yield Flag(_("%(verb)s has no WHERE that limits it: it changes every row.", verb=verb), SEVERE, _("no WHERE"))
     elif any(one.depth == condition[0].depth and (one.word in ("OR", "XOR") or one.text == "|") for one in condition):
-        yield Flag(
-            f"OR at the top level of the WHERE of {verb}: it may change more rows than meant.", SEVERE, "OR in WHERE"
-        )
+        sentence = _("OR at the top level of the WHERE of %(verb)s: it may change more rows than meant.", verb=verb)
+        yield Flag(sentence, SEVERE, _("OR in WHERE"))
 
 
 def _unwrap(condition: list[_Token]) -> list[_Token]:
     """Return a condition without parentheses around all of it."""
-    for _ in range(_DEEPEST):
+    for _depth in range(_DEEPEST):
         wrapped = len(condition) > 1 and condition[0].text == "(" and condition[-1].text == ")"
         if not wrapped or any(token.depth == condition[0].depth for token in condition[1:-1]):
             return condition

@@ -9,6 +9,7 @@ from sayso.rendering.accounts import check_accounts
 from sayso.rendering.calls import Call
 from sayso.rendering.views import SEVERE, Flag, Sketch, View, arrange
 from sayso.sentences.characters import describe_characters
+from sayso.text.language import _
 
 RENDERERS: dict[str, Callable[[Call], Sketch | None]] = {
     "shell": shell.render,
@@ -34,11 +35,8 @@ def _sketch(call: Call) -> tuple[str, Sketch]:
         try:
             sketch = render(call)
         except (ArithmeticError, LookupError, RecursionError, ValueError):
-            fault = Flag(
-                f"This may be a call of kind {name}, but it cannot be read as one. Check every value.",
-                SEVERE,
-                "not readable",
-            )
+            sentence = _("This may be a call of kind %(kind)s, but it cannot be read as one. Check every value.")
+            fault = Flag(sentence % {"kind": name}, SEVERE, _("not readable"))
             return "tree", replace(tree.render(call), flags=(fault,))
         if sketch is not None:
             return name, sketch

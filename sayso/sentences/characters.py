@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from sayso.text.invisible import count_hidden
+from sayso.text.language import ngettext
 from sayso.text.lookalikes import find_lookalikes
 from sayso.text.summaries import list_texts
 
@@ -18,11 +19,22 @@ def describe_characters(value: JsonValue) -> list[str]:
 def _describe_hidden(count: int) -> list[str]:
     if not count:
         return []
-    return [f"{count} invisible {'character is' if count == 1 else 'characters are'} shown by a sign such as ⟨U+200B⟩."]
+    return [
+        ngettext(
+            "%(num)s invisible character is shown by a sign such as ⟨U+200B⟩.",
+            "%(num)s invisible characters are shown by a sign such as ⟨U+200B⟩.",
+            count,
+        )
+    ]
 
 
 def _describe_alike(count: int) -> list[str]:
     if not count:
         return []
-    subject = "1 character is not what it looks" if count == 1 else f"{count} characters are not what they look"
-    return [f"{subject} like. The number stands behind each, such as ⟨U+0430⟩."]
+    return [
+        ngettext(
+            "%(num)s character is not what it looks like. The number stands behind each, such as ⟨U+0430⟩.",
+            "%(num)s characters are not what they look like. The number stands behind each, such as ⟨U+0430⟩.",
+            count,
+        )
+    ]

@@ -6,8 +6,22 @@ from typing import NamedTuple, Protocol
 from sayso.records.deliveries import DeliveryState
 from sayso.sentences.names import name_reviewers
 from sayso.sentences.times import describe_clock
+from sayso.text.language import _, mark
 
-NOBODY = "Nobody was notified of this item: every delivery failed."
+NOBODY = mark("Nobody was notified of this item: every delivery failed.")
+
+_NOTICES: dict[str, str] = {
+    DeliveryState.QUEUED: mark("%(who)s is not notified over %(channel)s yet"),
+    DeliveryState.SENT: mark("%(who)s was notified over %(channel)s"),
+    DeliveryState.SEEN: mark("%(who)s was notified over %(channel)s and opened the item"),
+    DeliveryState.FAILED: mark("%(who)s was not notified over %(channel)s"),
+}
+_OUTCOME_NOTICES: dict[str, str] = {
+    DeliveryState.QUEUED: mark("%(who)s is not notified of the outcome over %(channel)s yet"),
+    DeliveryState.SENT: mark("%(who)s was notified of the outcome over %(channel)s"),
+    DeliveryState.SEEN: mark("%(who)s was notified of the outcome over %(channel)s and opened the item"),
+    DeliveryState.FAILED: mark("%(who)s was not notified of the outcome over %(channel)s"),
+}
 
 
 class _Delivery(Protocol):
@@ -49,37 +63,39 @@ class Delivery(NamedTuple):
 
 def describe_delivery(one: _Delivery) -> str:
     """Return who was notified over which channel, and when; or why not, and when the next attempt is due."""
-    step = f" (escalation step {one.step})" if one.step else ""
-    who, over = f"{name_recipient(one.person)}{step}", f"{'of the outcome ' if one.outcome else ''}over {one.channel}"
-    again = f" The next attempt is due at {describe_clock(one.next_try_at_ms)}." if one.next_try_at_ms else ""
-    reason = f" The last attempt failed: {end_sentence(one.reason)}" if one.reason else ""
-    if one.state == DeliveryState.SEEN:
-        return f"{who} was notified {over} and opened the item{_when(one.seen_at_ms)}.{reason}{again}"
-    if one.state == DeliveryState.SENT:
-        return f"{who} was notified {over}{_when(one.sent_at_ms)}.{reason}{again}"
+    who = name_recipient(one.person)
+    if one.step:
+        who = _("%(who)s (escalation step %(step)s)", who=who, step=one.step)
+    notices = _OUTCOME_NOTICES if one.outcome else _NOTICES
+    notice = _(notices.get(one.state, notices[DeliveryState.QUEUED])) % {"who": who, "channel": one.channel}
+    arrived = {DeliveryState.SEEN.value: one.seen_at_ms, DeliveryState.SENT.value: one.sent_at_ms}
+    at_ms = arrived.get(one.state)
+    if at_ms:
+        notice = _("%(notice)s at %(when)s", notice=notice, when=describe_clock(at_ms))
+    reason = end_sentence(one.reason) if one.reason else ""
+    again = one.next_try_at_ms
+    further = _("The next attempt is due at %(when)s.", when=describe_clock(again)) if again else ""
     if one.state == DeliveryState.FAILED:
-        failed = end_sentence(one.reason or "the provider gave no reason")
-        return f"{who} was not notified {over}: {failed}{again or ' No further attempt follows.'}"
-    waits = f" {end_sentence(one.reason)}" if one.reason else ""
-    return f"{who} is not notified {over} yet.{waits}{again}"
+        reason = reason or _("the provider gave no reason.")
+        further = further or _("No further attempt follows.")
+        return f"{notice}: {reason} {further}"
+    if reason and one.state in arrived:
+        reason = _("The last attempt failed: %(reason)s", reason=reason)
+    return " ".join(filter(None, (f"{notice}.", reason, further)))
 
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:
     """Return that nobody was notified of an open item with channels; empty for all others."""
     failed = bool(deliveries) and all(one.state == DeliveryState.FAILED for one in deliveries)
-    return NOBODY if live and failed else ""
+    return _(NOBODY) if live and failed else ""
 
 
 def name_recipient(person: str) -> str:
     """Return the person or group of a delivery as the subject of a sentence."""
-    named = name_reviewers([person]) if person else "The channel's own destination"
-    return named.replace("the group", "The group", 1)
+    named = name_reviewers([person]) if person else _("The channel's own destination")
+    return named if named == person else named[:1].upper() + named[1:]
 
 
 def end_sentence(text: str) -> str:
     """Return a text with a full stop."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _when(at_ms: int | None) -> str:
-    return f" at {describe_clock(at_ms)}" if at_ms else ""

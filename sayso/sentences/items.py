@@ -10,22 +10,23 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import may_reach
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.names import join_words, name_reviewers
+from sayso.text.language import _, mark
 from sayso.transitions.closing import args_of
 from sayso.transitions.decision_checks import entitle, find_counted
 
 _AFTER_DENIAL = {
-    "continue": "If you deny it, the agent receives your reason and continues.",
-    "degrade": "If you deny it, the remaining calls are skipped and the run ends early.",
-    "fail": "If you deny it, the run fails.",
+    "continue": mark("If you deny it, the agent receives your reason and continues."),
+    "degrade": mark("If you deny it, the remaining calls are skipped and the run ends early."),
+    "fail": mark("If you deny it, the run fails."),
 }
 
-DENIAL_PRESETS = ("Wrong amount", "Not now", "Ask me first", "Not allowed")
+DENIAL_PRESETS = (mark("Wrong amount"), mark("Not now"), mark("Ask me first"), mark("Not allowed"))
 """Reasons of a denial that a reviewer chooses, and edits if they like."""
 
 DOUBT_CHOICES = (
-    ('"skip"', "It did run", "The agent continues with the result below. Nothing runs again."),
-    ('"run_again"', "It did not run", "It runs now. If it ran after all, its effect may happen twice."),
-    ('"fail"', "Stop the run", "The run fails. Nothing runs again."),
+    ('"skip"', mark("It did run"), mark("The agent continues with the result below. Nothing runs again.")),
+    ('"run_again"', mark("It did not run"), mark("It runs now. If it ran after all, its effect may happen twice.")),
+    ('"fail"', mark("Stop the run"), mark("The run fails. Nothing runs again.")),
 )
 """Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
 
@@ -33,39 +34,45 @@ DOUBT_CHOICES = (
 def describe_need(item: Item) -> str:
     """Return what the item needs, such as `needs approval`."""
     if item.doubt is not None:
-        return "may already have run"
-    if item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed:
-        return "needs a value"
-    return "needs approval"
+        return _("may already have run")
+    if _needs_value(item):
+        return _("needs a value")
+    return _("needs approval")
 
 
 def describe_wanted(item: Item) -> str:
     """Return the value that the item needs, such as `wants loyalty_code`; empty where it needs an approval."""
-    return f"wants {item.target_arg or 'a value'}" if describe_need(item) == "needs a value" else ""
+    if item.doubt is not None or not _needs_value(item):
+        return ""
+    return _("wants %(argument)s", argument=item.target_arg) if item.target_arg else _("wants a value")
 
 
 def describe_number(record: SuspensionRecord, item: Item) -> str:
     """Return how to get the number that an approval needs, or an empty text."""
-    return f"Ask {record.run.owner} for the two digits of this item" if item.terms.match_number else ""
+    if not item.terms.match_number:
+        return ""
+    return _("Ask %(who)s for the two digits of this item", who=record.run.owner)
 
 
 def describe_denial(record: SuspensionRecord) -> str:
     """Return the effect of a denial on the run."""
-    return _AFTER_DENIAL[record.on_deny]
+    return _(_AFTER_DENIAL[record.on_deny])
 
 
 def name_denial(record: SuspensionRecord, item: Item) -> str:
     """Return the name of the button that denies, with the effect on the run if this denial decides."""
     denials = sum(decision.action == "deny" for decision in item.decisions)
     if denials + 1 < item.terms.quorum.deny:
-        return "Deny"
-    return "Deny and go on" if record.on_deny == "continue" else "Deny and end the run"
+        return _("Deny")
+    return _("Deny and go on") if record.on_deny == "continue" else _("Deny and end the run")
 
 
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Return who may decide the item."""
-    reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
-    return f"{reviewers}, except {record.run.owner}, who requested it" if item.terms.no_self_approval else reviewers
+    reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
+    if not item.terms.no_self_approval:
+        return reviewers
+    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=record.run.owner)
 
 
 def describe_quorum(item: Item) -> str:
@@ -74,16 +81,18 @@ def describe_quorum(item: Item) -> str:
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
     approvals, denials = _count_decisions(item)
-    same = " of the same arguments" if len(approvals) > 1 else ""
+    counts = _("%(most)s of %(approvals)s approvals, %(denied)s of %(denials)s denials")
+    if len(approvals) > 1:
+        counts = _("%(most)s of %(approvals)s approvals of the same arguments, %(denied)s of %(denials)s denials")
     most = max(approvals.values(), default=0)
-    return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+    return counts % {"most": most, "approvals": quorum.approve, "denied": denials, "denials": quorum.deny}
 
 
 def count_quorum(item: Item) -> str:
     """Return the most equal approvals against the quorum, such as `1 of 2`; empty where one is enough."""
-    approvals, _ = _count_decisions(item)
+    approvals = _count_decisions(item)[0]
     needed = item.terms.quorum.approve
-    return f"{max(approvals.values(), default=0)} of {needed}" if needed > 1 else ""
+    return _("%(most)s of %(needed)s", most=max(approvals.values(), default=0), needed=needed) if needed > 1 else ""
 
 
 def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
@@ -99,21 +108,24 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     approvals_needed = terms.quorum.approve - max(approvals.values(), default=0)
     if may_reach(left, approvals_needed) or may_reach(left, terms.quorum.deny - denials):
         return ""
-    return f"Too few reviewers are left to reach the quorum. At the deadline {describe_fallback(record, item)}."
+    effect = describe_fallback(record, item)
+    return _("Too few reviewers are left to reach the quorum. At the deadline %(effect)s.", effect=effect)
 
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
     if item.terms.no_self_approval and by.id == record.run.owner:
-        return "You requested this call, so another reviewer must decide it."
+        return _("You requested this call, so another reviewer must decide it.")
     entitled = entitle(record, item, by)
     if entitled is None:
-        return f"Only {name_reviewers(item.terms.reviewers, 'or')} can decide this."
+        return _("Only %(who)s can decide this.", who=name_reviewers(item.terms.reviewers, "or"))
     if any(decision.by.id == by.id for decision in item.decisions):
-        return f"You have decided. {describe_deadlock(record, item) or 'Other reviewers must still decide.'}"
+        deadlock = describe_deadlock(record, item)
+        return _("You have decided. %(rest)s", rest=deadlock or _("Other reviewers must still decide."))
     counted = find_counted(item, entitled)
     if counted is not None:
-        return f"{counted.by.id} has decided for the same reviewer. Other reviewers must still decide."
+        who = counted.by.id
+        return _("%(who)s has decided for the same reviewer. Other reviewers must still decide.", who=who)
     return ""
 
 
@@ -121,7 +133,12 @@ def describe_resemblance(names: Sequence[str]) -> str:
     """Return a warning that the tool's name resembles other names in the rules; empty for none."""
     if not names:
         return ""
-    return f"This tool name resembles {join_words(names)} in the rules but is not the same. Those rules apply too."
+    sentence = _("This tool name resembles %(names)s in the rules but is not the same. Those rules apply too.")
+    return sentence % {"names": join_words(names)}
+
+
+def _needs_value(item: Item) -> bool:
+    return item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:

@@ -9,43 +9,64 @@ from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.sentences.times import describe_span
+from sayso.text.language import _, mark, ngettext
 from sayso.transitions.item_states import ItemState, find_item_state
 
-LATE = "Nobody decided in time"
+LATE = mark("Nobody decided in time")
 
-ACTIONS: dict[str, str] = {
-    DecisionAction.APPROVE: "approved",
-    DecisionAction.DENY: "denied",
-    DecisionAction.VALUE: "gave a value for",
-    DecisionAction.FAIL: "failed",
+_DECISIONS: dict[str, str] = {
+    DecisionAction.APPROVE: mark("%(who)s approved"),
+    DecisionAction.DENY: mark("%(who)s denied"),
+    DecisionAction.VALUE: mark("%(who)s gave a value"),
+    DecisionAction.FAIL: mark("%(who)s failed"),
 }
 
 _BY_FALLBACK: dict[str, str] = {
-    Verdict.APPROVED: "approved by the fallback",
-    Verdict.DENIED: "denied by the fallback",
-    Verdict.ANSWERED: "answered with the fallback’s value",
-    Verdict.FAILED: "failed by the fallback",
+    Verdict.APPROVED: mark("approved by the fallback"),
+    Verdict.DENIED: mark("denied by the fallback"),
+    Verdict.ANSWERED: mark("answered with the fallback’s value"),
+    Verdict.FAILED: mark("failed by the fallback"),
 }
 
 _MACHINES: dict[str, str] = {
-    ActorKind.TIMEOUT: "the deadline",
-    ActorKind.POLICY: "the rules",
-    ActorKind.WORKER: "the worker that started it",
+    ActorKind.TIMEOUT: mark("the deadline"),
+    ActorKind.POLICY: mark("the rules"),
+    ActorKind.WORKER: mark("the worker that started it"),
 }
 
 _CHOICES = {
-    "run_again": "chose to run it again",
-    "skip": "chose to skip it",
-    "fail": "chose to fail the run",
-    "reported": "reported the result late",
+    "run_again": mark("%(who)s chose to run it again"),
+    "skip": mark("%(who)s chose to skip it"),
+    "fail": mark("%(who)s chose to fail the run"),
+    "reported": mark("%(who)s reported the result late"),
 }
 
-_STATES: dict[str, str] = {RunStatus.DEGRADED: "ended early", ItemState.NOT_RUN: "never ran"}
+_VERDICTS: dict[str, str] = {
+    Verdict.APPROVED: mark("%(who)s approved this"),
+    Verdict.DENIED: mark("%(who)s denied this"),
+    Verdict.FAILED: mark("%(who)s failed this"),
+}
+
+_STATES: dict[str, str] = {
+    ItemState.OPEN: mark("open"),
+    ItemState.APPROVED: mark("approved"),
+    ItemState.ANSWERED: mark("answered"),
+    ItemState.DENIED: mark("denied"),
+    ItemState.CANCELLED: mark("cancelled"),
+    ItemState.NOT_RUN: mark("never ran"),
+    ItemState.IN_DOUBT: mark("in doubt"),
+    ItemState.FAILED: mark("failed"),
+    RunStatus.RUNNING: mark("running"),
+    RunStatus.SUSPENDED: mark("suspended"),
+    RunStatus.COMPLETED: mark("completed"),
+    RunStatus.DEGRADED: mark("ended early"),
+    "call_failed": mark("call failed"),
+}
 
 _AFTERWARDS = {
-    ItemState.CANCELLED: "The run was cancelled before this call ran",
-    ItemState.NOT_RUN: "This call never ran",
-    ItemState.IN_DOUBT: "This call may have run: no result was reported",
+    ItemState.CANCELLED: mark("The run was cancelled before this call ran"),
+    ItemState.NOT_RUN: mark("This call never ran"),
+    ItemState.IN_DOUBT: mark("This call may have run: no result was reported"),
 }
 
 _REASON_CHARS = 160
@@ -89,28 +110,34 @@ class _Decided(Protocol):
 
 def describe_state(state: str) -> str:
     """Return the label of the state of an item or a run."""
-    return _STATES.get(state, state.replace("_", " "))
+    return _(_STATES.get(state, state.replace("_", " ")))
 
 
 def describe_actor(actor: _Actor) -> str:
     """Return the reviewer's name, or the part of Sayso that acted."""
-    return _MACHINES.get(actor.kind, actor.id)
+    return _(_MACHINES[actor.kind]) if actor.kind in _MACHINES else actor.id
 
 
 def describe_decision(decision: Decision) -> str:
     """Return one reviewer's decision: `ben approved with edited arguments`."""
-    action = ACTIONS[decision.action].removesuffix(" for")
-    edited = " with edited arguments" if decision.args is not None else ""
-    absent = f" for {decision.by.for_person}" if decision.by.for_person else ""
-    return f"{describe_actor(decision.by)} {action}{edited}{absent}"
+    made = _(_DECISIONS[decision.action]) % {"who": describe_actor(decision.by)}
+    if decision.args is not None:
+        made = _("%(decision)s with edited arguments", decision=made)
+    absent = decision.by.for_person
+    return _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
 
 
 def describe_shown(shown: _Shown | None) -> str:
     """Return what a reviewer's page had shown, and for how long: `7 of 7 values shown, 41 s`."""
     if shown is None:
-        return "what was shown was not measured"
-    noun = "value" if shown.values == 1 else "values"
-    return f"{shown.values_shown} of {shown.values} {noun} shown, {describe_span(shown.look_ms)}"
+        return _("what was shown was not measured")
+    return ngettext(
+        "%(seen)s of %(num)s value shown, %(span)s",
+        "%(seen)s of %(num)s values shown, %(span)s",
+        shown.values,
+        seen=shown.values_shown,
+        span=describe_span(shown.look_ms),
+    )
 
 
 def describe_outcome(item: _Decided) -> str:
@@ -119,20 +146,21 @@ def describe_outcome(item: _Decided) -> str:
     if outcome is None:
         return ""
     if outcome.by.kind == ActorKind.TIMEOUT:
-        return f"{LATE}: {describe_fallback_verdict(outcome.verdict)}"
+        return f"{_(LATE)}: {describe_fallback_verdict(outcome.verdict)}"
     if outcome.by.id == COVERED.id and outcome.by.kind == COVERED.kind:
-        return "Closed: a decision on another item was enough"
+        return _("Closed: a decision on another item was enough")
     name = describe_actor(outcome.by)
     name = name[:1].upper() + name[1:] if outcome.by.kind in _MACHINES else name
     if outcome.verdict == Verdict.ANSWERED:
-        return f"{name} {_describe_choice(item, outcome)}"
-    edited = " with edited arguments" if outcome.verdict == Verdict.APPROVED and outcome.args is not None else ""
-    return f"{name} {outcome.verdict} this{edited}"
+        return _(_find_choice(item, outcome)) % {"who": name}
+    if outcome.verdict == Verdict.APPROVED and outcome.args is not None:
+        return _("%(who)s approved this with edited arguments", who=name)
+    return _(_VERDICTS.get(outcome.verdict, f"%(who)s {outcome.verdict} this")) % {"who": name}
 
 
 def describe_fallback_verdict(verdict: str) -> str:
     """Return the fallback's verdict: `denied by the fallback`."""
-    return _BY_FALLBACK.get(verdict, "decided by the fallback")
+    return _(_BY_FALLBACK[verdict]) if verdict in _BY_FALLBACK else _("decided by the fallback")
 
 
 def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
@@ -141,13 +169,13 @@ def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
     if item.outcome is None or not item.outcome.may_run:
         return ""
     if state is not ItemState.FAILED:
-        return _AFTERWARDS.get(state, "")
+        return _(_AFTERWARDS[state]) if state in _AFTERWARDS else ""
     reason = " ".join((error or (record.end.error if record.end else "") or "").split())
     if not reason:
-        return "The call failed"
-    return f"Failed: {reason[:_REASON_CHARS]}{'…' if len(reason) > _REASON_CHARS else ''}"
+        return _("The call failed")
+    return _("Failed: %(reason)s", reason=f"{reason[:_REASON_CHARS]}{'…' if len(reason) > _REASON_CHARS else ''}")
 
 
-def _describe_choice(item: _Decided, outcome: _Outcome) -> str:
+def _find_choice(item: _Decided, outcome: _Outcome) -> str:
     choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
-    return _CHOICES.get(str(choice), "gave a value")
+    return _CHOICES.get(str(choice), _DECISIONS[DecisionAction.VALUE])

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, tzinfo
 
+from sayso.text.language import _
+
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -22,28 +24,27 @@ def describe_span(span_ms: int) -> str:
 
 def describe_left(left_ms: int) -> str:
     """Return the time left before a deadline: `4 min 10 s left`, `time is up`."""
-    return f"{describe_span(left_ms)} left" if left_ms > 0 else "time is up"
+    return _("%(span)s left", span=describe_span(left_ms)) if left_ms > 0 else _("time is up")
 
 
 def describe_due(at_ms: int, now_ms: int) -> str:
     """Return a deadline briefly: `42 s`, `9 min`, and from 10 minutes `11:58 UTC`, `Tue` or `3 Dec`."""
     left_ms = at_ms - now_ms
+    if left_ms <= 0:
+        return _("time is up")
     if left_ms < 600_000:
-        return (
-            describe_span(left_ms if left_ms < 60_000 else left_ms // 60_000 * 60_000) if left_ms > 0 else "time is up"
-        )
+        return describe_span(left_ms if left_ms < 60_000 else left_ms // 60_000 * 60_000)
     at, now = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in (at_ms, now_ms))
     if at.date() == now.date():
         return f"{at:%H:%M} UTC"
-    return f"{at:%a}" if (at.date() - now.date()).days < 7 else f"{at.day} {at:%b}"
+    return _(f"{at:%a}") if (at.date() - now.date()).days < 7 else f"{at.day} {at:%b}"
 
 
 def describe_ago(at_ms: int, now_ms: int) -> str:
     """Return the age of a moment in its largest unit: `12 s ago`, `3 h ago`."""
     if now_ms - at_ms < 1000:
-        return "just now"
-    count, unit, *_ = describe_span(now_ms - at_ms).split(" ")
-    return f"{count} {unit} ago"
+        return _("just now")
+    return _("%(span)s ago", span=" ".join(describe_span(now_ms - at_ms).split(" ")[:2]))
 
 
 def describe_clock(at_ms: int) -> str:

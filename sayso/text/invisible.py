@@ -4,9 +4,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from sayso.text.language import mark
 from sayso.text.lookalikes import find_lookalikes
 
-UNCHECKED = "The agent says · not checked"
+UNCHECKED = mark("The agent says · not checked")
 """The mark of text that comes from an agent and is not checked."""
 
 _INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001107f\U00016fe4\U0001d159")

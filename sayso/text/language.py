@@ -50,7 +50,7 @@ def mark(message: str) -> str:
 
 def translate(message: str) -> str:
     """Return the message in the language in use, with its places."""
-    return _SPOKEN.get().gettext(message)
+    return _SPOKEN.get().gettext(message) if message else ""  # catalogues keep their header as ""
 
 
 def translate_count(one: str, many: str, count: int) -> str:

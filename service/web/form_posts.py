@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
+from sayso.text.language import _, mark
 from service.http.compression import unmask_token
 from service.web.sessions import Visitor, process_of
 
@@ -17,7 +18,7 @@ _MAX_REASON_CHARS = 2000
 _SMALL_BYTES = 32_768  # longer forms are parsed in a thread, because every `%0D%0A` takes time
 Post = Mapping[str, str]  # the submitted values by control name
 
-SEND_AGAIN = "Nothing was changed. Check your input below and send it again."
+SEND_AGAIN = mark("Nothing was changed. Check your input below and send it again.")
 """The sentence of a page that shows a form again after `EarlierSignIn`."""
 
 
@@ -27,7 +28,8 @@ class EarlierSignIn(NotAllowed):
 
 def describe_refusal(error: SaysoError) -> str:
     """Return why a form was refused, for the page that shows it again."""
-    return f"You have signed in again. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+    again = _("You have signed in again. %(rest)s", rest=_(SEND_AGAIN))
+    return again if isinstance(error, EarlierSignIn) else error.message
 
 
 async def check_origin(request: Request) -> None:

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
+from sayso.text.language import _, mark
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
-from service.web.content.alike.tables import make_inbox_rows, make_tables
+from service.web.content.alike.tables import MOST, make_inbox_rows, make_tables
 from service.web.content.cards import group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
@@ -21,9 +22,9 @@ from service.wiring import Wiring
 
 _MOST_FINISHED = 100
 _FILTERS = (
-    ("is:mine", "For me"),
-    ("is:doubt", "May already have run"),
-    ("is:escalated", "Escalated"),
+    ("is:mine", mark("For me")),
+    ("is:doubt", mark("May already have run")),
+    ("is:escalated", mark("Escalated")),
 )
 _MINE = queries.parse_query("is:mine")
 
@@ -46,12 +47,13 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
         request,
         visitor,
         "pages/inbox.html",
-        title="Inbox",
+        title=_("Inbox"),
         query=query,
         found=found,
         sections=group_cards(make_inbox_rows(found.cards)),
         after=after,
         filters=_FILTERS,
+        most=MOST,
         waiting=await wiring.runs.count_pending() if query and not found.cards else 0,
         finished="" if found.cards or query or after else await _read_finished(wiring),
     )
@@ -70,14 +72,14 @@ async def read_rows(
     With `alike`, return one row for all items with this name, however few.
     """
     wiring = wiring_of(request)
-    records, _ = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
+    records, _unreadable = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
     definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
     earlier = await wiring.precedents.find_earlier(records)
     cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions, earlier)
     rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
     closings = list_closed(records)
-    fill = partial(render, request, "pages/rows.html", title="Inbox", visitor=visitor, cards=rows, now_ms=at_ms)
+    fill = partial(render, request, "pages/rows.html", title=_("Inbox"), visitor=visitor, cards=rows, now_ms=at_ms)
     return await asyncio.to_thread(fill, closings=closings)
 
 

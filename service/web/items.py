@@ -23,6 +23,7 @@ from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome, describe_shown
+from sayso.text.language import _
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
@@ -148,7 +149,7 @@ async def _show_edit(
 
 
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
-    item, decision, _ = await _read_decision(request, visitor, suspension_id, item_id, post)
+    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {})
     by = visitor.principal.reviewer("web")
     try:
@@ -157,12 +158,12 @@ async def _review(request: Request, visitor: Visitor, suspension_id: str, item_i
     except errors.PolicyForbids as error:
         review = make_review(rows, None, error.message)
     if not review.changes:
-        raise InvalidInput(UNCHANGED)
+        raise InvalidInput(_(UNCHANGED))
     return review
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
-    _, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    _item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
     by = visitor.principal.reviewer("web")

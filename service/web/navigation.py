@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sayso.text.language import mark
+
 IN_BAR = 3
 """How many of the main pages a phone's bar holds; its menu has the others."""
 
@@ -17,21 +19,21 @@ class Place:
 
 
 MAIN = (
-    Place("/", "Inbox", "i"),
-    Place("/history", "History", "h"),
-    Place("/runs", "Runs", "r"),
-    Place("/insights", "Insights", "s"),
-    Place("/rules", "Rules", "u"),
+    Place("/", mark("Inbox"), "i"),
+    Place("/history", mark("History"), "h"),
+    Place("/runs", mark("Runs"), "r"),
+    Place("/insights", mark("Insights"), "s"),
+    Place("/rules", mark("Rules"), "u"),
 )
 OTHERS = (
-    Place("/operate", "Operate"),
-    Place("/groups", "Groups"),
-    Place("/who", "Who is asked"),
-    Place("/people", "People", admins=True),
-    Place("/keys", "Keys", admins=True),
-    Place("/channels", "Channels", admins=True),
-    Place("/webhooks", "Webhooks", admins=True),
-    Place("/welcome", "First steps", admins=True),
+    Place("/operate", mark("Operate")),
+    Place("/groups", mark("Groups")),
+    Place("/who", mark("Who is asked")),
+    Place("/people", mark("People"), admins=True),
+    Place("/keys", mark("Keys"), admins=True),
+    Place("/channels", mark("Channels"), admins=True),
+    Place("/webhooks", mark("Webhooks"), admins=True),
+    Place("/welcome", mark("First steps"), admins=True),
 )
 FREEZE = "/operate"
 """Where an admin freezes, one press away on every page."""

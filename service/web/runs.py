@@ -11,6 +11,7 @@ from sayso.clock import now_ms
 from sayso.errors import Conflict
 from sayso.records.suspensions import RunStatus, Status
 from sayso.sentences.outcomes import describe_state
+from sayso.text.language import _
 from service.operations.masking import collect_secrets
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
@@ -51,7 +52,7 @@ async def list_runs(
         request,
         visitor,
         "pages/runs.html",
-        title="Runs",
+        title=_("Runs"),
         runs=await _mask_titles(request, runs),
         damaged=damaged,
         statuses=list(RunStatus),
@@ -94,7 +95,7 @@ async def confirm_cancel(request: Request, visitor: SignedIn, run_id: str) -> Re
     run = await wiring_of(request).runs.read(run_id)
     if run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
-    return await show(request, visitor, "pages/cancel.html", title="Cancel run", run=run, sentence="", reason="")
+    return await show(request, visitor, "pages/cancel.html", title=_("Cancel run"), run=run, sentence="", reason="")
 
 
 @router.post("/runs/{run_id}/cancel")
@@ -108,7 +109,7 @@ async def cancel(request: Request, run_id: str) -> Response:
         await wiring.desk.cancel(run_id, visitor.principal.actor("web"), reason or None)
     except (Conflict, EarlierSignIn) as error:
         run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
-        context = {"title": "Cancel run", "run": run, "sentence": sentence, "reason": reason}
+        context = {"title": _("Cancel run"), "run": run, "sentence": sentence, "reason": reason}
         show_page_again(request, "pages/cancel.html", visitor=visitor, **context)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)
@@ -128,7 +129,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     result, freezes = secrets.scrub_json(run.result), await wiring.freezes.known()
     reviewer, definitions = visitor.principal.reviewer("web"), await wiring.runs.find_definitions(records)
     return {
-        "title": f"Run of {run.agent}",
+        "title": _("Run of %(agent)s", agent=run.agent),
         "run": run.model_copy(
             update={
                 "title": secrets.scrub(run.title),

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotFound
+from sayso.text.language import _
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable
 from service.web.content.cards import item_href
 from service.web.pages import show
@@ -21,7 +22,7 @@ async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(ma
     place = await find_place(request, wanted) if wanted else None
     if place is not None:
         return RedirectResponse(place, 303)
-    return await show(request, visitor, "pages/search.html", title="Search", code=404 if wanted else 200, q=wanted)
+    return await show(request, visitor, "pages/search.html", title=_("Search"), code=404 if wanted else 200, q=wanted)
 
 
 async def find_place(request: Request, wanted: str) -> str | None:

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.signing import public_key_of
+from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations import endpoints as managing
 from service.operations import senders as sending
@@ -23,11 +24,11 @@ _PAGE = "pages/webhooks.html"
 _OVERLAP_S = 86_400
 _MESSAGE = "message:"
 _DONE = {
-    "verified": "The endpoint returned the challenge. It receives events from now on.",
-    "disable": "The endpoint is disabled. Verify it again to send it events.",
-    "delete": "The endpoint is deleted.",
-    "again": "The messages are sent again.",
-    "revoke": "The sender is revoked. Nothing from it is accepted any more.",
+    "verified": mark("The endpoint returned the challenge. It receives events from now on."),
+    "disable": mark("The endpoint is disabled. Verify it again to send it events."),
+    "delete": mark("The endpoint is deleted."),
+    "again": mark("The messages are sent again."),
+    "revoke": mark("The sender is revoked. Nothing from it is accepted any more."),
 }
 
 router = APIRouter()
@@ -177,7 +178,7 @@ async def _gather(
     wiring, caller = wiring_of(request), visitor.principal
     found = await managing.list_endpoints(wiring, caller)
     return {
-        "title": "Webhooks",
+        "title": _("Webhooks"),
         "endpoints": _list_rows(found),
         "urls": {one.id: one.url for one in found},
         "failures": await managing.list_failures(wiring, caller),

@@ -1,5 +1,6 @@
 // Keeps the open inbox current, one row at a time. No row moves while the pointer or the focus is in the list: new rows
-// wait behind a button, and rows that were decided elsewhere keep their place until nobody is in the list.
+// wait behind a button, and rows that were decided elsewhere keep their place until nobody is in the list. The same holds
+// while rows are selected.
 (() => {
   "use strict";
   const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
@@ -11,7 +12,7 @@
   const rows = () => document.getElementById("rows");
   const items = (list = rows()) => [...list.querySelectorAll("li")];
   const dueAt = (row) => Number(row.dataset.due);
-  const occupied = () => rows().matches(":hover") || rows().contains(document.activeElement);
+  const occupied = () => rows().matches(":hover") || rows().contains(document.activeElement) || rows().querySelector(".pick :checked");
 
   // The sections of service/web/content/cards.py, with days in the browser's time zone.
   function sectionOf(row) {
@@ -69,12 +70,12 @@
 
   function morph(row, fresh) {
     if (row.innerHTML === fresh.innerHTML && row.dataset.due === fresh.dataset.due) return;
-    const focused = row.contains(document.activeElement);
+    const focused = row.contains(document.activeElement) && document.activeElement.localName; // its link, or its box
     row.replaceChildren(...fresh.childNodes);
     row.className = fresh.className;
     row.dataset.due = fresh.dataset.due;
     row.toggleAttribute("data-others", "others" in fresh.dataset);
-    if (focused) row.querySelector("a")?.focus({ preventScroll: true });
+    if (focused) row.querySelector(focused)?.focus({ preventScroll: true });
   }
 
   function close(row, fresh) {
@@ -94,6 +95,7 @@
     if (occupied()) {
       rows().addEventListener("pointerleave", () => sweep(row), { once: true });
       rows().addEventListener("focusout", () => setTimeout(() => sweep(row)), { once: true });
+      document.addEventListener("unselected", () => sweep(row), { once: true });
       return;
     }
     row.remove();

@@ -17,11 +17,11 @@
   // Lists
   const rows = () => [...document.querySelectorAll("#rows li, .cards > li")].filter((row) => row.checkVisibility());
   const currentRow = () => document.activeElement.closest("#rows li, .cards > li");
+  const activeRow = () => currentRow() ?? (split() ? one("#rows li[aria-current]") : null);
 
   function step(by) {
     const all = rows();
-    const current = currentRow() ?? (split() ? one("#rows li[aria-current]") : null);
-    const next = all[Math.min(Math.max(all.indexOf(current) + by, 0), all.length - 1)];
+    const next = all[Math.min(Math.max(all.indexOf(activeRow()) + by, 0), all.length - 1)];
     const target = next?.querySelector("a") ?? next;
     if (!target) return;
     if (target === next) next.tabIndex = -1;
@@ -48,7 +48,7 @@
       fold.querySelector("summary").focus();
     } else if (field) field.blur();
     else if (deny()?.open) deny().open = false;
-    else (one(".decide .back") ?? one(".decide .stop"))?.click();
+    else (one(".decide .back") ?? one(".decide .stop") ?? one("#selection [type=reset]"))?.click();
   }
 
   function backToList() {
@@ -150,17 +150,18 @@
       (field.closest("details")?.querySelector("button.wide") ?? mainButton(field.form))?.click();
       return;
     }
-    if (repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(key)) return;
+    if (key === "Enter" && (event.ctrlKey || event.metaKey) && !repeat && act("Ctrl+Enter")) return event.preventDefault();
+    if (repeat && !["j", "k", "J", "K", "ArrowDown", "ArrowUp"].includes(key)) return;
     if (key === "Escape") goBack(field);
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     if (!single || field || (modified && !event.getModifierState("AltGraph"))) return; // AltGr types `]` on some keyboards
     const isSecond = event.timeStamp - prefixAt < PREFIX_MS;
     prefixAt = key === "g" ? event.timeStamp : -Infinity;
-    const keys = isSecond ? `g ${key}` : key;
+    const keys = isSecond ? `g ${key}` : event.shiftKey && /^[A-Z]$/.test(key) ? `Shift+${key.toLowerCase()}` : key;
     if (act(keys) || peer()?.act(keys)) event.preventDefault();
   }
 
-  window.sayso.keys = { works, act };
+  window.sayso.keys = { works, act, step, activeRow, add: (...more) => KEYS.splice(-1, 0, ...more) }; // select.js adds its own
   document.addEventListener("keydown", press, true);
   const opener = one("#shortcuts");
   opener.hidden = false;

@@ -3,7 +3,8 @@
   "use strict";
   let skew = Number(document.body.dataset.now) - Date.now();
 
-  // The same words as sayso/sentences/times.py.
+  // The same words as sayso/sentences/times.py, in the language of the page.
+  const { leftWords, agoWords, upWords, nowWords } = document.body.dataset;
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function span(ms) {
     let rest = Math.floor(Math.max(0, ms) / 1000);
@@ -18,25 +19,25 @@
     return words.join(" ");
   }
 
-  const part = (moment, options) => new Intl.DateTimeFormat("en", options).format(moment);
+  const part = (moment, options) => new Intl.DateTimeFormat(document.documentElement.lang, options).format(moment);
 
   function due(at, now) {
     const left = at - now;
-    if (left < 600000) return left > 0 ? span(left < 60000 ? left : Math.floor(left / 60000) * 60000) : "time is up";
+    if (left < 600000) return left > 0 ? span(left < 60000 ? left : Math.floor(left / 60000) * 60000) : upWords;
     const moment = new Date(at), midnight = new Date(now).setHours(0, 0, 0, 0);
     const days = Math.round((new Date(at).setHours(0, 0, 0, 0) - midnight) / 86400000);
     if (!days) return moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
     return days < 7 ? part(moment, { weekday: "short" }) : `${moment.getDate()} ${part(moment, { month: "short" })}`;
   }
 
-  const ago = (ms) => (ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`);
+  const ago = (ms) => (ms < 1000 ? nowWords : agoWords.replace("{}", span(ms).split(" ").slice(0, 2).join(" ")));
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
   function tick(root) {
     const now = Date.now() + skew;
     for (const node of root.querySelectorAll("[data-left]")) {
       const left = Number(node.dataset.left) - now;
-      put(node, left > 0 ? `${span(left)} left` : "time is up");
+      put(node, left > 0 ? leftWords.replace("{}", span(left)) : upWords);
       node.classList.toggle("soon", left < 60000);
     }
     for (const node of root.querySelectorAll("[data-due-at]")) {

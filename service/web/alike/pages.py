@@ -14,6 +14,7 @@ from sayso.errors import Conflict, InvalidInput, NotFound, SaysoError
 from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_denial
+from sayso.text.language import _
 from service.store.suspensions.reading import split_readable
 from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, make_shown, read_picks
 from service.web.content.alike.tables import MOST, make_tables
@@ -130,7 +131,7 @@ async def _gather(
     lines = [line for table in tables for line in table.lines]
     first = lines[0].card if lines else None
     return {
-        "title": f"{len(lines)} × {tables[0].title}" if len(tables) == 1 else "Selected items",
+        "title": f"{len(lines)} × {tables[0].title}" if len(tables) == 1 else _("Selected items"),
         "items": [*(one.card.row_id for one in lines), *(card.row_id for card in alone)],
         "tables": tables,
         "alone": alone,

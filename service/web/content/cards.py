@@ -19,7 +19,7 @@ from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_silence
 from sayso.sentences.outcomes import describe_outcome
-from sayso.text.language import find_spoken
+from sayso.text.language import _, find_spoken, mark
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
@@ -33,7 +33,12 @@ from service.web.content.queries import EVERYTHING, Query
 SOON_MS = 600_000
 _MOST_ARRANGED = 500
 
-SECTIONS = (("soon", "Due in 10 min"), ("today", "Today"), ("later", "Later"), ("others", "For others"))
+SECTIONS = (
+    ("soon", mark("Due in 10 min")),
+    ("today", mark("Today")),
+    ("later", mark("Later")),
+    ("others", mark("For others")),
+)
 """The sections of the inbox in their order: each with its name in the page and its heading."""
 
 
@@ -148,7 +153,7 @@ def group_cards(cards: Sequence[Sectioned]) -> list[tuple[str, str, list[Section
 def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
     """Return the items of the records that no longer wait for a decision."""
     return [
-        Closed(f"{record.id}-{item.item_id}", item.tool.name, describe_outcome(item) or "The run was cancelled")
+        Closed(f"{record.id}-{item.item_id}", item.tool.name, describe_outcome(item) or _("The run was cancelled"))
         for record in records
         for item in record.items
         if not item.open or record.status is not Status.PENDING
@@ -224,7 +229,7 @@ def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:
     claim = find_claim(item.claim, now_ms)
     if claim is None:
         return ""
-    return "you handle it" if claim.by.id == reviewer.id else f"{claim.by.id} handles it"
+    return _("you handle it") if claim.by.id == reviewer.id else _("%(who)s handles it", who=claim.by.id)
 
 
 def _find_section(due_at_ms: int, now_ms: int) -> str:
@@ -242,7 +247,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         href=item_href(record, item),
         item=item,
         state=find_item_state(record, item),
-        outcome=describe_outcome(item) or "The run was cancelled",
+        outcome=describe_outcome(item) or _("The run was cancelled"),
         note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

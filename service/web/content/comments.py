@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, new_id
 from sayso.records.suspensions import SuspensionRecord
+from sayso.text.language import _
 from sayso.text.redaction import Redacted
 from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comment, Comments
@@ -33,7 +34,7 @@ class Remark:
     @property
     def line(self) -> Line:
         """The comment as a line of a timeline."""
-        sentence = f"{self.author} commented on {self.about}"
+        sentence = _("%(who)s commented on %(item)s", who=self.author, item=self.about)
         return Line(seq=0, at_ms=self.at_ms, kind="comment", tone="plain", text=sentence, note=self.text)
 
 
@@ -60,7 +61,7 @@ def list_remarks(comments: Iterable[Comment], records: Iterable[SuspensionRecord
             text=secrets.scrub(one.text) if secrets.masked else one.text,
             at_ms=one.at_ms,
             href=f"/items/{one.suspension_id}/{one.item_id}",
-            about=tools.get((one.suspension_id, one.item_id), "another item"),
+            about=tools.get((one.suspension_id, one.item_id), _("another item")),
         )
         for one in comments
     ]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Kind
 from sayso.records.events import TrailEntry
+from sayso.text.language import _
 from sayso.text.summaries import write_pretty
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
@@ -68,17 +69,19 @@ def describe_entry(entry: Entry) -> Line:
 
 
 def _describe(entry: Entry) -> tuple[str, str, str]:
-    speaker = entry.who or "The agent"
+    speaker = entry.who or _("The agent")
     if entry.kind is Kind.TEXT:
-        return f"{speaker} said", "plain", entry.text
+        return _("%(who)s said", who=speaker), "plain", entry.text
     if entry.kind is Kind.REASONING:
-        return f"{speaker} reasoned", "quiet", entry.text
+        return _("%(who)s reasoned", who=speaker), "quiet", entry.text
     if entry.kind in (Kind.CALL, Kind.RESULT):
-        name = entry.name or ("A call" if entry.kind is Kind.CALL else "An unknown call")
+        name = entry.name or (_("A call") if entry.kind is Kind.CALL else _("An unknown call"))
         note = "\n".join(text for text in (entry.note, entry.text) if text)
         if not entry.ended:
-            return f"{name} was requested; no result was reported", "wait", note
-        return (f"{name} failed", "bad", note) if entry.ok is False else (f"{name} returned a result", "good", note)
+            return _("%(call)s was requested; no result was reported", call=name), "wait", note
+        if entry.ok is False:
+            return _("%(call)s failed", call=name), "bad", note
+        return _("%(call)s returned a result", call=name), "good", note
     return entry.text, _TONES.get(entry.kind, "plain"), entry.note
 
 
@@ -97,4 +100,4 @@ def _name(entry: Entry) -> str:
 
 
 def _cut(text: str, limit: int = _MAX_CHARS) -> str:
-    return text if len(text) <= limit else f"{text[:limit]} … (cut; the API has the full text)"
+    return text if len(text) <= limit else _("%(text)s … (cut; the API has the full text)", text=text[:limit])

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.sentences.times import describe_clock
+from sayso.text.language import _
 
 _NO_NAMES: Mapping[str, str] = {}
 
@@ -45,19 +46,19 @@ class Facts:
         return value if isinstance(value, int) else 0
 
     def clock(self, key: str) -> str:
-        return describe_clock(self.number(key)) if self.number(key) else "an unknown time"
+        return describe_clock(self.number(key)) if self.number(key) else _("an unknown time")
 
     def latency(self) -> str:
         """Return the end of the sentence `X ran …`; empty if the latency is unknown."""
         latency = self.value("latency_ms")
-        return f" in {latency:.0f} ms" if isinstance(latency, int | float) else ""
+        return _(" in %(latency)s ms", latency=f"{latency:.0f}") if isinstance(latency, int | float) else ""
 
     @property
     def actor(self) -> str:
-        return self.object("by").text("id", "Somebody")
+        return self.object("by").text("id", _("Somebody"))
 
     @property
     def item(self) -> str:
         """The tool of the event's item if the trail names it, else the item's id."""
-        item_id = self.text("item_id", "an item")
+        item_id = self.text("item_id", _("an item"))
         return self._names.get(f"{self.text('suspension_id')}/{item_id}", item_id)

@@ -6,6 +6,7 @@ from statistics import median_low
 from sayso.records.decisions import ActorKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.times import describe_span
+from sayso.text.language import _
 
 DAY_MS = 86_400_000
 
@@ -21,4 +22,5 @@ def describe_finished(records: Iterable[SuspensionRecord], now_ms: int, *, cut: 
     ]
     if not waits:
         return ""
-    return f"{len(waits)}{'+' if cut else ''} decided today, median {describe_span(median_low(waits))}."
+    median = describe_span(median_low(waits))
+    return _("%(count)s decided today, median %(span)s.", count=f"{len(waits)}{'+' if cut else ''}", span=median)

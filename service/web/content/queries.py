@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.names import join_words
+from sayso.text.language import _
 from sayso.text.summaries import Leaf, list_values
 from service.store.inbox.facets import Facets, find_facets
 
@@ -69,7 +70,7 @@ def parse_query(text: str) -> Query:
         value = (quoted or bare).casefold()
         if key.casefold() == "is" and value not in _STATES:
             names = join_words([f"is:{name}" for name in _STATES], "or")
-            return Query(text, problem=f"“is:{value}” is not a filter. Use {names}.")
+            return Query(text, problem=_("“is:%(value)s” is not a filter. Use %(names)s.", value=value, names=names))
         if key:
             filters.append(_make_filter(key.casefold(), value))
         else:

@@ -7,6 +7,7 @@ from sayso.errors import InvalidInput
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.text.language import _
 from sayso.text.redaction import Redacted
 from service.forms.answers import Forms, make_forms
 from service.logs import log
@@ -62,7 +63,7 @@ async def check_shown(notes: ChannelNotes, reviewer: str, view: ItemView, answer
     """Raise `InvalidInput` for a decision that runs a call whose secrets the reviewer did not have shown."""
     runs = view.has_secrets and view.item.open and answer != Answer.DENY
     if runs and await notes.read(_PLACE, f"shown {reviewer} {view.item.digest}") is None:
-        raise InvalidInput("Show the secret values before you approve. Nothing was changed.")
+        raise InvalidInput(_("Show the secret values before you approve. Nothing was changed."))
 
 
 def look_at(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, *, shown: bool) -> ItemView:

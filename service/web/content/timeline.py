@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from sayso.records.decisions import DecisionAction
 from sayso.records.events import EventType, TrailEntry
 from sayso.sentences.deliveries import name_recipient
 from sayso.sentences.names import join_words, name_reviewers
-from sayso.sentences.outcomes import ACTIONS, LATE, describe_fallback_verdict
+from sayso.sentences.outcomes import describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
+from sayso.text.language import _, mark, ngettext
 from sayso.text.summaries import write_pretty
 from service.store.runs.runs import UNREADABLE
 from service.web.content.facts import Facts
@@ -41,7 +43,7 @@ _VOICES: Mapping[str, str] = {
     EventType.OUTCOME_REPORTED: "agent",
     EventType.REQUESTER_ANSWERED: "agent",
 }
-VOICES = {"sayso": "Sayso", "rules": "Rules", "agent": "Agent"}
+VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}
 """The names of the voices in a timeline."""
 
 Sentence = tuple[str, str, str]  # tone, sentence, note
@@ -73,104 +75,143 @@ def _describe(entry: TrailEntry, facts: Facts) -> Line:
     return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _llm_completed(facts: Facts) -> Sentence:
     calls = facts.number("tool_call_count")
-    text = f"The model requested {_count(calls, 'call')}" if calls else "The model answered"
+    text = _("The model answered")
+    if calls:
+        text = ngettext("The model requested %(num)s call", "The model requested %(num)s calls", calls)
     return "plain", text, facts.text("text")
 
 
 _POLICY_ACTIONS = {
-    "allow": ("quiet", "is allowed"),
-    "deny": ("bad", "is denied by the rules"),
-    "request_approval": ("wait", "needs approval"),
-    "defer": ("wait", "needs approval"),
-    "request_user_input": ("wait", "needs a value"),
+    "allow": ("quiet", mark("%(call)s is allowed")),
+    "deny": ("bad", mark("%(call)s is denied by the rules")),
+    "request_approval": ("wait", mark("%(call)s needs approval")),
+    "defer": ("wait", mark("%(call)s needs approval")),
+    "request_user_input": ("wait", mark("%(call)s needs a value")),
 }
 
 
 def _policy_decision(facts: Facts) -> Sentence:
-    unknown = ("plain", f"was evaluated: {facts.text('action', 'unknown')}")
-    tone, verb = _POLICY_ACTIONS.get(facts.text("action"), unknown)
-    error = f" (evaluation failed: {facts.text('error')})" if facts.text("error") else ""
-    subject = "The model request" if facts.text("event_type") == "llm_before_execute" else "A call"
-    return tone, f"{facts.text('tool_name', subject)} {verb}", facts.text("reason") + error
+    unknown = ("plain", mark("%(call)s was evaluated: %(action)s"))
+    tone, sentence = _POLICY_ACTIONS.get(facts.text("action"), unknown)
+    error = _(" (evaluation failed: %(error)s)", error=facts.text("error")) if facts.text("error") else ""
+    subject = _("The model request") if facts.text("event_type") == "llm_before_execute" else _("A call")
+    named = {"call": facts.text("tool_name", subject), "action": facts.text("action", _("unknown"))}
+    return tone, _(sentence) % named, facts.text("reason") + error
 
 
 def _run_suspended(facts: Facts) -> Sentence:
     tools = join_words([row.text("tool_name") for row in facts.object("payload").objects("items")])
-    return "wait", f"Waiting for a decision on {tools or facts.text('tool_name', 'a call')}", facts.text("reason")
+    call = tools or facts.text("tool_name", _("a call"))
+    return "wait", _("Waiting for a decision on %(call)s", call=call), facts.text("reason")
+
+
+_DECISIONS: Mapping[str, str] = {
+    DecisionAction.APPROVE: mark("%(who)s approved %(item)s"),
+    DecisionAction.DENY: mark("%(who)s denied %(item)s"),
+    DecisionAction.VALUE: mark("%(who)s gave a value for %(item)s"),
+    DecisionAction.FAIL: mark("%(who)s failed %(item)s"),
+}
 
 
 def _decision_recorded(facts: Facts) -> Sentence:
     action = facts.text("action")
-    edited = " with edited arguments" if facts.flag("edited") else ""
-    more = "" if facts.text("verdict") else "; more decisions are needed"
-    text = f"{facts.actor} {ACTIONS.get(action, action)} {facts.item}{edited}{more}"
+    named = {"who": facts.actor, "item": facts.item, "action": action}
+    text = _(_DECISIONS.get(action, "%(who)s %(action)s %(item)s")) % named
+    if facts.flag("edited"):
+        text = _("%(decision)s with edited arguments", decision=text)
+    if not facts.text("verdict"):
+        text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")
 
 
 def _decided(facts: Facts) -> Sentence:
     covered = facts.texts("closed_with_it")
-    subject = "One decision was enough and the other items are closed" if covered else "All items are decided"
-    return "plain", f"{subject}; the run can continue", ""
+    if covered:
+        return "plain", _("One decision was enough and the other items are closed; the run can continue"), ""
+    return "plain", _("All items are decided; the run can continue"), ""
 
 
 def _timed_out(facts: Facts) -> Sentence:
     verdict = facts.text("verdict")
-    text = f"{LATE}: {facts.item} was {describe_fallback_verdict(verdict)}"
+    effect = describe_fallback_verdict(verdict)
+    text = _("Nobody decided in time: %(item)s was %(effect)s", item=facts.item, effect=effect)
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
 
 
 def _until(tone: str, text: str, facts: Facts, key: str = "deadline_at_ms") -> Sentence:
-    return tone, text, f"until {facts.clock(key)}"
+    return tone, text, _("until %(when)s", when=facts.clock(key))
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:
     span = describe_span(max((row.number("by_ms") for row in facts.objects("items")), default=0))
     people = join_words(sorted({name for row in facts.objects("freezes") if (name := row.text("unfrozen_by"))}))
-    return "plain", f"No longer frozen: every deadline moved by {span}", f"unfrozen by {people}" if people else ""
+    note = _("unfrozen by %(people)s", people=people) if people else ""
+    return "plain", _("No longer frozen: every deadline moved by %(span)s", span=span), note
 
 
-def _card(tone: str, verb: str, facts: Facts) -> Sentence:
-    text = f"{name_recipient(facts.text('person'))} {verb} notified of {facts.item} over {facts.text('channel')}"
+def _card(tone: str, sentence: str, facts: Facts) -> Sentence:
+    who = name_recipient(facts.text("person"))
+    text = _(sentence) % {"who": who, "item": facts.item, "channel": facts.text("channel")}
     return tone, text, facts.text("reason")
 
 
 def _tool_completed(facts: Facts) -> Sentence:
-    name = facts.text("tool_name", "A call")
+    name = facts.text("tool_name", _("A call"))
     if not facts.flag("success"):
-        return "bad", f"{name} failed", facts.text("error")
-    return "good", f"{name} ran{facts.latency()}", ""
+        return "bad", _("%(call)s failed", call=name), facts.text("error")
+    return "good", _("%(call)s ran%(latency)s", call=name, latency=facts.latency()), ""
 
 
 def _permit_lapsed(facts: Facts) -> Sentence:
-    name = facts.text("tool_name", "a call")
+    name = facts.text("tool_name", _("a call"))
     if facts.flag("started"):
-        return "bad", f"No result was reported for {name}; it may have run", ""
-    return "bad", f"The permit for {name} expired before the call started", ""
+        return "bad", _("No result was reported for %(call)s; it may have run", call=name), ""
+    return "bad", _("The permit for %(call)s expired before the call started", call=name), ""
 
 
 def _run_cancelled(facts: Facts) -> Sentence:
-    by = facts.object("by").text("id", "The agent")
-    running = len(facts.texts("calls_in_flight"))
-    meanwhile = f" while {_count(running, 'call')} may have been running" if running else ""
-    return "bad", f"{by} cancelled the run{meanwhile}", facts.text("reason") or facts.text("error")
+    by = facts.object("by").text("id", _("The agent"))
+    text = _("%(who)s cancelled the run", who=by)
+    if running := len(facts.texts("calls_in_flight")):
+        text = ngettext(
+            "%(who)s cancelled the run while %(num)s call may have been running",
+            "%(who)s cancelled the run while %(num)s calls may have been running",
+            running,
+            who=by,
+        )
+    return "bad", text, facts.text("reason") or facts.text("error")
+
+
+def _unchecked(text: str) -> str:
+    return f"{_(UNCHECKED)}: {text}" if text else ""
+
+
+def _run_started(facts: Facts) -> Sentence:
+    who, agent = facts.text("owner", _("Somebody")), facts.text("agent", _("an agent"))
+    claimed = facts.text("claimed_title") or facts.text("title")
+    return "plain", _("%(who)s started %(agent)s", who=who, agent=agent), _unchecked(claimed)
+
+
+def _run_resuming(facts: Facts) -> Sentence:
+    attempt = facts.number("attempt")
+    text = _("A worker leased the run (attempt %(attempt)s)", attempt=attempt)
+    return "quiet", text if attempt > 1 else _("A worker leased the run"), ""
+
+
+def _batch_completed(facts: Facts) -> Sentence:
+    text = ngettext("%(num)s call finished", "%(num)s calls finished", facts.number("tool_call_count"))
+    failures = facts.number("failure_count")
+    return "quiet", _("%(calls)s, %(failures)s failed", calls=text, failures=failures) if failures else text, ""
 
 
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
-    EventType.RUN_STARTED: lambda facts: (
-        "plain",
-        f"{facts.text('owner', 'Somebody')} started {facts.text('agent', 'an agent')}",
-        f"{UNCHECKED}: {title}" if (title := facts.text("claimed_title") or facts.text("title")) else "",
-    ),
+    EventType.RUN_STARTED: _run_started,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
-        f"Evaluating {_count(facts.number('tool_call_count'), 'call')}",
+        ngettext("Evaluating %(num)s call", "Evaluating %(num)s calls", facts.number("tool_call_count")),
         join_words(facts.texts("tool_names")),
     ),
     EventType.POLICY_DECISION: _policy_decision,
@@ -178,68 +219,94 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DECISION_RECORDED: _decision_recorded,
     EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,
-    EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
+    EventType.REVIEWER_REMINDED: lambda facts: ("plain", _("Reviewers were reminded of %(item)s", item=facts.item), ""),
     EventType.ESCALATED: lambda facts: _until(
-        "wait", f"{facts.item} was escalated to {name_reviewers(facts.texts('reviewers')) or 'more reviewers'}", facts
+        "wait",
+        _(
+            "%(item)s was escalated to %(reviewers)s",
+            item=facts.item,
+            reviewers=name_reviewers(facts.texts("reviewers")) or _("more reviewers"),
+        ),
+        facts,
     ),
     EventType.DEADLINE_EXTENDED: lambda facts: _until(
-        "plain", f"{facts.actor} extended the deadline of {facts.item}", facts
+        "plain", _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item), facts
     ),
     EventType.CARD_MOVED: lambda facts: (
         "plain",
-        f"The card of {facts.item} goes to {facts.text('delegate')}, because {facts.text('person')} is absent",
+        _(
+            "The card of %(item)s goes to %(delegate)s, because %(person)s is absent",
+            item=facts.item,
+            delegate=facts.text("delegate"),
+            person=facts.text("person"),
+        ),
         "",
     ),
-    EventType.ITEM_CLAIMED: lambda facts: _until("plain", f"{facts.actor} claimed {facts.item}", facts, "until_ms"),
-    EventType.CLAIM_RELEASED: lambda facts: ("quiet", f"{facts.actor} released {facts.item}", ""),
+    EventType.ITEM_CLAIMED: lambda facts: _until(
+        "plain", _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item), facts, "until_ms"
+    ),
+    EventType.CLAIM_RELEASED: lambda facts: (
+        "quiet",
+        _("%(who)s released %(item)s", who=facts.actor, item=facts.item),
+        "",
+    ),
     EventType.REQUESTER_ASKED: lambda facts: (
         "wait",
-        f"{facts.actor} asked the requester about {facts.item}",
+        _("%(who)s asked the requester about %(item)s", who=facts.actor, item=facts.item),
         facts.text("text"),
     ),
     EventType.REQUESTER_ANSWERED: lambda facts: (
         "plain",
-        f"{facts.actor} answered about {facts.item}",
-        f"{UNCHECKED}: {facts.text('text')}",
+        _("%(who)s answered about %(item)s", who=facts.actor, item=facts.item),
+        f"{_(UNCHECKED)}: {facts.text('text')}",
     ),
-    EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
-    EventType.CARD_SENT: lambda facts: _card("quiet", "was", facts),
-    EventType.CARD_FAILED: lambda facts: _card("bad", "was not", facts),
-    EventType.ASKED_AGAIN: lambda facts: ("wait", f"{facts.item} needs a new decision", facts.text("reason")),
+    EventType.ITEM_SEEN: lambda facts: ("quiet", _("%(who)s opened %(item)s", who=facts.actor, item=facts.item), ""),
+    EventType.CARD_SENT: lambda facts: _card("quiet", mark("%(who)s was notified of %(item)s over %(channel)s"), facts),
+    EventType.CARD_FAILED: lambda facts: _card(
+        "bad", mark("%(who)s was not notified of %(item)s over %(channel)s"), facts
+    ),
+    EventType.ASKED_AGAIN: lambda facts: (
+        "wait",
+        _("%(item)s needs a new decision", item=facts.item),
+        facts.text("reason"),
+    ),
     EventType.DEADLINES_MOVED: _deadlines_moved,
-    EventType.RESULT_REPORTED: lambda facts: ("good", f"The worker that started {facts.item} reported its result", ""),
-    EventType.RUN_RELEASED: lambda facts: ("quiet", "The worker released the run", facts.text("reason")),
-    EventType.RUN_REVIVED: lambda facts: ("plain", f"{facts.actor} retried the run", ""),
-    EventType.RUN_RESUMING: lambda facts: (
-        "quiet",
-        "A worker leased the run" + (f" (attempt {attempt})" if (attempt := facts.number("attempt")) > 1 else ""),
+    EventType.RESULT_REPORTED: lambda facts: (
+        "good",
+        _("The worker that started %(item)s reported its result", item=facts.item),
         "",
     ),
+    EventType.RUN_RELEASED: lambda facts: ("quiet", _("The worker released the run"), facts.text("reason")),
+    EventType.RUN_REVIVED: lambda facts: ("plain", _("%(who)s retried the run", who=facts.actor), ""),
+    EventType.RUN_RESUMING: _run_resuming,
     EventType.RUN_RESUMED: lambda facts: (
         "plain",
-        "The run resumed" if facts.flag("approved") else "The run resumed after a denial",
+        _("The run resumed") if facts.flag("approved") else _("The run resumed after a denial"),
         "",
     ),
-    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", f"The permit for {facts.item} was redeemed", ""),
+    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("The permit for %(item)s was redeemed", item=facts.item), ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
-    EventType.PERMIT_RETURNED: lambda facts: ("quiet", f"{facts.item} did not start; its permit is valid again", ""),
+    EventType.PERMIT_RETURNED: lambda facts: (
+        "quiet",
+        _("%(item)s did not start; its permit is valid again", item=facts.item),
+        "",
+    ),
     EventType.OUTCOME_REPORTED: _tool_completed,
     EventType.TOOL_COMPLETED: _tool_completed,
-    EventType.TOOL_BATCH_COMPLETED: lambda facts: (
-        "quiet",
-        f"{_count(facts.number('tool_call_count'), 'call')} finished"
-        + (f", {failures} failed" if (failures := facts.number("failure_count")) else ""),
-        "",
-    ),
-    EventType.WARNING: lambda facts: ("wait", facts.text("message", "Warning"), ""),
+    EventType.TOOL_BATCH_COMPLETED: _batch_completed,
+    EventType.WARNING: lambda facts: ("wait", facts.text("message", _("Warning")), ""),
     EventType.RUN_POSTPONED: lambda facts: (
         "bad",
-        f"Attempt {facts.number('attempt')} failed; the next is at {facts.clock('again_at_ms')}",
+        _(
+            "Attempt %(attempt)s failed; the next is at %(when)s",
+            attempt=facts.number("attempt"),
+            when=facts.clock("again_at_ms"),
+        ),
         facts.text("error"),
     ),
-    EventType.RUN_COMPLETED: lambda facts: ("good", "The run completed", facts.text("error")),
-    EventType.RUN_DEGRADED: lambda facts: ("wait", "The run ended early", facts.text("error")),
-    EventType.RUN_FAILED: lambda facts: ("bad", "The run failed", facts.text("error")),
+    EventType.RUN_COMPLETED: lambda facts: ("good", _("The run completed"), facts.text("error")),
+    EventType.RUN_DEGRADED: lambda facts: ("wait", _("The run ended early"), facts.text("error")),
+    EventType.RUN_FAILED: lambda facts: ("bad", _("The run failed"), facts.text("error")),
     EventType.RUN_CANCELLED: _run_cancelled,
-    UNREADABLE: lambda _facts: ("bad", "This event is damaged in the store and cannot be read", ""),
+    UNREADABLE: lambda _facts: ("bad", _("This event is damaged in the store and cannot be read"), ""),
 }

@@ -7,11 +7,29 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sayso.sentences.times import describe_brief
+from sayso.text.language import _, mark
 from service.operations.insights.figures import RANGES, Insights, Range, read_insights
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 
-RANGE_NAMES: dict[Range, str] = {"24h": "24 h", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
+RANGE_NAMES: dict[Range, str] = {
+    "24h": mark("24 h"),
+    "7d": mark("7 days"),
+    "30d": mark("30 days"),
+    "90d": mark("90 days"),
+}
+_BEFORE: dict[Range, str] = {
+    "24h": mark("the 24 h before"),
+    "7d": mark("the 7 days before"),
+    "30d": mark("the 30 days before"),
+    "90d": mark("the 90 days before"),
+}
+_AGO: dict[Range, str] = {
+    "24h": mark("24 h ago"),
+    "7d": mark("7 days ago"),
+    "30d": mark("30 days ago"),
+    "90d": mark("90 days ago"),
+}
 
 router = APIRouter()
 
@@ -35,7 +53,7 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         request,
         visitor,
         "pages/insights.html",
-        title="Insights",
+        title=_("Insights"),
         insights=found,
         headlines=list_headlines(found),
         points=_list_plotted(found),
@@ -48,9 +66,8 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
 
 def list_headlines(found: Insights) -> list[Headline]:
     """Return the numbers at the top of the page."""
-    now, before, span = found.now, found.before, RANGE_NAMES[found.range]
-    earlier = f"the {span} before"
-    waiting = describe_change(found.waiting, found.waiting_before, f"{span} ago")
+    now, before, earlier = found.now, found.before, _(_BEFORE[found.range])
+    waiting = describe_change(found.waiting, found.waiting_before, _(_AGO[found.range]))
     decided = describe_change(now.decided, before.decided, earlier)
     median, most = (
         _compare_times(now.p50_ms, before.p50_ms, earlier),
@@ -58,25 +75,30 @@ def list_headlines(found: Insights) -> list[Headline]:
     )
     fallback = describe_change(now.fallback, before.fallback, earlier)
     return [
-        Headline("Waiting now", f"{found.waiting:,}", waiting),
-        Headline("Decided", f"{now.decided:,}", decided),
-        Headline("Median time to decision", _describe_time(now.p50_ms), median),
-        Headline("95 % decided within", _describe_time(now.p95_ms), most),
-        Headline("Went to fallback", f"{now.fallback:,}", fallback),
+        Headline(_("Waiting now"), f"{found.waiting:,}", waiting),
+        Headline(_("Decided"), f"{now.decided:,}", decided),
+        Headline(_("Median time to decision"), _describe_time(now.p50_ms), median),
+        Headline(_("95 % decided within"), _describe_time(now.p95_ms), most),
+        Headline(_("Went to fallback"), f"{now.fallback:,}", fallback),
     ]
 
 
 def describe_change(now: int, before: int, when: str) -> str:
     """Return how a count differs from an earlier one."""
     if now == before:
-        return f"as many as {when}" if now else f"none {when} either"
-    return f"{abs(now - before):,} {'more' if now > before else 'fewer'} than {when}"
+        return _("as many as %(when)s", when=when) if now else _("none %(when)s either", when=when)
+    count = f"{abs(now - before):,}"
+    if now > before:
+        return _("%(count)s more than %(when)s", count=count, when=when)
+    return _("%(count)s fewer than %(when)s", count=count, when=when)
 
 
 def _compare_times(now: int | None, before: int | None, when: str) -> str:
     if before is None:
-        return f"no decisions {when}"
-    return f"{_describe_time(before)} {when}" if now != before else f"the same {when}"
+        return _("no decisions %(when)s", when=when)
+    if now == before:
+        return _("the same %(when)s", when=when)
+    return _("%(time)s %(when)s", time=_describe_time(before), when=when)
 
 
 def _describe_time(span_ms: int | None) -> str:

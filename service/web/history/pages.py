@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
+from sayso.text.language import _
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
 from service.web.history.exports import write_csv, write_json
@@ -53,7 +54,7 @@ async def decided(
         request,
         visitor,
         "pages/history.html",
-        title="History",
+        title=_("History"),
         rows=rows,
         deciders={row.href: list_deciders(row.item) for row in rows},
         damaged=damaged,

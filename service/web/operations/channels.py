@@ -13,6 +13,7 @@ from sayso.clock import now_ms
 from sayso.errors import SaysoError
 from sayso.policy.engine import Policy
 from sayso.policy.rules import ASKING, PolicyRule
+from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.channels.config import Setting, describe_settings
 from service.channels.previews import Preview, build_sample_card, read_sample, render_previews
@@ -82,7 +83,7 @@ async def _gather(
     if not sentence and rule_id and channels.by_name:
         previews = await asyncio.to_thread(_preview, channels, policy, rule_id, call, wiring.settings.public_url)
     return {
-        "title": "Channels",
+        "title": _("Channels"),
         "sentence": sentence,
         "channels": await _list_rows(request),
         "rules": [rule.rule_id for rule in asking],

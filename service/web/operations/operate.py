@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.records.freezes import ALL, SCOPE_PATTERN
+from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again
@@ -105,7 +106,7 @@ async def _ask(request: Request, visitor: Visitor, post: Post, scope: str) -> Re
         request,
         visitor,
         "pages/freeze.html",
-        title="Freeze",
+        title=_("Freeze"),
         freezing=scope,
         stops=describe_stops(held, scope),
         cut=held.cut,
@@ -125,7 +126,7 @@ async def _gather(request: Request, post: Post, sentence: str = "") -> dict[str,
     wiring = wiring_of(request)
     known, checked = await wiring.freezes.known(), await find_checked(request)
     return {
-        "title": "Operate",
+        "title": _("Operate"),
         "lines": _list_lines(checked),
         "checked_at_ms": checked.at_ms,
         "ended": [freeze for freeze in reversed(known) if not freeze.in_force][:_MAX_ENDED],

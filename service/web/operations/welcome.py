@@ -14,6 +14,7 @@ from sayso.errors import SaysoError
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.outcomes import describe_outcome
+from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.operations.runs.starts import is_demo_served, start_demo
 from service.store.suspensions.reading import split_readable
@@ -94,7 +95,7 @@ async def _gather(request: Request, visitor: Visitor, sentence: str = "") -> dic
     decided = await _find_decided(request)
     started = bool(await wiring.runs.list_ids(1))
     return {
-        "title": "First steps",
+        "title": _("First steps"),
         "started": started,
         "served": started or await is_demo_served(wiring),
         "cards": await _list_waiting(request, visitor),

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
+from sayso.text.language import _, mark
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
@@ -21,12 +22,12 @@ from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
 PAGE = "pages/me.html"
 _DONE = {
-    "password": "The password is changed. All other sessions have ended.",
-    "sessions": "Ended. This takes effect everywhere within a second.",
-    "contacts": "The address is unlinked.",
-    "preferences": "Your preferences are saved.",
-    "absences": "Your absences are saved.",
-    "display": "Saved for this browser.",
+    "password": mark("The password is changed. All other sessions have ended."),
+    "sessions": mark("Ended. This takes effect everywhere within a second."),
+    "contacts": mark("The address is unlinked."),
+    "preferences": mark("Your preferences are saved."),
+    "absences": mark("Your absences are saved."),
+    "display": mark("Saved for this browser."),
 }
 
 router = APIRouter()
@@ -99,7 +100,7 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
     found = await wiring.reviewers.list_sessions(visitor.name)
     preferences = await wiring.duty.find_preferences(visitor.name)
     return {
-        "title": "Me",
+        "title": _("Me"),
         "sentence": sentence,
         "done": done,
         "languages": list_languages(),

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput, SaysoError
+from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.people.reviewers import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.store.people import Reviewer
@@ -20,8 +21,8 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 _PAGE = "pages/people.html"
 _PASSWORD_CHARS = 20
 _DONE = {
-    "deactivate": "Deactivated. Their sessions end within a second; their decisions remain.",
-    "activate": "Activated, with the password they had.",
+    "deactivate": mark("Deactivated. Their sessions end within a second; their decisions remain."),
+    "activate": mark("Activated, with the password they had."),
 }
 
 router = APIRouter()
@@ -55,7 +56,7 @@ async def add(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
-    return await _show_password(request, visitor, f"{name} is added", name, password)
+    return await _show_password(request, visitor, _("%(who)s is added", who=name), name, password)
 
 
 @router.post("/people/{name}")
@@ -68,7 +69,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         if act == "password":
             password = new_secret()[:_PASSWORD_CHARS]
             await wiring.reviewers.set_password(name, password)
-            return await _show_password(request, visitor, f"{name} has a new password", name, password)
+            return await _show_password(request, visitor, _("%(who)s has a new password", who=name), name, password)
         if act == "ask":
             return await _ask(request, visitor, name)
         if act == "deactivate":
@@ -87,7 +88,12 @@ async def _ask(request: Request, visitor: Visitor, name: str) -> Response:
     """Show which open items too few people could approve without this person."""
     shortages = await find_shortages(wiring_of(request), name)
     return await show(
-        request, visitor, "pages/deactivate.html", title=f"Deactivate {name}", name=name, shortages=shortages
+        request,
+        visitor,
+        "pages/deactivate.html",
+        title=_("Deactivate %(who)s", who=name),
+        name=name,
+        shortages=shortages,
     )
 
 
@@ -98,8 +104,10 @@ def _check(post: Post, visitor: Visitor) -> None:
 
 async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
     url = wiring_of(request).settings.public_url
-    hint = f"Copy it now: it is shown only once. {name} signs in at {url} and changes it under Me."
-    return await show_secret(request, visitor, Secret(title, "Password", password, hint, "", "/people"))
+    hint = _(
+        "Copy it now: it is shown only once. %(who)s signs in at %(url)s and changes it under Me.", who=name, url=url
+    )
+    return await show_secret(request, visitor, Secret(title, mark("Password"), password, hint, "", "/people"))
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
@@ -110,7 +118,7 @@ async def _show_again(request: Request, visitor: Visitor, post: Post, error: Say
 
 async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
     return {
-        "title": "People",
+        "title": _("People"),
         "rows": await _list_rows(request),
         "typed": {name: post.get(name, "") for name in ("name", "admin")},
         "sentence": sentence,

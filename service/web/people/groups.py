@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import SaysoError
+from sayso.text.language import _, mark
 from service.auth.groups import may_edit
 from service.auth.reviewers import require_role
 from service.store.directory.groups import Group
@@ -19,9 +20,9 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/groups.html"
 _DONE = {
-    "created": "The group is created. Rules can name it now.",
-    "changed": "The group is changed. This takes effect everywhere within a second.",
-    "deleted": "The group is deleted.",
+    "created": mark("The group is created. Rules can name it now."),
+    "changed": mark("The group is changed. This takes effect everywhere within a second."),
+    "deleted": mark("The group is deleted."),
 }
 
 router = APIRouter()
@@ -92,7 +93,7 @@ async def _gather(request: Request, visitor: Visitor, post: Post, sentence: str 
     found = await wiring_of(request).groups.list_all()
     changed = post.get("changed")
     return {
-        "title": "Groups",
+        "title": _("Groups"),
         "sentence": sentence,
         "done": done,
         "groups": [_form(group, visitor, post if group.name == changed else None) for group in found],

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput, NotFound, SaysoError
+from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.people import keys as managing
 from service.store.people import ApiKey, KeyKind
@@ -18,9 +19,11 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/keys.html"
 KINDS = {
-    "agent": "It starts runs, sends calls for approval and reads its own runs. It cannot decide.",
-    "reviewer": "It decides in the name of a person, as a reviewer. It cannot manage people, keys or freezes.",
-    "provisioner": "It creates and deletes instances of the Agent Approval Protocol. It cannot read runs or decide.",
+    "agent": mark("It starts runs, sends calls for approval and reads its own runs. It cannot decide."),
+    "reviewer": mark("It decides in the name of a person, as a reviewer. It cannot manage people, keys or freezes."),
+    "provisioner": mark(
+        "It creates and deletes instances of the Agent Approval Protocol. It cannot read runs or decide."
+    ),
 }
 _TRIALS = {
     "agent": "/api/v1/agents",
@@ -29,7 +32,12 @@ _TRIALS = {
 }
 """A first request for each kind."""
 
-OVERLAPS = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"), (0, "none: it ends now"))
+OVERLAPS = (
+    (3600, mark("1 hour")),
+    (86_400, mark("1 day")),
+    (604_800, mark("7 days")),
+    (0, mark("none: it ends now")),
+)
 
 router = APIRouter()
 
@@ -46,7 +54,7 @@ class KeyRow(NamedTuple):
 async def read(request: Request, visitor: SignedIn, done: str = "") -> Response:
     """Show all keys, without their secrets."""
     require_role(visitor.principal.roles, "admin")
-    said = "Revoked. It fails everywhere within a second." if done == "revoke" else ""
+    said = mark("Revoked. It fails everywhere within a second.") if done == "revoke" else ""
     return await show(request, visitor, _PAGE, **await _gather(request, {}, done=said))
 
 
@@ -79,7 +87,7 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
             found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
             if found is None:
                 raise NotFound(f"There is no API key {key_id!r}.")
-            return await show(request, visitor, "pages/revoke.html", title="Revoke a key", key=found)
+            return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
         if act != "revoke":
             raise InvalidInput("The form names no known action. Open the page again and send it from there.")
         await managing.revoke_key(wiring, key_id)
@@ -112,8 +120,8 @@ def _read_overlap(post: Post) -> int:
 async def _show_key(request: Request, visitor: Visitor, made: ApiKey, secret: str, hint: str) -> Response:
     url = wiring_of(request).settings.public_url
     command = f'curl -H "Authorization: Bearer {secret}" {url}{_TRIALS[made.kind]}'
-    title = f"New key of the {made.kind} {made.name}"
-    return await show_secret(request, visitor, Secret(title, "Key", secret, hint, command, "/keys"))
+    title = _("New key of the %(kind)s %(name)s", kind=made.kind, name=made.name)
+    return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, "/keys"))
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
@@ -127,7 +135,7 @@ async def _gather(request: Request, post: Post, *, sentence: str = "", done: str
     uses = await wiring.api_keys.list_uses()
     rows = [KeyRow(one, uses.get(one.id), one.holds(at_ms)) for one in await wiring.api_keys.list_all()]
     return {
-        "title": "Keys",
+        "title": _("Keys"),
         "rows": [row for row in rows if row.holds],
         "ended": [row for row in reversed(rows) if not row.holds],
         "kinds": KINDS,

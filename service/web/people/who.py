@@ -12,6 +12,7 @@ from sayso.errors import SaysoError
 from sayso.policy.rules import ASKING
 from sayso.sentences.names import name_reviewers
 from sayso.sentences.times import describe_local
+from sayso.text.language import _
 from service.channels.previews import SampleCall
 from service.channels.who import Asked, Plan, plan
 from service.web.errors import show_page_again
@@ -47,7 +48,7 @@ async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> 
     zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
     rules = [one.rule_id for one in wiring.rules.policy().rules if one.action in ASKING]
     return {
-        "title": "Who is asked",
+        "title": _("Who is asked"),
         "sentence": "",
         "rules": rules,
         "rule_id": rule_id or (rules[0] if rules else ""),

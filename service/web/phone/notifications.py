@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
+from sayso.text.language import _, mark
 from service.channels.base import DeliveryFailed
 from service.channels.mail.linking import enter_code, mail_code
 from service.channels.mail.outbound import MailChannel
@@ -20,10 +21,10 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 PATH = "/me/notifications"
 _PAGE = "pages/notifications.html"
 _DONE = {
-    "mailed": "The code is on its way. Enter it below within 10 minutes.",
-    "linked": "The address is linked.",
-    "push": "This browser will notify you.",
-    "removed": "Removed.",
+    "mailed": mark("The code is on its way. Enter it below within 10 minutes."),
+    "linked": mark("The address is linked."),
+    "push": mark("This browser will notify you."),
+    "removed": mark("Removed."),
 }
 
 Kind = TypeVar("Kind", MailChannel, PushChannel)
@@ -125,7 +126,7 @@ async def _gather(
     contacts = await wiring_of(request).contacts.list_of(visitor.name)
     push, mail = _of_kind(request, PushChannel), _of_kind(request, MailChannel)
     return {
-        "title": "Notifications",
+        "title": _("Notifications"),
         "sentence": sentence,
         "done": done,
         "address": address,

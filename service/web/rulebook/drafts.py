@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare
+from sayso.text.language import _
 from sayso.text.redaction import redact
 from sayso.text.summaries import Summary, summarize
 from service.auth.reviewers import require_role
@@ -110,7 +111,14 @@ async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
 
 
 def _describe(text: str) -> dict[str, Any]:
-    return {"title": "Try a draft", "sentence": "", "draft": text, "checked": None, "replay": None, "most": MOST_CALLS}
+    return {
+        "title": _("Try a draft"),
+        "sentence": "",
+        "draft": text,
+        "checked": None,
+        "replay": None,
+        "most": MOST_CALLS,
+    }
 
 
 def _summarize(found: Comparison) -> Replay:

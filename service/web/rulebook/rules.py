@@ -24,6 +24,7 @@ from sayso.sentences.rules import (
     describe_who,
     runs_by_itself,
 )
+from sayso.text.language import _
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
 from service.channels.previews import SampleCall
@@ -81,7 +82,7 @@ async def list_rules(request: Request, visitor: SignedIn) -> Response:
         request,
         visitor,
         "pages/rules.html",
-        title="Rules",
+        title=_("Rules"),
         rows=[_describe_row(rule, hits.get(rule.rule_id, 0)) for rule in policy.rules],
         default=describe_default(policy),
         default_hits=hits.get(DEFAULT, 0),

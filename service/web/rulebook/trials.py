@@ -20,6 +20,7 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import AgentManifest
 from sayso.sentences.items import describe_resemblance
 from sayso.sentences.rules import describe_decision, describe_trial
+from sayso.text.language import _
 from sayso.text.redaction import Redacted, redact
 from sayso.text.summaries import write_pretty
 from sayso.transitions.deciding import find_item
@@ -199,7 +200,7 @@ def _find_definition(manifests: dict[str, AgentManifest], form: TrialForm) -> To
 def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str, Any]:
     tools = dict.fromkeys(tool.name for one in manifests.values() for tool in one.tools)
     return {
-        "title": "Try a call",
+        "title": _("Try a call"),
         "sentence": "",
         "form": form,
         "agents": sorted(manifests),

@@ -10,7 +10,7 @@ from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, ask_value, as
 
 
 def tools(page: str) -> list[str]:
-    return re.findall(r'<h3><a href="/items/[^"]+">(?:<span class="tool">)?([^<]+)', page)
+    return re.findall(r'<h3><a href="/items/[^"]+"[^>]*>(?:<span class="tool">)?([^<]+)', page)
 
 
 def find_rows(page: str) -> list[str]:

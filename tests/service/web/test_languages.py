@@ -8,6 +8,28 @@ from babel.messages.pofile import PoFileError
 from service.settings import Settings
 from service.web.languages import COOKIE, compile_catalogue, list_languages
 from tests.service.web.sites import visit
+from tests.service.web.stories import asked, decide, place_of
+from tests.service.web.test_freezes import make_admin
+
+HEADINGS = {
+    "/": "Posteingang",
+    "/history": "Verlauf",
+    "/runs": "Läufe",
+    "/insights": "Einblicke",
+    "/rules": "Regeln",
+    "/rules/-/try": "Aufruf ausprobieren",
+    "/rules/-/draft": "Entwurf ausprobieren",
+    "/operate": "Betrieb",
+    "/groups": "Gruppen",
+    "/who": "Wer gefragt wird",
+    "/people": "Personen",
+    "/keys": "Schlüssel",
+    "/channels": "Kanäle",
+    "/webhooks": "Webhooks",
+    "/welcome": "Erste Schritte",
+    "/me": "Ich",
+    "/me/notifications": "Benachrichtigungen",
+}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +57,41 @@ async def test_choice_wins_over_the_browser(settings: Settings, chosen: str, lan
     headers = {"accept-language": "de", "cookie": f"{COOKIE}={chosen}"}
     async with visit(settings, None) as guest:
         assert f'<html lang="{language}">' in (await guest.client.get("/sign-in", headers=headers)).text
+
+
+async def test_pages_speak_the_chosen_language(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await anna.send("/welcome/skip")
+        await asked(anna.wiring)
+        anna.client.cookies.set(COOKIE, "de")
+        for path, heading in HEADINGS.items():
+            page = await anna.read(path)
+            assert '<html lang="de">' in page
+            assert f"<h1>{heading}</h1>" in page
+            assert f"{heading} · Sayso</title>" in page
+
+
+async def test_item_page_speaks_the_chosen_language(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        anna.client.cookies.set(COOKIE, "de")
+        page = await anna.read(place_of(record))
+        for words in (
+            "EUR 250.00 genehmigen</button>",
+            "Wartet auf eine Entscheidung über refund_payment",
+            ">noch 4 min",
+        ):
+            assert words in page
+        await decide(anna.wiring, record, "approve")
+        assert "ben hat dies genehmigt" in await anna.read(place_of(record))
+
+
+async def test_values_in_translated_sentences_are_escaped(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        anna.client.cookies.set(COOKIE, "de")
+        page = await anna.read("/?q=%3Cb%3Enone%25s")
+        assert "Nichts passt zu <em>&lt;b&gt;none%s</em>." in page
 
 
 def test_languages_have_their_own_names() -> None:

@@ -44,6 +44,7 @@ def test_static_files_load_nothing_external() -> None:
         "insights",
         "menus",
         "split",
+        "select",
     ],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:

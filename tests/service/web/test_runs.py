@@ -105,7 +105,7 @@ async def test_run_page_lays_out_a_result_by_its_shape(settings: Settings) -> No
         await anna.wiring.desk.settle(record.id, fence, end, ())
         page = await anna.read(f"/runs/{record.run.id}")
         result = page[page.index('id="result-h"') :]
-        assert '<th scope="row">paid.amount</th><td class="literal">250</td>' in result
+        assert '<span class="above">paid.</span><span class="under">amount</span></th><td class="literal">' in result
 
 
 async def test_cancel_asks_first_and_records_the_reason(settings: Settings) -> None:

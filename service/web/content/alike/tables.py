@@ -10,6 +10,7 @@ from sayso.precedents.measures import read_quantity
 from sayso.rendering.calls import Call, normalize, read_text
 from sayso.rendering.money import AMOUNTS, CURRENCIES
 from sayso.text.displays import hash_display, write_shown
+from sayso.text.language import _
 from sayso.text.summaries import Leaf
 from service.web.content.alike.kinds import list_arguments, list_prompt
 from service.web.content.cards import Card
@@ -207,7 +208,7 @@ def _find_outliers(columns: Sequence[Column], lines: Sequence[Line]) -> Iterator
     for row, line in enumerate(lines):
         reasons = [flag.label for flag in line.card.unusual]
         if not reasons and any(is_far(known[row], known) for known in numbers):
-            reasons.append(f"over {FAR_TIMES}x the median here")
+            reasons.append(_("over %(times)sx the median here", times=FAR_TIMES))
         yield replace(line, reasons=tuple(reasons))
 
 

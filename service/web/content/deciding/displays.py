@@ -10,6 +10,7 @@ from sayso.records.items import Item
 from sayso.records.tool_calls import ToolDefinition
 from sayso.rendering.table import render_call
 from sayso.text.displays import hash_display, write_shown
+from sayso.text.language import _
 from service.web.content.deciding.edits import make_review
 from service.web.content.deciding.versions import Version, list_versions
 from service.web.content.details import Change, compare_args
@@ -59,8 +60,8 @@ def compare_display(rows: Sequence[Change]) -> Display:
 def _list_cells(row: Change) -> tuple[str, ...]:
     if row.pieces:
         return ("".join(write_shown(piece.text, breaks=True) for piece in row.pieces),)
-    before = "not sent" if row.state == "added" else write_shown(row.before, breaks=True)
-    after = "not sent" if row.state == "removed" else write_shown(row.after, breaks=True)
+    before = _("not sent") if row.state == "added" else write_shown(row.before, breaks=True)
+    after = _("not sent") if row.state == "removed" else write_shown(row.after, breaks=True)
     return before, after
 
 

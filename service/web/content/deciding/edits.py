@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sayso.policy.external import FinalJudgement
 from sayso.policy.rules import ASKING
 from sayso.records.items import Answer
+from sayso.text.language import _, mark, ngettext
 from service.forms.nested import is_change
 from service.web.content.details import Change
 from service.web.form_posts import Post
@@ -17,7 +18,7 @@ STEP = "step"
 severe warning. A step with a colon, such as `add:f3`, changes the form of a nested value.
 """
 
-UNCHANGED = "Change something, or stop editing."
+UNCHANGED = mark("Change something, or stop editing.")
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class EditReview:
     @property
     def count(self) -> str:
         """The number of changes, such as `1 change`."""
-        return f"{len(self.changes)} change{'' if len(self.changes) == 1 else 's'}"
+        return ngettext("%(num)s change", "%(num)s changes", len(self.changes))
 
     @property
     def action(self) -> str:
         """The name of the button that sends the edit."""
-        return f"{'Ask again' if self.renewed else 'Approve'} with {self.count}"
+        name = _("Ask again with %(changes)s") if self.renewed else _("Approve with %(changes)s")
+        return name % {"changes": self.count}
 
 
 _STEPS = {"review": Answer.EDIT, "change": Answer.EDIT, "ask": Answer.APPROVE}
@@ -56,15 +58,18 @@ def make_review(rows: Sequence[Change], judged: FinalJudgement | None, refusal: 
     changes = tuple(row for row in rows if row.state != "same")
     same = tuple(row for row in rows if row.state == "same")
     if judged is None:
-        return EditReview(changes, same, f"Would be denied: {refusal}", denied=True)
+        return EditReview(changes, same, _("Would be denied: %(refusal)s", refusal=refusal), denied=True)
     return EditReview(changes, same, _describe(judged), renewed=judged.renewed is not None)
 
 
 def _describe(judged: FinalJudgement) -> str:
     decision, renewed = judged
     if decision is None:
-        return "The rules do not evaluate this call."
-    name = f"rule {decision.policy_id}" if decision.policy_id else "the default"
+        return _("The rules do not evaluate this call.")
+    name = _("rule %(name)s", name=decision.policy_id) if decision.policy_id else _("the default")
     if renewed is not None:
-        return f"Must be asked again: {name} applies to the changed arguments. Nothing runs before that decision."
-    return f"Still asks: {name}." if decision.action in ASKING else f"Allowed: {name}."
+        return _(
+            "Must be asked again: %(rule)s applies to the changed arguments. Nothing runs before that decision.",
+            rule=name,
+        )
+    return _("Still asks: %(rule)s.", rule=name) if decision.action in ASKING else _("Allowed: %(rule)s.", rule=name)

@@ -8,27 +8,31 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences import deadlines
 from sayso.sentences.outcomes import describe_outcome
+from sayso.text.language import _, mark
 from service.forms.answers import Forms, describe_problems
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn
 
 _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
-    (errors.AlreadyDecided, "Already decided"),
-    (errors.IdempotencyConflict, "You have already decided this"),
-    (DeadlinePassed, "The deadline has passed"),
-    (errors.ClockInDoubt, "The clock is in doubt"),
-    (errors.StaleDigest, "The request has changed"),
-    (errors.Conflict, "This can no longer be decided"),
-    (EarlierSignIn, "You have signed in again"),
-    (errors.WrongNumber, "That is not the number"),
-    (errors.TooManyRequests, "Too many wrong numbers"),
-    (errors.PolicyForbids, "The rules do not allow this"),
-    (errors.NotAllowed, "You cannot decide this"),
-    (InvalidInput, "Your input was not accepted"),
+    (errors.AlreadyDecided, mark("Already decided")),
+    (errors.IdempotencyConflict, mark("You have already decided this")),
+    (DeadlinePassed, mark("The deadline has passed")),
+    (errors.ClockInDoubt, mark("The clock is in doubt")),
+    (errors.StaleDigest, mark("The request has changed")),
+    (errors.Conflict, mark("This can no longer be decided")),
+    (EarlierSignIn, mark("You have signed in again")),
+    (errors.WrongNumber, mark("That is not the number")),
+    (errors.TooManyRequests, mark("Too many wrong numbers")),
+    (errors.PolicyForbids, mark("The rules do not allow this")),
+    (errors.NotAllowed, mark("You cannot decide this")),
+    (InvalidInput, mark("Your input was not accepted")),
 )
 
 _SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
-    (errors.IdempotencyConflict, "Your first decision counts; other reviewers must still decide. Nothing was changed."),
-    (errors.StaleDigest, "Check it again below before you decide. Nothing was changed."),
+    (
+        errors.IdempotencyConflict,
+        mark("Your first decision counts; other reviewers must still decide. Nothing was changed."),
+    ),
+    (errors.StaleDigest, mark("Check it again below before you decide. Nothing was changed.")),
     (EarlierSignIn, SEND_AGAIN),
 )
 
@@ -42,16 +46,17 @@ def write_banner(
 
 def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
     if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
-        return "The deadline has passed"
-    return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
+        return _("The deadline has passed")
+    return next((_(heading) for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
 
 
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Forms) -> str:
     if not item.open:
-        return f"{describe_outcome(item)}. Nothing was changed."
+        return _("%(outcome)s. Nothing was changed.", outcome=describe_outcome(item))
     if record.status is Status.CANCELLED:
-        return "The run was cancelled. Nothing was changed."
+        return _("The run was cancelled. Nothing was changed.")
     if isinstance(error, DeadlinePassed):
-        return f"The deadline has passed: {deadlines.describe_fallback(record, item)}. Nothing was changed."
+        effect = deadlines.describe_fallback(record, item)
+        return _("The deadline has passed: %(effect)s. Nothing was changed.", effect=effect)
     known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
-    return known or describe_problems(forms, error) or error.message
+    return _(known) or describe_problems(forms, error) or error.message

@@ -7,6 +7,7 @@ from sayso.errors import InvalidInput
 from sayso.records.decisions import DecisionAction
 from sayso.records.items import Item
 from sayso.sentences.names import join_words
+from sayso.text.language import _
 from sayso.transitions.closing import args_of
 
 VERSION = "version"
@@ -23,7 +24,7 @@ class Version:
 
     @property
     def name(self) -> str:
-        return f"{join_words(self.reviewers)}’s version"
+        return _("%(who)s’s version", who=join_words(self.reviewers))
 
 
 def list_versions(item: Item) -> list[Version]:
@@ -43,4 +44,4 @@ def find_version(item: Item, digest: str) -> Version:
     for version in list_versions(item):
         if version.digest == digest:
             return version
-    raise InvalidInput("No reviewer has approved that version. Choose one of the versions on the item's page.")
+    raise InvalidInput(_("No reviewer has approved that version. Choose one of the versions on the item's page."))

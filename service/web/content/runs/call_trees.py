@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.suspensions import SuspensionRecord
+from sayso.text.language import _
 from sayso.text.redaction import Redacted
 from sayso.transitions.item_states import find_item_state
 from service.web.content.cards import item_href
@@ -55,7 +56,7 @@ def list_turns(trail: Iterable[TrailEntry], records: Sequence[SuspensionRecord])
                 turns.append(Turn())
                 begun = True
             state = "denied" if facts.text("action") == "deny" else "running"
-            turns[-1].put(facts.number("index"), TreeCall(facts.text("tool_name", "A call"), state))
+            turns[-1].put(facts.number("index"), TreeCall(facts.text("tool_name", _("A call")), state))
         elif entry.type == EventType.TOOL_COMPLETED and turns:
             _complete(turns[-1], facts)
         elif entry.type == EventType.RUN_PAUSED:
@@ -73,7 +74,7 @@ def mask_turns(turns: Iterable[Turn], secrets: Redacted) -> list[Turn]:
 
 def _complete(turn: Turn, facts: Facts) -> None:
     place = turn.places.get(facts.number("index"))
-    if place is not None and turn.calls[place].tool == facts.text("tool_name", "A call"):
+    if place is not None and turn.calls[place].tool == facts.text("tool_name", _("A call")):
         denied = turn.calls[place].state == "denied"
         state = "denied" if denied else "completed" if facts.flag("success") else "failed"
         turn.put(facts.number("index"), TreeCall(turn.calls[place].tool, state))
@@ -82,7 +83,7 @@ def _complete(turn: Turn, facts: Facts) -> None:
 def _suspend(turn: Turn, record: SuspensionRecord | None, payload: Facts) -> None:
     """Put the items of the suspension in place of their calls; a record that is not read is named by the trail."""
     if record is None:
-        turn.calls += [TreeCall(row.text("tool_name", "A call"), "suspended") for row in payload.objects("items")]
+        turn.calls += [TreeCall(row.text("tool_name", _("A call")), "suspended") for row in payload.objects("items")]
         return
     for item in record.items:
         state, subagent = find_item_state(record, item), item.subagent or ""
