@@ -9,11 +9,11 @@
 
   function arm() {
     const button = approval();
-    if (!button || one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
-    if (button.matches("[aria-disabled]")) {
-      button.click(); // leads to the next text that was not yet shown
+    if (button?.matches("[aria-disabled]")) {
+      button.click(); // leads to the next text that was not yet shown, and sends nothing
       return;
     }
+    if (!button || one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
     const missing = button.form.querySelector(":invalid");
     if (missing) {
       missing.focus();

@@ -1,6 +1,7 @@
 """Every page is accessible, and fits the screen it is on."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -160,6 +161,20 @@ def test_pages_of_admins_are_accessible_and_fit_the_screen(
     page.get_by_role("textbox", name="Name").fill("support-bot")
     page.get_by_role("button", name="Create").click()
     check_page(page, "new key")
+
+
+def test_bar_fits_each_screen_with_a_long_name(site: Site, open_as: Callable[..., Page]) -> None:
+    name = "bartholomew-the-great"
+    site.act(lambda wiring: wiring.reviewers.add(name, PASSWORD, ("reviewer", "admin")))
+    page = open_as("/me", name=name)
+    for width in (320, 360, 641, 700, 800, 1000):
+        page.set_viewport_size({"width": width, "height": 568})
+        check_fit(page, f"bar at {width}")
+        links = page.locator(".bar :is(.brand, nav a, .tools > *)").filter(visible=True).all()
+        boxes = [box for box in (link.bounding_box() for link in links) if box and box["y"] < 100]  # not at the bottom
+        for one, other in pairwise(boxes):
+            assert one["x"] + one["width"] <= other["x"] + 1, f"the bar's parts overlap at {width}"
+        assert page.locator(".who").evaluate("node => node.clientWidth") >= 30, f"no name at {width}"
 
 
 async def admin_gallery(wiring: Wiring) -> dict[str, str]:
