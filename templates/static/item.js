@@ -6,7 +6,7 @@
   const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
-  if (window !== parent) document.documentElement.classList.add("beside"); // split.js shows it in a frame
+  if (window !== parent) document.documentElement.classList.add("framed"); // split.js shows it in a frame
   const unread = new Set();
   const names = new WeakMap(); // not in the page, where live.js would find a change
   let ready = false, answers = null;

@@ -10,6 +10,7 @@ from tests.fakes.smtp import MailServer, html_of, links_of, text_of
 from tests.journeys.channels.desks import BANK, ChannelDesk, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
+from tests.service.web.reading import press_approve, read_to_the_end
 
 ADDRESS = "anna@example.com"
 
@@ -47,7 +48,8 @@ def test_approval_behind_the_link_of_a_mail_is_executed(desk: ChannelDesk, offic
     with signed_in(link) as page:
         page.get_by_role("heading", name="Your decision").wait_for()
         assert desk.find(asked.id).items[0].outcome is None, "opening the link decides nothing"
-        page.get_by_role("button", name="Approve", exact=True).click()
+        read_to_the_end(page)
+        press_approve(page)
         assert write_calls(desk.await_effects(asked)) == wanted(BANK)
         check_dashboard(page, desk, asked, "anna approved this")
     assert wait_until(lambda: office.mail.to(ADDRESS)[-1] is not card, PATIENCE_S)

@@ -9,7 +9,7 @@ from tests.journeys.channels.desks import BANK, signed_in
 from tests.journeys.channels.offices import Office, check_dashboard, wanted, write_calls
 from tests.journeys.stacks import PATIENCE_S
 from tests.service.web.phone.browsers import register, turn_on
-from tests.service.web.reading import approve_edit
+from tests.service.web.reading import approve_edit, begin_edit
 
 
 def test_edit_behind_a_notification_is_executed(office: Office) -> None:
@@ -27,7 +27,7 @@ def test_edit_behind_a_notification_is_executed(office: Office) -> None:
         assert text.startswith("bank_account.transfer")
         phone.click()
         page.wait_for_url(desk.stack.url + path)
-        page.get_by_role("link", name="Edit", exact=True).click()
+        begin_edit(page)
         page.get_by_label("amount").fill("12.5")
         approve_edit(page)
         assert write_calls(desk.await_effects(asked)) == wanted(BANK, amount=12.5)

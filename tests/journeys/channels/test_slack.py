@@ -19,6 +19,7 @@ from tests.fakes.slack_api import ANNA, Message
 from tests.journeys.channels.desks import BANK, HOTELS, MAILS, TICKETS, ChannelDesk, open_desk, rules_over, signed_in
 from tests.journeys.stacks import PATIENCE_S
 from tests.service.channels.slack.worlds import NAME, fields_of, socket_fields
+from tests.service.web.reading import press_approve, read_to_the_end
 
 SOCKET = "ops-socket"
 BEN = "U0BEN"
@@ -200,5 +201,6 @@ def test_modal_is_refused_after_a_decision_on_the_dashboard(workspace: Workspace
 def approve_in_browser(url: str) -> None:
     """Sign in as ben at the card's link, and approve there."""
     with signed_in(url, "ben") as page:
-        page.get_by_role("button", name="Approve", exact=True).click()
+        read_to_the_end(page)
+        press_approve(page)
         expect(page.locator("#standing")).to_contain_text("approved")

@@ -99,7 +99,7 @@ def test_browser_draws_the_figures_of_the_table(site: Site, open_as: Callable[..
     page = open_as("/insights?range=30d")
     expect(page.locator("#plot canvas")).to_be_visible()
     drawn = page.evaluate("JSON.parse(document.getElementById('plot').dataset.points)")
-    rows = page.locator(".beside tbody tr")
+    rows = page.locator(".plotted tbody tr")
     expect(rows).to_have_count(30)
     assert [drawn[1][-1], drawn[2][-1], drawn[3][-1]] == [1, 4, 1]
     assert rows.first.locator("td").all_inner_texts() == ["1", "6", "4", "1"]
@@ -112,6 +112,6 @@ def test_figures_are_read_without_a_script(site: Site, open_as: Callable[..., Pa
     site.act(work)
     page = open_as("/insights", java_script_enabled=False)
     expect(page.locator("#plot")).to_be_hidden()
-    expect(page.locator(".beside tbody tr")).to_have_count(28)
+    expect(page.locator(".plotted tbody tr")).to_have_count(28)
     page.get_by_role("link", name="24 h").click()
-    expect(page.locator(".beside tbody tr")).to_have_count(24)
+    expect(page.locator(".plotted tbody tr")).to_have_count(24)
