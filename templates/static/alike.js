@@ -38,7 +38,11 @@
     if (known && fresh.dataset.members) known.dataset.members = fresh.dataset.members;
     if (known) return; // a row of its own
     if (fresh.dataset.members) { // its items have rows already: they stay until the page is opened again
-      if (members(fresh).some((id) => document.getElementById(id))) event.preventDefault();
+      const missing = members(fresh).filter((id) => !document.getElementById(id));
+      if (missing.length === members(fresh).length) return;
+      event.preventDefault();
+      const detail = missing.map(suspensionOf);
+      if (detail.length) document.dispatchEvent(new CustomEvent("rows", { detail, cancelable: true })); // to inbox.js
       return;
     }
     const group = find(fresh);

@@ -1,5 +1,6 @@
 """An open inbox changes row by row, and never under the pointer."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, Request, expect
@@ -112,6 +113,18 @@ def test_new_rows_fit_the_search(site: Site, open_as: Callable[..., Page]) -> No
     fitting = site.act(asked)
     expect(page.locator(f"#{fitting.id}-i1")).to_be_visible()
     expect(page.locator(f"#{other.id}-i1")).to_have_count(0)
+
+
+def test_row_that_became_alike_to_others_is_shown_beside_theirs(site: Site, open_as: Callable[..., Page]) -> None:
+    for _ in range(2):
+        site.act(asked)
+    page = open_as("/", viewport={"width": 1024, "height": 768})
+    page.route(re.compile(r"/live(\?|$)"), lambda route: route.abort())
+    page.reload()
+    third = site.act(asked)  # the page that is fetched now has one row for all three
+    page.evaluate("document.dispatchEvent(new Event('refresh'))")
+    expect(page.locator(f"#{third.id}-i1")).to_be_visible()
+    expect(page.locator("#rows .several")).to_have_count(0)
 
 
 def test_focus_stays_on_a_row_that_was_decided_elsewhere(site: Site, open_as: Callable[..., Page]) -> None:
