@@ -1,4 +1,4 @@
-"""`make translations`: brings the catalogues up to date with the messages of templates and sentences.
+"""`make translations`: brings the catalogues up to date with the messages of templates, sentences and scripts.
 
 A new message is left empty for the translator; one that nothing uses any more goes.
 """
@@ -9,16 +9,20 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from sayso.errors import SaysoError
+from sayso.problems import PROBLEM_TYPES
 from service.settings import CHECKOUT
+from service.web.form_posts import EarlierSignIn
 from service.web.languages import CATALOGUES
+from service.web.script_words import list_script_messages
 
 _FOLDERS = {"sayso": "python", "service": "python", "templates": "jinja2"}
-_KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2)}
+_KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2), "translate_count": (1, 2)}
 _TRIMMED = {"trimmed": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
 
 
 def extract_messages() -> Catalog:
-    """Return every message of the templates and sentences."""
+    """Return every message of the templates, sentences and scripts."""
     found = Catalog()
     for folder, method in _FOLDERS.items():
         suffix = "**.html" if method == "jinja2" else "**.py"
@@ -27,7 +31,16 @@ def extract_messages() -> Catalog:
             CHECKOUT / folder, [(suffix, method)], options, _KEYWORDS
         ):
             found.add(message)
+    for message in list_script_messages():
+        found.add(message)
+    for one in list_errors():
+        found.add(one().message)
     return found
+
+
+def list_errors() -> list[type[SaysoError]]:
+    """Return the classes of errors that pages show with their default message."""
+    return [*PROBLEM_TYPES, EarlierSignIn]
 
 
 def list_catalogues() -> list[Path]:

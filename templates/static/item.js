@@ -3,6 +3,7 @@
 // This runs before the page is drawn, so no form is sent earlier. Without scripts the server shows everything in full.
 (() => {
   "use strict";
+  const { ngettext } = window.sayso;
   const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
@@ -22,7 +23,7 @@
     `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${values}`;
 
   function guard() {
-    const rest = unread.size === 1 ? "1 text not yet shown" : `${unread.size} texts not yet shown`;
+    const rest = ngettext("%(num)s text not yet shown", "%(num)s texts not yet shown", unread.size);
     for (const form of answers.querySelectorAll(RUNS)) {
       const button = form.querySelector(".wide");
       if (!button) continue; // the rules deny the edit

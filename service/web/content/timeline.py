@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sayso.records.decisions import DecisionAction
+from sayso.records.decisions import DecisionAction, Verdict
 from sayso.records.events import EventType, TrailEntry
 from sayso.sentences.deliveries import name_recipient
 from sayso.sentences.names import join_words, name_reviewers
-from sayso.sentences.outcomes import describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
 from sayso.text.language import _, mark, ngettext
@@ -129,14 +128,22 @@ def _decision_recorded(facts: Facts) -> Sentence:
 def _decided(facts: Facts) -> Sentence:
     covered = facts.texts("closed_with_it")
     if covered:
-        return "plain", _("One decision was enough and the other items are closed; the run can continue"), ""
-    return "plain", _("All items are decided; the run can continue"), ""
+        return "plain", _("One decision was enough; the other items are closed"), ""
+    return "plain", _("All decided"), ""
+
+
+_TIMED_OUT: Mapping[str, str] = {
+    Verdict.APPROVED: mark("%(item)s was approved by itself: nobody answered in time"),
+    Verdict.DENIED: mark("%(item)s was denied: nobody answered in time"),
+    Verdict.ANSWERED: mark("The fallback’s value was used for %(item)s: nobody answered in time"),
+    Verdict.FAILED: mark("%(item)s failed: nobody answered in time"),
+}
 
 
 def _timed_out(facts: Facts) -> Sentence:
     verdict = facts.text("verdict")
-    effect = describe_fallback_verdict(verdict)
-    text = _("Nobody decided in time: %(item)s was %(effect)s", item=facts.item, effect=effect)
+    unknown = mark("%(item)s was decided by its fallback: nobody answered in time")
+    text = _(_TIMED_OUT.get(verdict, unknown)) % {"item": facts.item}
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
 
 
@@ -196,8 +203,8 @@ def _run_started(facts: Facts) -> Sentence:
 
 def _run_resuming(facts: Facts) -> Sentence:
     attempt = facts.number("attempt")
-    text = _("A worker leased the run (attempt %(attempt)s)", attempt=attempt)
-    return "quiet", text if attempt > 1 else _("A worker leased the run"), ""
+    text = _("A worker has the run (attempt %(attempt)s)", attempt=attempt)
+    return "quiet", text if attempt > 1 else _("A worker has the run"), ""
 
 
 def _batch_completed(facts: Facts) -> Sentence:
@@ -211,7 +218,9 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
-        ngettext("Evaluating %(num)s call", "Evaluating %(num)s calls", facts.number("tool_call_count")),
+        ngettext(
+            "The rules looked at %(num)s call", "The rules looked at %(num)s calls", facts.number("tool_call_count")
+        ),
         join_words(facts.texts("tool_names")),
     ),
     EventType.POLICY_DECISION: _policy_decision,
@@ -284,7 +293,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         _("The run resumed") if facts.flag("approved") else _("The run resumed after a denial"),
         "",
     ),
-    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("The permit for %(item)s was redeemed", item=facts.item), ""),
+    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("%(item)s was started", item=facts.item), ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
     EventType.PERMIT_RETURNED: lambda facts: (
         "quiet",
