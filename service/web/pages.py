@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 
+from babel.dates import format_date
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -106,6 +107,7 @@ def _make_environment() -> Environment:
         "clock": describe_clock,
         "due": describe_due,
         "hour": describe_hour,
+        "day": partial(format_date, format="EEE d MMM"),
         "local": describe_local,
         "iso": iso_utc,
         "span": describe_span,

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
+from service.store.directory.duty import Hours, Preferences, WorkingHours
 from tests.service.web.sites import add_people, settings_for, visit
 from tests.service.web.stories import asked, decide, make_ask
 
@@ -58,6 +59,23 @@ async def test_list_shows_rules_in_the_order_of_trial(settings: Settings) -> Non
             assert words in page
         assert page.count("never hit") == 5
         assert 'href="/rules/-/draft"' not in page
+
+
+async def test_rule_page_shows_the_week_of_its_reviewers(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await add_people(anna.wiring, "ben")
+        assert "At any hour: anna, ben" in await anna.read("/rules/refunds-over-100")
+        hours = Hours(start="09:00", end="17:00")
+        for name in ("anna", "ben"):
+            working = WorkingHours(time_zone="Europe/Berlin", hours=hours)
+            office = Preferences(time_zone="Europe/Berlin", working_hours=working)
+            await anna.wiring.duty.save_preferences(name, office, name)
+        page = await anna.read("/rules/refunds-over-100")
+        assert "Times in Europe/Berlin" in page
+        assert page.count('<td colspan="18" class="nobody"><span class="hours">00:00–09:00</span>') >= 6
+        assert "nobody at once" in page
+        assert "anna, ben</td>" in page
+        assert "coming week" not in await anna.read("/rules/reads")
 
 
 async def test_rule_page_shows_words_source_people_and_items(settings: Settings) -> None:
