@@ -85,7 +85,7 @@ def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool
     expect(page.get_by_label("loyalty_code")).to_have_value("HH-7731")
     assert is_open(site, edited)
     assert is_open(site, valued)
-    page.get_by_role("button", name="Send value").press("Enter")
+    page.get_by_role("button", name="Send").press("Enter")
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
 
 
