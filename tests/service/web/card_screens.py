@@ -46,5 +46,6 @@ def test_cards_are_pictured(site: Site, open_as: Callable[..., Page]) -> None:
     page.get_by_role("button", name="Show").click()
     FOLDER.mkdir(exist_ok=True)
     for kind in KINDS:
-        card = page.locator(".previews article").filter(has=page.get_by_role("heading", name=kind.replace("_", "-"))).first
+        heading = page.get_by_role("heading", name=kind.replace("_", "-"))
+        card = page.locator(".previews article").filter(has=heading).first
         card.screenshot(path=FOLDER / f"card-{kind}.png")
