@@ -17,7 +17,10 @@ from service.web.content.facts import Facts
 
 @dataclass(frozen=True)
 class Line:
-    """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet."""
+    """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet.
+
+    `until_ms` is the time until which the event holds, if it has one.
+    """
 
     seq: int
     at_ms: int
@@ -28,6 +31,7 @@ class Line:
     data: str = ""
     source: str = ""
     depth: int = 0
+    until_ms: int = 0
 
     @property
     def voice(self) -> str:
@@ -44,6 +48,12 @@ _VOICES: Mapping[str, str] = {
 }
 VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}
 """The names of the voices in a timeline."""
+
+_UNTIL: Mapping[str, str] = {
+    EventType.ESCALATED: "deadline_at_ms",
+    EventType.DEADLINE_EXTENDED: "deadline_at_ms",
+    EventType.ITEM_CLAIMED: "until_ms",
+}
 
 Sentence = tuple[str, str, str]  # tone, sentence, note
 
@@ -71,7 +81,8 @@ def _describe(entry: TrailEntry, facts: Facts) -> Line:
     tone, text, note = describe(facts)
     has_output = entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED)
     data = write_pretty(facts.value("output")) if has_output and facts.value("output") is not None else ""
-    return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data)
+    until_ms = facts.number(_UNTIL.get(entry.type, ""))
+    return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data, until_ms=until_ms)
 
 
 def _llm_completed(facts: Facts) -> Sentence:
@@ -145,10 +156,6 @@ def _timed_out(facts: Facts) -> Sentence:
     unknown = mark("%(item)s was decided by its fallback: nobody answered in time")
     text = _(_TIMED_OUT.get(verdict, unknown)) % {"item": facts.item}
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
-
-
-def _until(tone: str, text: str, facts: Facts, key: str = "deadline_at_ms") -> Sentence:
-    return tone, text, _("until %(when)s", when=facts.clock(key))
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:
@@ -229,17 +236,19 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", _("Reviewers were reminded of %(item)s", item=facts.item), ""),
-    EventType.ESCALATED: lambda facts: _until(
+    EventType.ESCALATED: lambda facts: (
         "wait",
         _(
             "%(item)s was escalated to %(reviewers)s",
             item=facts.item,
             reviewers=name_reviewers(facts.texts("reviewers")) or _("more reviewers"),
         ),
-        facts,
+        "",
     ),
-    EventType.DEADLINE_EXTENDED: lambda facts: _until(
-        "plain", _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item), facts
+    EventType.DEADLINE_EXTENDED: lambda facts: (
+        "plain",
+        _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item),
+        "",
     ),
     EventType.CARD_MOVED: lambda facts: (
         "plain",
@@ -251,8 +260,10 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         ),
         "",
     ),
-    EventType.ITEM_CLAIMED: lambda facts: _until(
-        "plain", _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item), facts, "until_ms"
+    EventType.ITEM_CLAIMED: lambda facts: (
+        "plain",
+        _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item),
+        "",
     ),
     EventType.CLAIM_RELEASED: lambda facts: (
         "quiet",
