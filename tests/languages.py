@@ -13,8 +13,7 @@ from sayso.errors import SaysoError
 from sayso.problems import PROBLEM_TYPES
 from service.settings import CHECKOUT
 from service.web.form_posts import EarlierSignIn
-from service.web.languages import CATALOGUES
-from service.web.script_words import list_script_messages
+from service.web.languages import CATALOGUES, list_script_messages
 
 _FOLDERS = {"sayso": "python", "service": "python", "templates": "jinja2"}
 _KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2), "translate_count": (1, 2)}

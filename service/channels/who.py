@@ -101,13 +101,14 @@ class Week(NamedTuple):
 async def plan_weeks(wiring: Wiring, terms: RuleTerms, first: date, zone: ZoneInfo) -> list[Week]:
     """Return who is asked when over the week from a local day on, for each step of a rule."""
     absences = await wiring.duty.list_absences()
+    active = {one.name for one in await wiring.reviewers.list_all() if one.active}
     steps = [(0, terms.reviewers), *((one.after_s, one.reviewers) for one in terms.escalate)]
     weeks = []
     for step, (after_s, reviewers) in enumerate(steps):
         listed = [await _list_names(wiring, one) for one in reviewers or ("",)]
-        names = list(dict.fromkeys(name for some in listed for name in some))
+        names = [name for name in dict.fromkeys(name for some in listed for name in some) if name in active]
         considered = names[:MOST_PEOPLE]
-        delegates = [one.delegate for one in absences if one.delegate is not None]
+        delegates = [one.delegate for one in absences if one.delegate in active]
         everybody = dict.fromkeys((*considered, *delegates))
         preferences = {name: await find_preferences(wiring, name, reviewers) for name in everybody}
         list_all = partial(list_days, preferences, considered, absences, first, zone, urgent=terms.urgent)

@@ -50,8 +50,9 @@ def _render_plain(request: Request, problem: Problem) -> Response:
     unknown = next((text for path, text in _UNKNOWN if request.url.path.startswith(path)), "")
     detail = unknown if unknown and problem.slug == _NOT_FOUND else problem.detail
     with speaking(load_catalogue(choose_language(request))):  # an error may come before the language is known
-        facts = {"title": _(problem.title), "detail": _(detail)}
-    return render(request, "pages/problem.html", code=problem.status, visitor=visitor, problem=problem, **facts)
+        title, detail = _(problem.title), _(detail)
+    page = "pages/problem.html"
+    return render(request, page, title=title, code=problem.status, visitor=visitor, problem=problem, detail=detail)
 
 
 def _sign_in_from(request: Request) -> str:

@@ -33,9 +33,8 @@ from service.http.assets import STATIC, asset
 from service.http.compression import compress
 from service.web import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
-from service.web.languages import DEFAULT, choose_language, load_catalogue
+from service.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
 from service.web.people.display_choices import read_display
-from service.web.script_words import write_script_words
 from service.web.sessions import Visitor, wiring_of
 from service.web.waiting.counting import count_mine, show_count
 

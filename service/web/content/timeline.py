@@ -225,9 +225,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
-        ngettext(
-            "The rules looked at %(num)s call", "The rules looked at %(num)s calls", facts.number("tool_call_count")
-        ),
+        ngettext("The rules checked %(num)s call", "The rules checked %(num)s calls", facts.number("tool_call_count")),
         join_words(facts.texts("tool_names")),
     ),
     EventType.POLICY_DECISION: _policy_decision,

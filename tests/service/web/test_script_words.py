@@ -7,8 +7,7 @@ from html import unescape
 import pytest
 
 from service.settings import Settings
-from service.web.languages import COOKIE, list_languages
-from service.web.script_words import list_script_messages, write_script_words
+from service.web.languages import COOKIE, list_languages, list_script_messages, write_script_words
 from tests.languages import list_catalogues, read_catalogue
 from tests.service.web.sites import visit
 

@@ -135,7 +135,7 @@ def test_secret_value_is_masked_and_never_shown_again(site: Site, open_as: Open,
     expect(field).to_have_attribute("type", "password")
     field.fill("hunter2")
     page.locator(".decide .value .wide").click()
-    expect(page.locator("#v0-problem")).to_have_text("6 digits, no spaces.")
+    expect(page.locator("#v0-problem")).to_have_text("This does not have the required form.")
     expect(field).to_have_value("")
     assert "hunter2" not in page.content()
     field.fill("correct horse")

@@ -71,7 +71,7 @@ def test_make_rows_shows_the_decided_arguments() -> None:
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
     assert [leaf.text for leaf in row.headline.first] == ["1"]
-    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with 1 change", "half")
+    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with 3 changes", "half")
 
 
 def test_make_rows_includes_open_items_of_a_cancelled_run() -> None:

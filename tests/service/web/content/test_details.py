@@ -79,7 +79,7 @@ def texts(item: Item, **fields: Any) -> list[tuple[str, int | None]]:
 def test_list_stages_includes_future_stages() -> None:
     assert texts(make_item()) == []
     assert texts(decided(), status=Status.DECIDED) == [
-        ("Decided", 1_000_000),
+        ("Approved", 1_000_000),
         ("Handed over", None),
         ("A worker has it", None),
         ("The run resumed", None),

@@ -35,7 +35,7 @@ PAUSED = entry(
         ("llm_completed", {"tool_call_count": 2, "text": "hm"}, "The model requested 2 calls"),
         ("llm_completed", {"tool_call_count": 1}, "The model requested 1 call"),
         ("llm_completed", {"tool_call_count": 0}, "The model answered"),
-        ("tool_batch_started", {"tool_call_count": 3}, "The rules looked at 3 calls"),
+        ("tool_batch_started", {"tool_call_count": 3}, "The rules checked 3 calls"),
         ("policy_decision", {"tool_name": "a", "action": "allow"}, "a is allowed"),
         ("policy_decision", {"tool_name": "a", "action": "deny"}, "a is denied by the rules"),
         ("policy_decision", {"tool_name": "a", "action": "defer"}, "a needs approval"),
@@ -90,7 +90,7 @@ def test_describe_trail_names_items_by_their_tools() -> None:
         "Waiting for a decision on refund and mail",
         "ben approved mail; more decisions are needed",
         "refund was denied: nobody answered in time",
-        "The permit for mail was redeemed",
+        "mail was started",
     ]
 
 

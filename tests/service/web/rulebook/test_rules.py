@@ -112,7 +112,7 @@ async def test_rule_page_says_that_a_call_may_run_by_itself(settings: Settings) 
     async with visit(settings) as anna:
         page = await anna.read("/rules/nightly")
         assert "then they run by themselves." in page
-        assert "the call runs although nobody has approved it" in page
+        assert "The call runs by itself at the deadline, unless someone denies it." in page
         page = await anna.read("/rules/reads")
         assert "run without asking anyone" in page
         assert "This rule asks nobody." in page
