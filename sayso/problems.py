@@ -6,7 +6,6 @@ from typing import Any
 
 from sayso import errors
 from sayso.errors import SaysoError
-from sayso.text.language import mark
 
 RESERVED_MEMBERS = frozenset({"type", "title", "status", "detail", "instance"})
 """Members that RFC 9457 defines; facts of an error use other names."""
@@ -22,37 +21,37 @@ class ProblemType:
 
 
 PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
-    SaysoError: ProblemType(500, "something-broke", mark("Something broke")),
-    errors.InvalidInput: ProblemType(422, "invalid-input", mark("Invalid input")),
-    errors.InvalidJson: ProblemType(400, "invalid-json", mark("Not strict JSON")),
-    errors.InvalidHeader: ProblemType(400, "invalid-header", mark("Invalid header")),
-    errors.TooLarge: ProblemType(413, "too-large", mark("Too large")),
-    errors.UnknownName: ProblemType(422, "unknown-name", mark("Unknown name")),
-    errors.UnknownHost: ProblemType(421, "unknown-host", mark("Unknown host")),
-    errors.UnsupportedMediaType: ProblemType(415, "unsupported-media-type", mark("Unsupported media type")),
-    errors.NotAuthenticated: ProblemType(401, "not-authenticated", mark("Not authenticated")),
-    errors.InvalidSignature: ProblemType(401, "invalid-signature", mark("Invalid signature")),
-    errors.NotAllowed: ProblemType(403, "not-allowed", mark("Not allowed")),
-    errors.SelfApproval: ProblemType(403, "self-approval", mark("Not your own call")),
-    errors.WrongNumber: ProblemType(403, "wrong-number", mark("Not the requester's number")),
-    errors.PolicyForbids: ProblemType(403, "policy-forbids", mark("The rules forbid it")),
-    errors.NotFound: ProblemType(404, "not-found", mark("Not found")),
-    errors.Conflict: ProblemType(409, "conflict", mark("Conflict")),
-    errors.AlreadyDecided: ProblemType(409, "already-decided", mark("Already decided")),
-    errors.DeadlinePassed: ProblemType(409, "deadline-passed", mark("Deadline passed")),
-    errors.StaleDigest: ProblemType(409, "stale-digest", mark("Stale digest")),
-    errors.IdempotencyConflict: ProblemType(409, "idempotency-conflict", mark("Idempotency-Key used before")),
-    errors.IllegalTransition: ProblemType(409, "illegal-transition", mark("Illegal transition")),
-    errors.AlreadyRedeemed: ProblemType(409, "already-redeemed", mark("Already redeemed")),
-    errors.Withdrawn: ProblemType(409, "withdrawn", mark("Approval withdrawn")),
-    errors.LeaseHeld: ProblemType(409, "lease-held", mark("Lease held")),
-    errors.Frozen: ProblemType(409, "frozen", mark("Frozen")),
-    errors.ClockInDoubt: ProblemType(409, "clock-in-doubt", mark("Clock in doubt")),
-    errors.StaleAttempt: ProblemType(409, "stale-attempt", mark("Stale attempt")),
-    errors.Unreadable: ProblemType(409, "unreadable", mark("Unreadable record")),
-    errors.TooManyRequests: ProblemType(429, "too-many-requests", mark("Too many requests")),
-    errors.ModelError: ProblemType(502, "model-error", mark("The model failed")),
-    errors.Unavailable: ProblemType(503, "unavailable", mark("Unavailable")),
+    SaysoError: ProblemType(500, "something-broke", "Something broke"),
+    errors.InvalidInput: ProblemType(422, "invalid-input", "Invalid input"),
+    errors.InvalidJson: ProblemType(400, "invalid-json", "Not strict JSON"),
+    errors.InvalidHeader: ProblemType(400, "invalid-header", "Invalid header"),
+    errors.TooLarge: ProblemType(413, "too-large", "Too large"),
+    errors.UnknownName: ProblemType(422, "unknown-name", "Unknown name"),
+    errors.UnknownHost: ProblemType(421, "unknown-host", "Unknown host"),
+    errors.UnsupportedMediaType: ProblemType(415, "unsupported-media-type", "Unsupported media type"),
+    errors.NotAuthenticated: ProblemType(401, "not-authenticated", "Not authenticated"),
+    errors.InvalidSignature: ProblemType(401, "invalid-signature", "Invalid signature"),
+    errors.NotAllowed: ProblemType(403, "not-allowed", "Not allowed"),
+    errors.SelfApproval: ProblemType(403, "self-approval", "Not your own call"),
+    errors.WrongNumber: ProblemType(403, "wrong-number", "Not the requester's number"),
+    errors.PolicyForbids: ProblemType(403, "policy-forbids", "The rules forbid it"),
+    errors.NotFound: ProblemType(404, "not-found", "Not found"),
+    errors.Conflict: ProblemType(409, "conflict", "Conflict"),
+    errors.AlreadyDecided: ProblemType(409, "already-decided", "Already decided"),
+    errors.DeadlinePassed: ProblemType(409, "deadline-passed", "Deadline passed"),
+    errors.StaleDigest: ProblemType(409, "stale-digest", "Stale digest"),
+    errors.IdempotencyConflict: ProblemType(409, "idempotency-conflict", "Idempotency-Key used before"),
+    errors.IllegalTransition: ProblemType(409, "illegal-transition", "Illegal transition"),
+    errors.AlreadyRedeemed: ProblemType(409, "already-redeemed", "Already redeemed"),
+    errors.Withdrawn: ProblemType(409, "withdrawn", "Approval withdrawn"),
+    errors.LeaseHeld: ProblemType(409, "lease-held", "Lease held"),
+    errors.Frozen: ProblemType(409, "frozen", "Frozen"),
+    errors.ClockInDoubt: ProblemType(409, "clock-in-doubt", "Clock in doubt"),
+    errors.StaleAttempt: ProblemType(409, "stale-attempt", "Stale attempt"),
+    errors.Unreadable: ProblemType(409, "unreadable", "Unreadable record"),
+    errors.TooManyRequests: ProblemType(429, "too-many-requests", "Too many requests"),
+    errors.ModelError: ProblemType(502, "model-error", "The model failed"),
+    errors.Unavailable: ProblemType(503, "unavailable", "Unavailable"),
 }
 """A class without a row takes the row of its nearest ancestor."""
 

@@ -9,7 +9,6 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from sayso.errors import SaysoError
 from sayso.problems import PROBLEM_TYPES
 from service.settings import CHECKOUT
 from service.web.form_posts import EarlierSignIn
@@ -32,14 +31,15 @@ def extract_messages() -> Catalog:
             found.add(message)
     for message in list_script_messages():
         found.add(message)
-    for one in list_errors():
-        found.add(one().message)
+    for message in list_error_messages():
+        found.add(message)
     return found
 
 
-def list_errors() -> list[type[SaysoError]]:
-    """Return the classes of errors that pages show with their default message."""
-    return [*PROBLEM_TYPES, EarlierSignIn]
+def list_error_messages() -> list[str]:
+    """Return the titles and the default messages of errors, which pages translate."""
+    titles = [row.title for row in PROBLEM_TYPES.values()]
+    return [*titles, *(kind().message for kind in (*PROBLEM_TYPES, EarlierSignIn))]
 
 
 def list_catalogues() -> list[Path]:
