@@ -46,7 +46,7 @@ KNOWN_TAGS = frozenset(
 )
 OWN_SCRIPT = re.compile(
     r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split|arm|alike|batch|operate|copy"
-    r"|insights|select"
+    r"|insights|select|filters|leave"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 
@@ -152,7 +152,7 @@ async def test_agent_texts_are_shown_escaped(settings: Settings, text: str) -> N
 async def test_texts_in_urls_are_shown_escaped(settings: Settings, text: str) -> None:
     async with visit(settings) as anna:
         for place, name in (
-            ("/search", "q"),
+            ("/", "q"),
             ("/history", "q"),
             ("/history", "agent"),
             ("/runs", "agent"),
