@@ -34,6 +34,7 @@ from service.store.deliveries import Deliveries
 from service.store.directory.contacts import ContactStore
 from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
+from service.store.directory.views import ViewStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inbox.buckets import Buckets
@@ -92,6 +93,7 @@ class Wiring:
     groups: Groups
     contacts: Contacts
     duty: Duty
+    views: ViewStore
     instances: Instances
     deliveries: Deliveries
     announcements: AnnouncementQueue
@@ -177,6 +179,7 @@ class Process:
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
             duty=Duty(duty, people),
+            views=ViewStore(store),
             instances=Instances(store),
             deliveries=Deliveries(store),
             announcements=AnnouncementQueue(store),
