@@ -42,6 +42,7 @@
   }
 
   function goBack(field) {
+    if (one(".dropdown[open]")) return; // menus.js closes it
     const fold = field?.closest("details[open]");
     if (fold) {
       fold.open = false;
@@ -57,10 +58,8 @@
   }
 
   function search() {
-    const field = one("main [type=search]");
-    field?.focus();
-    field?.select();
-    if (!field) location.assign("/search");
+    one("#q").focus();
+    one("#q").select();
   }
 
   const always = () => true;

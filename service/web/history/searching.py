@@ -61,9 +61,8 @@ class Filter:
         if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
             return False
         return (
-            self.parsed.matches(record, item, mine=False)
-            or self.q.casefold() in _list_searchable(record, item, row).casefold()
-        )
+            not self.parsed.of_open_items and self.parsed.matches(record, item, mine=False)
+        ) or self.q.casefold() in _list_searchable(record, item, row).casefold()
 
 
 class Found(NamedTuple):
