@@ -10,7 +10,7 @@ from sayso.records.decisions import Actor
 from sayso.text.language import _, mark
 from service.store.directory.views import LONGEST_SEARCH
 from service.store.inbox.buckets import Bucket
-from service.store.inbox.facets import Audience, Facets
+from service.store.inbox.facets import Facets
 from service.web.content.queries import Query, Term, parse_query, write_term
 from service.web.waiting.counting import may_decide
 from service.wiring import Wiring
@@ -105,11 +105,8 @@ async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int
 
 def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: Actor, query: Query) -> _Tallies:
     tallies = _Tallies()
-    known: dict[Audience, bool] = {}
     for (facets, size), counts in zip(buckets, due, strict=True):
-        if facets.audience not in known:
-            known[facets.audience] = may_decide(facets.audience, reviewer)
-        mine = known[facets.audience]
+        mine = may_decide(facets.audience, reviewer)
         unfit = query.find_unfit(facets, mine)
         if len(unfit) > 1:
             continue
