@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -46,6 +46,11 @@ class Filter:
         """The filter as the query of a link; every pair ends with `&`."""
         given = {name: value for name, value in asdict(self).items() if value}
         return f"{urlencode(given)}&" if given else ""
+
+    @property
+    def without_text(self) -> str:
+        """The filter without its text, as `query`."""
+        return replace(self, q="").query
 
     @cached_property
     def parsed(self) -> Query:

@@ -133,10 +133,10 @@ def test_what_was_sent_or_discarded_is_not_asked_about(site: Site, open_as: Open
         begin_denial(page, second)
         expect(pane_of(page).locator(".decide[aria-disabled]")).to_have_count(0)
         page.keyboard.press("Control+Enter")
-        expect_open(page, first)
-        page.keyboard.press("2")
-        page.locator(f"#{third.id}-i1 a").click()
         expect_open(page, third)
+        page.keyboard.press("2")
+        page.locator(f"#{first.id}-i1 a").click()
+        expect_open(page, first)
         page.get_by_role("link", name="History").first.click()
         expect(page).to_have_url(f"{site.url}/history")
     assert questions == [OWN]
