@@ -136,7 +136,7 @@ class Process:
         """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
         wiring = self._tenants.get(name)
         if wiring is None:
-            wiring = self._tenants[name] = self._build(name)
+            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name))
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
@@ -148,11 +148,10 @@ class Process:
         instance = await self.tenant(key.tenant).instances.read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
-    def _build(self, tenant: str) -> Wiring:
-        settings, store = self.settings, TenantStore(self._connections, tenant)
-        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
-        runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
-        intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
+    def _build(self, tenant: str, store: TenantStore) -> Wiring:
+        settings, runs, trails = self.settings, Runs(store), Trails(store)
+        people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
+        rules, intake = RulesInForce(RuleStore(store), self.rulebook, settings.policy), Intake(store, settings)
         suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
             settings=settings,
