@@ -25,16 +25,17 @@ CALL = {"tool": "refund", "args": {"order": "A-1932", "amount": 250, "currency":
 
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    """Settings with one channel of every kind."""
+    """Settings with a channel of each kind, and a rule that asks."""
     file = tmp_path / "channels.yaml"
-    file.write_text(yaml.safe_dump({"channels": {kind: {"kind": kind, **read_sample(kind)} for kind in KINDS}}))
+    rows = {kind.replace("_", "-"): {"kind": kind, **read_sample(kind)} for kind in KINDS}
+    file.write_text(yaml.safe_dump({"channels": rows}))
     found = settings_for(clean_store_url, tmp_path, channels=str(file))
     found.policy.write_text(RULES)
     return found
 
 
 def read_sample(kind: str) -> dict[str, object]:
-    """Return the sample fields of a kind's row as the channels file writes them."""
+    """Return the sample fields of a kind as the channels file writes them."""
     return {name: list(one) if isinstance(one, tuple) else one for name, one in KINDS[kind].sample.items()}
 
 
@@ -45,5 +46,6 @@ def test_cards_are_pictured(site: Site, open_as: Callable[..., Page]) -> None:
     page.get_by_role("button", name="Show").click()
     FOLDER.mkdir(exist_ok=True)
     for kind in KINDS:
-        card = page.locator(".previews article").filter(has=page.get_by_role("heading", name=kind, exact=False)).first
+        heading = page.get_by_role("heading", name=kind.replace("_", "-"))
+        card = page.locator(".previews article").filter(has=heading).first
         card.screenshot(path=FOLDER / f"card-{kind}.png")
