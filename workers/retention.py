@@ -4,14 +4,13 @@ import asyncio
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.clock import DAY_MS, monotonic_ms
 from service.settings import Settings, load
 from service.wiring import Wiring, assemble
 
 EVERY_S = 3_600
 _BATCH = 200
 _LONGEST_MS = 60_000
-_DAY_MS = 86_400_000
 
 log = structlog.get_logger()
 
@@ -32,8 +31,8 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
-        old = await retention.forget_trails(now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
+        some = await retention.forget_runs(now_ms - settings.keep_runs_days * DAY_MS, _BATCH, now_ms)
+        old = await retention.forget_trails(now_ms - settings.keep_trail_days * DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:
             break

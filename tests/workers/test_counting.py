@@ -11,6 +11,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
+from sayso.clock import HOUR_MS
 from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -18,7 +19,7 @@ from service.auth.credentials import TENANT
 from service.operations.insights.fatigue import find_warning
 from service.operations.insights.figures import RANGES, Insights, read_insights
 from service.store.directory.duty import Preferences
-from service.store.insights.tallies import HOUR_MS, Metric, tally
+from service.store.insights.tallies import Metric, tally
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
+from sayso.clock import DAY_MS
 from sayso.errors import Conflict, NotFound
 from sayso.records.suspensions import RunStatus
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
@@ -21,8 +22,6 @@ from tests.builders import approve, finish, give_up, make_pending, make_running,
 from tests.proofs.indexes import expect_indexes, read_indexes
 from workers.counting import Counting
 from workers.retention import EVERY_S, forget_old
-
-DAY_MS = 86_400_000
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from sayso.clock import DAY_MS, HOUR_MS
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
-from service.store.insights.tallies import DAY_MS, HOUR_MS, Count, Metric, find_quantile
+from service.store.insights.tallies import Count, Metric, find_quantile
 from service.wiring import Wiring
 
 Range = Literal["24h", "7d", "30d", "90d"]

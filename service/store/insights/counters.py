@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from sayso.clock import DAY_MS, HOUR_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.facts import Facts
-from service.store.insights.tallies import DAY_MS, HOUR_MS, Count
+from service.store.insights.tallies import Count
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 

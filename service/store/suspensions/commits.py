@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sayso.clock import DAY_MS
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
@@ -12,9 +13,9 @@ from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents
-from service.store.suspensions.rule_hits import DAY_MS, HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
+from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
+IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.records.decisions import Shown
 from sayso.records.items import Item
 from sayso.records.tool_calls import ToolDefinition
@@ -19,7 +20,7 @@ from service.web.form_posts import Post
 
 MOST_PATHS = 20
 MOST_PATH_CHARS = 200
-MOST_LOOK_MS = 86_400_000
+MOST_LOOK_MS = DAY_MS
 
 _PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
 _SPAN = re.compile(r"[0-9]{1,15}")
