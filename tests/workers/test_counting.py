@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
@@ -30,12 +29,6 @@ KEYS = TenantKeys(TENANT)
 TWO = RuleTerms(quorum={"approve": 2})  # type: ignore[arg-type]
 Fate = Literal["approved", "edited", "denied", "half", "late", "headless", "cancelled", "open"]
 FATES: tuple[Fate, ...] = ("approved", "edited", "denied", "half", "late", "headless", "cancelled", "open")
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
 
 
 async def live(wiring: Wiring, fate: Fate) -> SuspensionRecord:
