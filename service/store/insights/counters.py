@@ -1,4 +1,8 @@
-"""The queue of facts and the counters of one tenant."""
+"""The queue of facts and the counters of one tenant.
+
+Each fact counts once, in its hour and day, however many processes count it and however often; the figures are those of
+the trail.
+"""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -30,7 +34,7 @@ class Waiting(NamedTuple):
 
 
 class Counters:
-    """Counters by hour for two weeks and by day for half a year. Each fact counts once, however often it is sent."""
+    """Counters by hour for two weeks and by day for half a year."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
