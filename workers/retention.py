@@ -1,4 +1,4 @@
-"""Retention: a job that deletes old runs and trails in batches, at most once an hour."""
+"""Retention: a job that deletes old runs and trails in batches and corrects the buckets of open items, once an hour."""
 
 import asyncio
 
@@ -16,13 +16,14 @@ log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Delete old runs and trails for up to a minute; the job that RQ runs."""
+    """Delete old runs and trails for up to a minute, then repair the buckets; the job that RQ runs."""
     asyncio.run(_retain(load()))
 
 
 async def _retain(settings: Settings) -> None:
     async with assemble(settings) as wiring:
         await forget_old(wiring, await wiring.schedule.now_ms())
+        await repair_buckets(wiring)
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
@@ -41,3 +42,9 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     if runs or trails:
         log.info("old_runs_forgotten", runs=runs, trails=trails)
     return runs, trails
+
+
+async def repair_buckets(wiring: Wiring) -> None:
+    """Put the open items into their buckets that a process of an earlier version left out."""
+    if wrong := await wiring.buckets.repair():
+        log.warning("open_items_corrected", count=wrong)

@@ -28,6 +28,7 @@ _PARTS = {
     "queue": "Queue",
     "limits": "Limits",
     "records": "Records",
+    "inbox": "Inbox",
     "trails": "Audit trails",
     "rules held": "Rules in use",
     "rules": "Rules",
