@@ -12,7 +12,7 @@ from sayso.text.language import _
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post, read_reason
+from service.web.form_posts import Post, check_admin, describe_refusal, read_form, read_post, read_reason
 from service.web.operations.checks import Checked, find_checked
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -70,8 +70,7 @@ async def freeze(request: Request) -> Response:
     visitor = await find_sender(request, post)
     wiring = wiring_of(request)
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         scope, unseen = _read_scope(post), "unseen" in post
         reason = read_reason(post)
         if not reason:

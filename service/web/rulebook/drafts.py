@@ -17,7 +17,7 @@ from service.auth.reviewers import require_role
 from service.operations.rule_checks import find_known
 from service.policy.recorded_calls import MOST_CALLS, read_recorded
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.form_posts import check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -86,11 +86,10 @@ async def try_draft(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     text = post.get("text", "").replace("\r\n", "\n")
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         context = await _try(request, visitor, text)
     except SaysoError as error:
-        if "admin" in visitor.principal.roles:
+        if visitor.is_admin:
             sentence = describe_refusal(error)
             show_page_again(request, _PAGE, visitor=visitor, **{**_describe(text), "sentence": sentence})
         raise
