@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.rendering.calls import normalize
-from sayso.rendering.money import AMOUNTS, CURRENCIES, TO, TO_ALSO
+from sayso.rendering.money import AMOUNTS, CURRENCIES, NUMBER, TO, TO_ALSO
 
 _MOST_VALUES = 200
 """Values that are read of a call, so that a large one costs no more than a small one."""
@@ -20,7 +20,6 @@ _MOST_VALUES = 200
 _MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
 _RECIPIENTS = frozenset((*TO, *TO_ALSO, "recipients", "cc", "bcc", "email", "emailaddress", "toemail", "toaddress"))
 _AMOUNTS, _CURRENCIES = frozenset(AMOUNTS), frozenset(CURRENCIES)
-_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
 _LARGEST = 10**15
 _NAME_ONLY = re.compile(
     r"(id|number|no|code|port|year|phone|zip|index|version|timestamp|date|time|at|page|offset|line)$"
@@ -60,7 +59,7 @@ def find_measures(args: JsonObject) -> Measures:
 
 def read_quantity(name: str, text: str, *, is_text: bool) -> Decimal | None:
     """Return a number that measures something, given the normalized name of its argument; amounts may be texts."""
-    if (is_text and name not in _AMOUNTS) or _NAME_ONLY.search(name) or not _NUMBER.fullmatch(text):
+    if (is_text and name not in _AMOUNTS) or _NAME_ONLY.search(name) or not NUMBER.fullmatch(text):
         return None
     return Decimal(text)
 

@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sayso.canonical_json import JsonObject
+from sayso.text.language import _
 from sayso.text.lengths import cut
 from sayso.text.summaries import Leaf, list_values
 
@@ -65,6 +67,13 @@ def normalize(key: str) -> str:
 def read_text(leaf: Leaf) -> str:
     """Return a text as stored; a leaf quotes ambiguous texts, such as those with outer blanks."""
     return str(json.loads(leaf.text, strict=False)) if not leaf.literal and leaf.text.startswith('"') else leaf.text
+
+
+def name_several(names: Sequence[str]) -> str:
+    """Return the first of several names, and how many more there are."""
+    if not names[1:]:
+        return shorten(names[0])
+    return _("%(first)s and %(count)s more", first=shorten(names[0]), count=len(names) - 1)
 
 
 def shorten(text: str, most: int = _SHORT_CHARS) -> str:
