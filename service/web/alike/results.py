@@ -10,7 +10,8 @@ from sayso.errors import SaysoError
 from sayso.records.decisions import DIGEST_PATTERN, ActorKind, Shown
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.outcomes import describe_actor, describe_outcome
+from sayso.sentences.outcomes import describe_actor, describe_outcome, describe_state
+from sayso.text.language import _
 from sayso.transitions.deciding import find_item
 from service.web.content.alike.kinds import list_arguments
 from service.web.content.alike.tables import Line, Table
@@ -64,14 +65,15 @@ def describe_result(href: str, record: SuspensionRecord, item_id: str, error: Sa
         return Result(href, item.tool.name, _describe_refusal(record, item, error), _explain(item, error), good=False)
     outcome = item.outcome
     if outcome is None:
-        return Result(href, item.tool.name, "waiting for another reviewer", "You decided. Others must, too.", good=True)
-    return Result(href, item.tool.name, outcome.verdict, f"{describe_outcome(item)}.", good=True)
+        sentence = _("You decided. Others must, too.")
+        return Result(href, item.tool.name, _("waiting for another reviewer"), sentence, good=True)
+    return Result(href, item.tool.name, describe_state(outcome.verdict), f"{describe_outcome(item)}.", good=True)
 
 
 def count_results(results: Iterable[Result]) -> list[str]:
     """Return how many items share a phrase, such as `10 approved` and `1 changed: look again`; the good ones first."""
     counts = Counter((not one.good, one.phrase) for one in results)
-    return [_count(count, phrase) for (_, phrase), count in sorted(counts.items(), key=lambda entry: entry[0][0])]
+    return [_count(count, phrase) for (_bad, phrase), count in sorted(counts.items(), key=lambda entry: entry[0][0])]
 
 
 def _count(count: int, phrase: str) -> str:
@@ -80,17 +82,17 @@ def _count(count: int, phrase: str) -> str:
 
 def _describe_refusal(record: SuspensionRecord, item: Item, error: SaysoError) -> str:
     if isinstance(error, errors.StaleDigest):
-        return "changed: look again"
+        return _("changed: look again")
     if item.outcome is not None and item.outcome.by.kind is ActorKind.HUMAN:
-        return f"was decided by {describe_actor(item.outcome.by)}"
+        return _("was decided by %(who)s", who=describe_actor(item.outcome.by))
     if item.outcome is not None or isinstance(error, errors.DeadlinePassed):
-        return "reached the deadline"
+        return _("reached the deadline")
     if record.status is Status.CANCELLED:
-        return "was cancelled"
-    return "not decided: open it alone"
+        return _("was cancelled")
+    return _("not decided: open it alone")
 
 
 def _explain(item: Item, error: SaysoError) -> str:
     if isinstance(error, errors.StaleDigest):
-        return "The request has changed. Check it again before you decide."
+        return _("The request has changed. Check it again before you decide.")
     return f"{describe_outcome(item)}." if item.outcome is not None else error.message

@@ -69,7 +69,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
-    return await _show_key(request, visitor, made, secret, "Copy it now: it is shown only once.")
+    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
 
 
 @router.post("/keys/{key_id}")
@@ -81,7 +81,7 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
         check_admin(post, visitor)
         if act == "rotate":
             made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post))
-            hint = "Copy it now: it is shown only once. The old key stays valid until its overlap ends."
+            hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
             found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
@@ -98,11 +98,10 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
 
 
 def _read_kind(post: Post) -> KeyKind:
-    kind = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
+    kind: KeyKind | None = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
     if kind is None:
         raise InvalidInput("Choose the kind of the key.")
-    chosen: KeyKind = kind
-    return chosen
+    return kind
 
 
 def _read_overlap(post: Post) -> int:

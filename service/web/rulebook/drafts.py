@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare
-from sayso.text.language import _
+from sayso.text.language import _, mark
 from sayso.text.redaction import redact
 from sayso.text.summaries import Summary, summarize
 from service.auth.reviewers import require_role
@@ -24,6 +24,7 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 MOST_ROWS = 200
 """The limit of listed calls of one kind of change; the count is of all."""
 
+_EFFECTS = {Effect.ALLOWED: mark("allowed"), Effect.ASKED: mark("asked"), Effect.DENIED: mark("denied")}
 _FILE = "draft"
 _PAGE = "pages/rule_draft.html"
 
@@ -122,16 +123,16 @@ def _describe(text: str) -> dict[str, Any]:
 
 def _summarize(found: Comparison) -> Replay:
     changes = [_describe_change(before, now, calls) for (before, now), calls in found.changed.items()]
-    missing = [(fact, len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
+    missing = [(_(fact), len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
     same = found.same.total()
-    count = same + sum(one.count for one in changes) + sum(number for _, number, _ in missing)
+    count = same + sum(one.count for one in changes) + sum(number for _fact, number, _calls in missing)
     return Replay(count, same, changes, missing)
 
 
 def _describe_change(before: Effect, now: Effect, calls: Sequence[Changed]) -> ChangeGroup:
     return ChangeGroup(
-        before=before,
-        now=now,
+        before=_(_EFFECTS[before]),
+        now=_(_EFFECTS[now]),
         count=len(calls),
         denied=sum(one.call.verdict == "denied" for one in calls),
         risky=now is Effect.ALLOWED,
