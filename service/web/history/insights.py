@@ -67,10 +67,8 @@ def list_headlines(found: Insights) -> list[Headline]:
     now, before, earlier = found.now, found.before, _(_BEFORE[found.range])
     waiting = describe_change(found.waiting, found.waiting_before, _(_AGO[found.range]))
     decided = describe_change(now.decided, before.decided, earlier)
-    median, most = (
-        _compare_times(now.p50_ms, before.p50_ms, earlier),
-        _compare_times(now.p95_ms, before.p95_ms, earlier),
-    )
+    median = _compare_times(now.p50_ms, before.p50_ms, earlier)
+    most = _compare_times(now.p95_ms, before.p95_ms, earlier)
     fallback = describe_change(now.fallback, before.fallback, earlier)
     return [
         Headline(_("Waiting now"), f"{found.waiting:,}", waiting),
