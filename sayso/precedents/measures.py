@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import islice
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from sayso.canonical_json import JsonObject
 from sayso.rendering.calls import normalize
@@ -67,7 +68,7 @@ def read_quantity(name: str, text: str, *, is_text: bool) -> Decimal | None:
 def write_measures(measures: Measures) -> str:
     """Return the stored form, without the texts of recipients."""
     quantities = {key: str(number) for key, number in measures.quantities.items()}
-    return json.dumps([quantities, [*measures.recipients]], separators=(",", ":"))
+    return to_json([quantities, [*measures.recipients]]).decode()
 
 
 def read_measures(written: str | bytes) -> Measures:

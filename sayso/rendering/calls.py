@@ -15,6 +15,7 @@ MAX_PARSED_CHARS = 20_000
 """Longer texts are shown in full, but not parsed: the flag says so."""
 
 _SHORT_CHARS = 60
+_SEPARATORS = re.compile(r"[^a-z0-9]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -61,7 +62,7 @@ class Call:
 
 def normalize(key: str) -> str:
     """Return an argument's name in lower case without separators."""
-    return re.sub(r"[^a-z0-9]", "", key.lower())
+    return _SEPARATORS.sub("", key.lower())
 
 
 def read_text(leaf: Leaf) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from sayso.clock import DAY_MS, HOUR_MS
 from service.store.connection.connecting import text, translated
-from service.store.insights.facts import Facts
+from service.store.insights.facts import Facts, read_facts
 from service.store.insights.tallies import Count
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
@@ -104,6 +104,6 @@ def _parse_counts(found: Mapping[bytes | str, bytes]) -> Counter[Count]:
 
 def _parse(stored: bytes) -> Facts | None:
     try:
-        return Facts.model_validate_json(stored)
+        return read_facts(stored)
     except ValidationError:
         return None

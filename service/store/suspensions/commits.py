@@ -8,7 +8,7 @@ from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecor
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
-from service.store.keys import CHANGES, TenantKeys
+from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -92,7 +92,7 @@ def build_commit(
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
     """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
-    keys = TenantKeys(after.tenant)
+    keys = keys_of(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     head, entries = write_events(head, change.events, after.updated_at_ms)
