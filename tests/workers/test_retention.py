@@ -16,6 +16,7 @@ from service.operations.diagnostics import Finding, diagnose
 from service.operations.discussing.attachments import attach
 from service.operations.discussing.comments import add_comment
 from service.settings import Settings
+from service.store.connection.connecting import text
 from service.store.keys import TenantKeys
 from service.store.runs.external_events import ExternalEvent
 from service.wiring import Wiring, assemble
@@ -119,7 +120,7 @@ async def test_doctor_names_open_items_that_were_missed(wiring: Wiring, clean_st
     assert (await diagnose_inbox()).ok
     async with Redis.from_url(clean_store_url) as redis:
         keys = TenantKeys(pending.tenant)
-        await redis.delete(*(keys.bucket(name.decode()) for name in await redis.hkeys(keys.buckets)))
+        await redis.delete(*(keys.bucket(text(name)) for name in await redis.hkeys(keys.buckets)))
     await repair_buckets(wiring)
     found = await diagnose_inbox()
     assert (found.ok, found.message[:37]) == (False, "Filters and counts missed 1 open item")

@@ -18,8 +18,8 @@ from service.web.content.details import Change, compare_args
 from service.web.content.secrets import ItemView
 from service.web.form_posts import Post
 
-_MOST_PATHS, _MOST_PATH_CHARS = 20, 200
-_MOST_LOOK_MS = DAY_MS
+MOST_PATHS, MOST_PATH_CHARS = 20, 200
+MOST_LOOK_MS = DAY_MS
 _PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
 _SPAN = re.compile(r"[0-9]{1,15}")
 
@@ -92,12 +92,12 @@ def read_shown(
 def read_look_ms(post: Post) -> int | None:
     """Return the look that the page reports, at most a day; None where it was not measured, as without scripts."""
     look = post.get("look_ms", "")
-    return min(int(look), _MOST_LOOK_MS) if _SPAN.fullmatch(look) else None
+    return min(int(look), MOST_LOOK_MS) if _SPAN.fullmatch(look) else None
 
 
 def make_shown(display_hash: str, values: int, paths: Sequence[str], look_ms: int, *, named: bool = True) -> Shown:
     """Return what was shown; the paths of the shown values are `named` only if they are few and short."""
-    named = named and len(paths) <= _MOST_PATHS and max(map(len, paths), default=0) <= _MOST_PATH_CHARS
+    named = named and len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
     return Shown(
         display_hash=display_hash,
         values=values,
