@@ -64,7 +64,7 @@ async def decide(request: Request) -> Response:
     try:
         check_session(post, visitor)
         if not picks:
-            raise InvalidInput("Tick at least one row. Nothing was changed.")
+            raise InvalidInput(_("Tick at least one row. Nothing was changed."))
         results = await _decide_all(request, visitor, picks, post)
     except SaysoError as error:
         context = await _gather(request, visitor, chosen, ticked=picks, reason=read_reason(post))
@@ -76,7 +76,7 @@ async def decide(request: Request) -> Response:
 
 async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pick], post: Post) -> list[Result]:
     cards = await _read_cards(request, visitor, picks)
-    tables, _ = await asyncio.to_thread(make_tables, cards, 1)
+    tables, _others = await asyncio.to_thread(make_tables, cards, 1)
     shown = {
         line.card.row_id: read_shown(line, table, picks[line.card.row_id], post)
         for table in tables
@@ -88,7 +88,7 @@ async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pi
         error: SaysoError | None = None
         try:
             if row_id in alone:
-                raise Conflict("This item needs a page of its own. Open it and decide it there.")
+                raise Conflict(_("This item needs a page of its own. Open it and decide it there."))
             await _send(request, visitor, row_id, _make_decision(pick, post), shown.get(row_id))
         except NotFound:
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
+from sayso.text.language import _
 from service.store.inbox.facets import Facets, OpenItem
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import Card, make_cards
@@ -48,7 +49,7 @@ def read_cursor(text: str) -> OpenItem | None:
         return None
     found = _CURSOR.fullmatch(text)
     if found is None:
-        raise InvalidInput("The page's address names no place in the list. Open the inbox again.")
+        raise InvalidInput(_("The page's address names no place in the list. Open the inbox again."))
     return OpenItem(int(found[1]), found[2], found[3] or "")
 
 
