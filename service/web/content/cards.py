@@ -185,11 +185,15 @@ def _make_cards(
         ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
+        if query.due_within_ms is not None and item.terms.deadline_at_ms > now_ms + query.due_within_ms:
+            continue
         definition = definitions.get(item.tool.definition or "")
         schema = definition.parameters if definition is not None else None
         call = _Call(shown.tool.model_dump_json(), schema is not None, find_spoken(), shown, schema)
         headline, view = _arrange(call)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
+        if query.unusual and not unusual:
+            continue
         view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
         yield Card(
