@@ -2,9 +2,12 @@
 
 from functools import lru_cache
 
+from pydantic import JsonValue
+
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import ASKING, RequestPayload
+from sayso.records.charges import Remembered
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
@@ -13,6 +16,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import is_secret, list_secret_paths, redact
 
 MAX_REASON_CHARS = 2000
+MAX_REMEMBERED = 50
 _EMPTY_PAYLOAD = RequestPayload()
 
 
@@ -33,10 +37,16 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    failed |= {"remembered": dump_remembered(decision.remembered)} if decision.remembered else {}
     # Arguments of an item are recorded with its decision; until then the event stays small.
     asks = decision.action in ASKING
     args: JsonObject = {} if asks else {"args": redact(call.args, definition.parameters, decision.terms.secrets).args}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def dump_remembered(remembered: tuple[Remembered, ...]) -> list[JsonValue]:
+    """Return what rules remembered as it is recorded; an audit trail keeps at most `MAX_REMEMBERED` of a call."""
+    return [one.model_dump(mode="json", exclude_defaults=True) for one in remembered[:MAX_REMEMBERED]]
 
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
@@ -80,6 +90,8 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        remembered=decision.remembered[:MAX_REMEMBERED],
+        charges=decision.due_charges,
         preset=_preset(decision),
     )
 
