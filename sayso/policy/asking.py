@@ -1,16 +1,18 @@
 """The item that a policy decision asks for, and the event that records the decision."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.policy.rules import ASKING, RequestPayload
-from sayso.records.charges import Remembered
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.charges import Remembered
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import is_secret, list_secret_paths, redact
@@ -37,16 +39,14 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= {"remembered": dump_remembered(decision.remembered)} if decision.remembered else {}
     # Arguments of an item are recorded with its decision; until then the event stays small.
-    asks = decision.action in ASKING
-    args: JsonObject = {} if asks else {"args": redact(call.args, definition.parameters, decision.terms.secrets).args}
+    if decision.action in ASKING and not decision.remembered:
+        return describe_action(call, decision.action, decision.reason, rules | failed)
+    masked = redact(call.args, definition.parameters, decision.terms.secrets).args
+    if decision.remembered:
+        failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
+    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
-
-
-def dump_remembered(remembered: tuple[Remembered, ...]) -> list[JsonValue]:
-    """Return what rules remembered as it is recorded; an audit trail keeps at most `MAX_REMEMBERED` of a call."""
-    return [one.model_dump(mode="json", exclude_defaults=True) for one in remembered[:MAX_REMEMBERED]]
 
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
@@ -94,6 +94,10 @@ def build_item(
         charges=decision.due_charges,
         preset=_preset(decision),
     )
+
+
+def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
+    return [one.model_dump(mode="json", exclude_defaults=True) for one in remembered[:MAX_REMEMBERED]]
 
 
 def _preset(decision: PolicyDecision) -> PresetOutcome | None:

@@ -19,7 +19,7 @@ from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
-from sayso.records.charges import Charge, Remembered
+from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 

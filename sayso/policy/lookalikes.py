@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sayso.policy.matching import MAX_ERROR_CHARS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
-from sayso.records.charges import Charge
+from sayso.records.memory.charges import Charge
 from sayso.records.tool_names import find_alike
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pydantic import Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
-from sayso.records.charges import Charge, Remembered, place_charges
 from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
+from sayso.records.memory.charges import Charge, Remembered, place_charges
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 

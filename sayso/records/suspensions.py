@@ -10,9 +10,9 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
-from sayso.records.charges import Charge
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
+from sayso.records.memory.charges import Charge
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 

@@ -12,10 +12,10 @@ from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import TooLarge
 from sayso.policy.engine import Action
 from sayso.records.base import Immutable
-from sayso.records.charges import Charge
 from sayso.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
+from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy

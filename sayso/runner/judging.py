@@ -186,8 +186,8 @@ def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCa
 
 
 def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
-    decided = {"action": decision.action, "reason": decision.reason, "rule_id": decision.policy_id}
-    one = BatchCall(call=call, **decided, charges=decision.due_charges)
+    rule_id, charges = decision.policy_id, decision.due_charges
+    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
         return one
     if decision.action is Action.DENY:

@@ -9,9 +9,9 @@ from sayso.clock import new_id, now_ms
 from sayso.policy.engine import Policy
 from sayso.policy.memory.counting import CounterBook
 from sayso.policy.memory.recalling import Readings, Wanted
-from sayso.records.charges import place_charges
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
+from sayso.records.memory.charges import place_charges
 from sayso.records.terms import Fallback
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import DENY, Agent

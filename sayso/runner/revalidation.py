@@ -15,10 +15,10 @@ from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING
-from sayso.records.charges import Charge
 from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome
+from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms

@@ -16,9 +16,9 @@ from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, Withdrawn
 from sayso.policy.external import evaluate_calls, list_wanted
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.rules import Action
-from sayso.records.charges import Charge
 from sayso.records.decisions import Actor, ActorKind, Report
 from sayso.records.items import Item, assign_numbers
+from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.runner.revalidation import judge_approved

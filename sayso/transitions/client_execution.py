@@ -11,10 +11,10 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import AlreadyRedeemed, Conflict, IllegalTransition, StaleAttempt
-from sayso.records.charges import Charge, place_charges
 from sayso.records.decisions import Permit, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item
+from sayso.records.memory.charges import Charge, place_charges
 from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolCall, ToolResult

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from sayso.clock import iso_utc
 from sayso.errors import IllegalTransition, LeaseHeld, StaleAttempt
-from sayso.records.charges import place_charges
 from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft
+from sayso.records.memory.charges import place_charges
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult

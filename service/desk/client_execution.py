@@ -7,10 +7,10 @@ from sayso.errors import Conflict, Withdrawn
 from sayso.policy.engine import Action, Policy
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Readings
-from sayso.records.charges import Charge
 from sayso.records.decisions import Report
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
+from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso import errors
 from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.precedents.comparing import find_unusual
 from sayso.precedents.measures import Measures
 from sayso.problems import Problem
@@ -22,6 +23,7 @@ from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
+from sayso.sentences.memory import describe_place, describe_remembered
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome, describe_shown
 from sayso.text.language import _
 from sayso.text.summaries import summarize
@@ -300,8 +302,10 @@ def _describe_args(
     decided = item.outcome.args if item.outcome is not None else None
     args = version.args if version is not None else item.tool.args
     view = render_call(item.tool.name, args, schema)
+    remembered = hide_amounts(item.remembered, item.tool.args)
     return {
         "display": make_display(item, version, schema).hash,
+        "remembered": [(one.rule_id, describe_remembered(one), describe_place(one)) for one in remembered],
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],

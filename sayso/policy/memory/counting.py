@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sayso.errors import OverLimit
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
-from sayso.records.charges import Charge, find_slot, first_slot
+from sayso.records.memory.charges import Charge, find_slot, first_slot
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.recalling import Reading, Readings
-from sayso.records.charges import Charge
+from sayso.records.memory.charges import Charge
 
 NO_READINGS: Readings = {}
 

@@ -1,15 +1,18 @@
 """Counters of a rule for one call: which it reads, what they say, and what the call adds to them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.memory.amounts import read_amount, to_units
-from sayso.policy.memory.keys import Above, Budget, Limit
+from sayso.policy.memory.keys import Above, Budget, Limit, Repeats
 from sayso.records.base import Immutable
-from sayso.records.charges import Charge, MemoryKey, Remembered
+from sayso.records.memory.charges import Charge, MemoryKey, Remembered
+from sayso.text.redaction import MASK
 
 if TYPE_CHECKING:
     from sayso.policy.matching import PolicyEvent
@@ -85,6 +88,14 @@ def recall(rule: "PolicyRule", event: "PolicyEvent") -> Recalled:
         remembered.append(_note(rule, part, reading))
         charges.append(_charge(part, reading))
     return Recalled(_combine(says), tuple(remembered), tuple(charges))
+
+
+def hide_amounts(remembered: Iterable[Remembered], masked: JsonObject) -> tuple[Remembered, ...]:
+    """Return what rules remembered without amounts that are masked in these arguments of the call."""
+    return tuple(
+        one.model_copy(update={"amount": None}) if one.of and _follow(masked, one.of.split(".")[1:]) == MASK else one
+        for one in remembered
+    )
 
 
 def find_percentile(amounts: list[int], percentile: int) -> int:
@@ -168,35 +179,51 @@ def _list_stated(condition: "RuleCondition") -> Iterator[tuple[MemoryKey, Any]]:
 
 
 def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part:
-    if key == "repeats":
+    if isinstance(stated, Repeats):
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
-        wanted = Wanted(digest_json([rule.rule_id, key, stated.within, call])[:32], stated.within)
+        wanted = Wanted(_name_counter(rule, key, stated.within, "", (), [call]), stated.within)
         return _Part(key, wanted, 1, stated.more_than)
     by = [_fold(_find(event, name)) for name in stated.by]
-    if key == "unseen":
-        value = _find(event, stated.value)
-        about = [rule.rule_id, key, stated.within, stated.value, [*stated.by], by, value]
-        return _Part(key, Wanted(digest_json(about)[:32], stated.within), 1, None, stated.value, stated.by)
+    if isinstance(stated, Budget):
+        return _read_budget(rule, key, stated, event, by)
+    if isinstance(stated, Above):
+        return _read_above(rule, key, stated, event, by)
     if isinstance(stated, Limit):
-        counter = digest_json([rule.rule_id, key, stated.per, [*stated.by], by])[:32]
-        return _Part(key, Wanted(counter, stated.per), 1, stated.count, by=stated.by)
-    return _read_amounts(rule, key, stated, event, by)
+        wanted = Wanted(_name_counter(rule, key, stated.per, "", stated.by, by), stated.per)
+        return _Part(key, wanted, 1, stated.count, by=stated.by)
+    value, within = stated.value, stated.within
+    wanted = Wanted(_name_counter(rule, key, within, value, stated.by, [*by, _find(event, value)]), within)
+    return _Part(key, wanted, 1, None, value, stated.by)
 
 
-def _read_amounts(
-    rule: "PolicyRule", key: MemoryKey, stated: Budget | Above, event: "PolicyEvent", by: list[Any]
+def _read_budget(
+    rule: "PolicyRule", key: MemoryKey, stated: Budget, event: "PolicyEvent", by: list[JsonValue]
 ) -> _Part:
-    is_budget = isinstance(stated, Budget)
-    path, per_s = (stated.sum, stated.per) if is_budget else (stated.of, stated.within)
-    counter = digest_json([rule.rule_id, key, per_s, path, [*stated.by], by])[:32]
-    wanted = Wanted(counter, per_s, None if is_budget else stated.percentile)
-    most = to_units(stated.max) if is_budget else None
-    at_least = 0 if is_budget else stated.at_least
+    counter = _name_counter(rule, key, stated.per, stated.sum, stated.by, by)
+    amount, fault = _read_amount(event, key, stated.sum)
+    return _Part(key, Wanted(counter, stated.per), amount, to_units(stated.max), stated.sum, stated.by, fault)
+
+
+def _read_above(rule: "PolicyRule", key: MemoryKey, stated: Above, event: "PolicyEvent", by: list[JsonValue]) -> _Part:
+    counter = _name_counter(rule, key, stated.within, stated.of, stated.by, by)
+    amount, fault = _read_amount(event, key, stated.of)
+    wanted = Wanted(counter, stated.within, stated.percentile)
+    return _Part(key, wanted, amount, None, stated.of, stated.by, fault, stated.at_least)
+
+
+def _name_counter(
+    rule: "PolicyRule", key: MemoryKey, per_s: int, of: str, names: tuple[str, ...], by: list[JsonValue]
+) -> str:
+    """Return a name that hides the values it counts by, which may be secret."""
+    return digest_json([rule.rule_id, key, per_s, of, [*names], [*by]])[:32]
+
+
+def _read_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, str]:
+    """Return the amount of a call, and why it is unknown, if so."""
     try:
-        amount, fault = read_amount(_find(event, path), path), ""
+        return read_amount(_find(event, path), path), ""
     except SaysoError as error:
-        amount, fault = 0, f"{key}: {error.message}"
-    return _Part(key, wanted, amount, most, path, stated.by, fault, at_least)
+        return 0, f"{key}: {error.message}"
 
 
 def _find(event: "PolicyEvent", name: str) -> Any:
@@ -206,10 +233,15 @@ def _find(event: "PolicyEvent", name: str) -> Any:
     found: Any = known.get(first)
     if first in ("args", "context"):
         found = event.tool_args if first == "args" else event.context
-    for step in steps:
-        found = found.get(step) if isinstance(found, dict) else None
+    found = _follow(found, steps)
     if found is None:
         raise InvalidInput(f"{name} is missing")
+    return found
+
+
+def _follow(found: Any, steps: list[str]) -> Any:
+    for step in steps:
+        found = found.get(step) if isinstance(found, dict) else None
     return found
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sayso.policy.memory.counting import Counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.records.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
 from service.store.keys import TenantKeys
 
 if TYPE_CHECKING:

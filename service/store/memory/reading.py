@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
-from sayso.records.charges import find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import find_slot, first_slot, slot_ms
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from sayso.errors import OverLimit
 from sayso.policy.memory.counting import CounterBook, find_counted
 from sayso.policy.memory.recalling import Wanted
-from sayso.records.charges import Charge, place_charges, slot_ms
 from sayso.records.decisions import Actor, ActorKind, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, PresetOutcome
+from sayso.records.memory.charges import Charge, place_charges, slot_ms
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, ResumeSpec, RunEnd, RunStatus, SuspensionRecord
 from sayso.transitions import client_execution, deciding, execution

@@ -183,7 +183,7 @@ def test_call_does_not_count_against_itself_twice() -> None:
 
 
 def test_tool_that_looks_alike_counts_once() -> None:
-    cap = {"over": {"limit": {"count": 1, **HOUR}}}
+    cap: dict[str, Any] = {"over": {"limit": {"count": 1, **HOUR}}}
     rules = policy(rule("named", tool_name="send_email", **cap), rule("all", **cap))
     about = event("send_emai1")
     ledger = Ledger(rules, {one.counter: Reading() for one in rules.list_wanted(about)})

@@ -34,7 +34,7 @@ class Remembered(Immutable):
     """What one key of a rule remembered about a call, in calls or in millionths of an amount.
 
     `total` is what counted before the call; for `above` it is the percentile of the earlier amounts, of which there
-    are `samples`. `amount` is the call's own, and `most` the limit.
+    are `samples`. `amount` is the call's own, None where it is secret, and `most` the limit.
     """
 
     rule_id: str
@@ -42,7 +42,7 @@ class Remembered(Immutable):
     counter: str
     per_s: int
     total: int
-    amount: int
+    amount: int | None
     most: int | None = None
     samples: int = 0
     of: str = ""
