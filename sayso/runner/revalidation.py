@@ -74,7 +74,7 @@ def revalidate(
         unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
         unchanged = unchanged and not policy.remembering
         decision = None if unchanged else judge_approved(record, item, ledger)  # the same rules decide the same
-        if decision is not None and not item.charges:
+        if decision is not None:
             charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"

@@ -76,6 +76,13 @@ def test_allowed_call_counts_once_although_a_worker_starts_it() -> None:
     assert count(redeemed.record, ended) == (0, 0)
 
 
+def test_each_call_of_a_batch_counts_for_itself() -> None:
+    record = leased(allowed())
+    first = execution.redeem(record, FENCE, (intent(None, 7, charges=(CHARGE,)),), (), T0)
+    second = execution.redeem(first.record, FENCE, (intent(None, 8, charges=(OTHER,)),), (), T0)
+    assert (count(record, first), count(first.record, second)) == ((5, 0), (1, 0))
+
+
 def test_call_that_never_started_is_taken_back() -> None:
     record = leased()
     redeemed = execution.redeem(record, FENCE, (intent(None, charges=(CHARGE,)),), (), T0)
