@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from sayso.policy.memory.amounts import to_units, write_amount
 from sayso.policy.memory.keys import Above, Budget, Limit, Repeats, Unseen
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.policy.rules import RuleCondition
+from sayso.records.items import Item
 from sayso.records.memory.charges import Remembered
 from sayso.sentences.names import join_words
 from sayso.sentences.times import describe_span
@@ -34,8 +36,16 @@ def describe_remembered(one: Remembered) -> str:
     return _("%(total)s of %(most)s calls in %(span)s", total=one.total, most=one.most or 0, span=span)
 
 
-def describe_place(one: Remembered) -> str:
-    """Return what the counter counts by, such as `agent and customer`; empty if it counts all calls together."""
+def list_remembered(item: Item) -> list[tuple[str, str, str]]:
+    """Return what rules remembered when an item was asked: each rule, a sentence, and what its counter counts by.
+
+    Amounts that are masked in the item's arguments are left out.
+    """
+    remembered = hide_amounts(item.remembered, item.tool.args)
+    return [(one.rule_id, describe_remembered(one), _describe_place(one)) for one in remembered]
+
+
+def _describe_place(one: Remembered) -> str:
     return join_words([_name(name) for name in one.by]) if one.by else ""
 
 

@@ -51,6 +51,7 @@ class TenantKeys:
         self.trails = f"{prefix}trails"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
+        self.views = f"{prefix}views"  # saved views by person
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -71,6 +71,14 @@ class Buckets:
             self._reading = None if self._reading is reading else self._reading
             raise
 
+    async def count_due(self, wanted: Sequence[Facets], until_ms: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return, for each of these buckets, how many of its items are due until each of these times."""
+        if not wanted:
+            return []
+        async with translated():
+            found = await self._count([self._keys.bucket(name_bucket(one)) for one in wanted], [*until_ms])
+        return [tuple(found[at : at + len(until_ms)]) for at in range(0, len(found), len(until_ms))]
+
     async def count_audiences(self, since_ms: float = inf) -> Counter[Audience] | None:
         """Return the number of open items by who may decide them; None and `since_ms` as for `read`."""
         buckets = await self.read(since_ms)
@@ -82,22 +90,26 @@ class Buckets:
         return None if buckets is None else self._audiences[1]
 
     async def list_first(
-        self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None
+        self,
+        wanted: Collection[Facets] | None,
+        limit: int,
+        after: OpenItem | None = None,
+        until_ms: int | None = None,
     ) -> list[OpenItem]:
-        """Return the open items of these buckets that follow `after`, the earliest deadline first.
+        """Return the open items of these buckets that follow `after`, the earliest deadline first, due until a time.
 
         With None, return pending suspensions instead, by their earliest deadline and without an item's id.
         """
-        from_ms = after.deadline_at_ms if after is not None else 0
+        from_ms, to_ms = after.deadline_at_ms if after is not None else 0, "+inf" if until_ms is None else until_ms
         if wanted is None:
-            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit]
+            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit, to_ms]
             found = await self._ask_first([self._keys.inbox], args)
             return [OpenItem(at_ms, member, "") for member, at_ms in found]
         if not wanted:
             return []
         keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
         member = name_member(after.suspension_id, after.item_id) if after is not None else ""
-        found = await self._ask_first(keys, [from_ms, member, limit])
+        found = await self._ask_first(keys, [from_ms, member, limit, to_ms])
         return [read_member(one, at_ms) for one, at_ms in found]
 
     async def find_deadlines(self, names: frozenset[str]) -> dict[str, int | None]:

@@ -75,6 +75,7 @@ them.
   sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
                                     180 days
   sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
+  sayso:{t}:views           hash    person -> their saved views as JSON; written outside of this script
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 

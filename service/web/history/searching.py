@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -47,6 +47,11 @@ class Filter:
         given = {name: value for name, value in asdict(self).items() if value}
         return f"{urlencode(given)}&" if given else ""
 
+    @property
+    def without_text(self) -> str:
+        """The filter without its text, as `query`."""
+        return replace(self, q="").query
+
     @cached_property
     def parsed(self) -> Query:
         """The text as a search of the inbox; its problem says what is not understood."""
@@ -61,9 +66,8 @@ class Filter:
         if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
             return False
         return (
-            self.parsed.matches(record, item, mine=False)
-            or self.q.casefold() in _list_searchable(record, item, row).casefold()
-        )
+            not self.parsed.of_open_items and self.parsed.matches(record, item, mine=False)
+        ) or self.q.casefold() in _list_searchable(record, item, row).casefold()
 
 
 class Found(NamedTuple):

@@ -69,6 +69,10 @@ async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: rando
     }
     wanted = [one.facets for one in found if rng.random() < 0.7]
     listed = sorted(one for one, facets in expected.items() if facets in wanted)
+    until_ms = rng.choice([one.deadline_at_ms for one in expected] or [0])
+    early = [one for one in listed if one.deadline_at_ms <= until_ms]
+    assert await buckets.list_first(wanted, 1_000, until_ms=until_ms) == early
+    assert sum(late for _, late in await buckets.count_due(wanted, [0, until_ms])) == len(early)
     limit = rng.choice((1, 3, 50))
     pages: list[list[OpenItem]] = []
     after: OpenItem | None = None

@@ -101,7 +101,7 @@ async def test_pages_show_an_unreadable_record_beside_the_others(
             assert "Unreadable record" in page
             assert broken.id in page
             assert f'href="{fine}"' in page
-        for place in (f"/items/{waiting.id}/i1", f"/runs/{waiting.run.id}", f"/search?q={waiting.id}"):
+        for place in (f"/items/{waiting.id}/i1", f"/runs/{waiting.run.id}", f"/?q={waiting.id}"):
             assert "cannot be read" in await anna.read(place, 409)
 
 
