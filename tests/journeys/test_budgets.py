@@ -10,6 +10,7 @@ from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
+from sayso.canonical_json import JsonObject
 from sayso.records.suspensions import RunStatus
 from service.settings.places import socket_path, store_url_at
 from tests.journeys.paying_agents import TURNS, paid_in
@@ -61,7 +62,7 @@ async def run_again(reviewer: Client) -> None:
         for one in found["suspensions"]:
             for item in (await reviewer.find_suspension(one["id"])).items:
                 if item.outcome is None:
-                    answer = {"action": "value", "value": {"choice": "run_again"}}
+                    answer: JsonObject = {"action": "value", "value": {"choice": "run_again"}}
                     await reviewer.decide(one["id"], item, answer, key=f"doubt-{one['id']}")
         await asyncio.sleep(0.2)  # between looks
 

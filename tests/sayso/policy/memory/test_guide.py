@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sayso.canonical_json import JsonObject
 from sayso.client.responses import Suspension
 from sayso.records.decisions import Actor, ActorKind
 from sayso.testing import InProcessDesk
@@ -26,8 +27,8 @@ class Calls:
 
     def ask(self, tool: str, **args: Any) -> Suspension:
         self.made += 1
-        definition = {"parameters": {"type": "object"}}
-        body = {"mode": "poll", "calls": [{"tool": tool, "args": args, "definition": definition}]}
+        definition: JsonObject = {"parameters": {"type": "object"}}
+        body: JsonObject = {"mode": "poll", "calls": [{"tool": tool, "args": args, "definition": definition}]}
         return self.desk.client(self.agent).suspend(body, key=f"key-{self.made}")
 
     def verdict(self, tool: str, **args: Any) -> str:
