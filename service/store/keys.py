@@ -1,5 +1,6 @@
 """The names of all keys. The header of `lua/commit.lua` describes their values."""
 
+from functools import lru_cache
 from hashlib import sha256
 
 # Channels of a tenant, suspension or run; every commit that changes it publishes there.
@@ -189,6 +190,12 @@ class TenantKeys:
     def lane(self, endpoint_id: str) -> str:
         """The messages for one endpoint, by their next attempt."""
         return f"{self.prefix}lane:{endpoint_id}"
+
+
+@lru_cache(64)
+def keys_of(tenant: str) -> TenantKeys:
+    """Return the keys of a tenant, the same object each time: every commit needs them."""
+    return TenantKeys(tenant)
 
 
 def _hash(*names: str) -> str:

@@ -83,7 +83,7 @@ def render(
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
-        "admin": visitor is not None and "admin" in visitor.principal.roles,
+        "admin": visitor is not None and visitor.is_admin,
         "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),

@@ -2,6 +2,7 @@
 // narrows it while the reviewer types.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const MOST_PLAIN = 8;
   const menus = [...document.querySelectorAll(".chips details")];
   const links = (menu) => [...menu.querySelectorAll("li > a")].filter((link) => link.checkVisibility());
@@ -41,5 +42,5 @@
     menu.addEventListener("toggle", () => { if (menu.open) show(menu); });
     menu.addEventListener("keydown", (event) => move(event, menu));
   }
-  window.sayso.keys.add(["f", window.sayso._("Filter"), () => menus.length, () => { menus[0].open = true; }]);
+  window.sayso.keys.add(["f", _("Filter"), () => menus.length, () => { menus[0].open = true; }]);
 })();

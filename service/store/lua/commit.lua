@@ -26,7 +26,8 @@ them.
   sayso:{t}:bucket:<digest> zset    "<suspension> <item>" of the open items with the same facets, without "sus_" -> deadline,
                                     ms; see `facets.py`
   sayso:{t}:buckets         hash    digest -> facets as JSON, of every bucket with members; "complete": since when all
-                                    open items are in buckets, ms
+                                    open items are in buckets, ms; "compared": when they were last compared with the
+                                    records, ms, and how many items were wrong
   sayso:{t}:pace            string  when the pace of all requests is idle again, µs; at most a minute; see `pace.lua`
   sayso:{t}:pace-of:<owner> string  the same of one owner
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms

@@ -7,6 +7,7 @@ from gettext import NullTranslations
 from typing import Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.precedents.comparing import find_unusual
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
@@ -25,7 +26,6 @@ from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.web.content.alike.kinds import find_alike
-from service.web.content.finished import DAY_MS
 from service.web.content.flags import list_flags
 from service.web.content.headlines import Headline, make_headline
 from service.web.content.queries import EVERYTHING, Query

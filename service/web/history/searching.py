@@ -128,9 +128,8 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
 def _match(record: SuspensionRecord, wanted: Filter, position: int) -> list[Found]:
     masked, secrets = mask_record(record), collect_secrets([record])
     pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked)]
-    return [
-        Found(position, masked, item, row, None, secrets) for item, row in pairs if wanted.matches(masked, item, row)
-    ]
+    fitting = [(item, row) for item, row in pairs if wanted.matches(masked, item, row)]
+    return [Found(position, masked, item, row, secrets=secrets) for item, row in fitting]
 
 
 def _list_searchable(record: SuspensionRecord, item: Item, row: Row) -> str:

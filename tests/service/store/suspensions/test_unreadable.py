@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient
 from redis import Redis
 
+from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
@@ -18,7 +19,6 @@ from tests.waits import until
 from workers.clock.ticks import process_due
 from workers.retention import forget_old
 
-DAY_MS = 86_400_000
 LISTS = ("/api/v1/suspensions", "/api/v1/suspensions?status=decided", "/api/v1/runs", "/api/v1/runs?status=suspended")
 
 
