@@ -42,6 +42,7 @@ class TenantKeys:
         self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
+        self.replays = f"{prefix}replays"  # replays of rules by their start
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
@@ -57,6 +58,10 @@ class TenantKeys:
 
     def asked_by(self, rule_id: str) -> str:
         return f"{self.prefix}asked-by:{rule_id}"
+
+    def replay(self, replay_id: str) -> str:
+        """A replay of rules, with its progress or result; kept for a day."""
+        return f"{self.prefix}replay:{replay_id}"
 
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""

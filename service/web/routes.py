@@ -15,7 +15,7 @@ from service.web.languages import speak_language
 from service.web.operations import channels, operate, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
-from service.web.rulebook import drafts, rules, trials
+from service.web.rulebook import drafts, replays, rules, trials
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
@@ -45,6 +45,7 @@ _MODULES = (
     rules,
     trials,
     drafts,
+    replays,
     *_CHANNELS,
     live,
 )
