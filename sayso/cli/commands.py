@@ -24,6 +24,8 @@ from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
+from sayso.cli.rulebook.cases import run_tests
+from sayso.cli.rulebook.diffs import diff
 from sayso.cli.rulebook.replays import replay
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
@@ -49,6 +51,8 @@ app.command("comments")(list_comments)
 app.command()(ask)
 app.command()(reply)
 app.add_typer(run_app, name="run")
+policies.command("test")(run_tests)
+policies.command()(diff)
 policies.command()(replay)
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
