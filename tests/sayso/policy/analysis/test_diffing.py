@@ -1,7 +1,6 @@
 """The differences of two rulebooks, in parts and in words."""
 
 from hypothesis import given
-from hypothesis import strategies as st
 
 from sayso.policy.analysis.diffing import Kind, compare_rulebooks
 from sayso.policy.engine import Action, Policy
