@@ -45,6 +45,7 @@ from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rulebook.replays import ReplayStore
+from service.store.rulebook.versions import VersionStore
 from service.store.rules import RuleStore
 from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comments
@@ -115,6 +116,7 @@ class Wiring:
     recents: Recents
     recorded_runs: RecordedRuns
     rule_replays: ReplayStore
+    rule_versions: VersionStore
 
 
 class Process:
@@ -152,7 +154,7 @@ class Process:
 
     def _build(self, tenant: str) -> Wiring:
         settings, store = self.settings, TenantStore(self._connections, tenant)
-        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
         runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
         intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
         suspensions = Suspensions(store, freezes.mark_ms)
@@ -202,6 +204,7 @@ class Process:
             recents=Recents(store),
             recorded_runs=RecordedRuns(store),
             rule_replays=ReplayStore(store),
+            rule_versions=VersionStore(store),
         )
 
 

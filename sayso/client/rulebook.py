@@ -9,7 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
-_REPLAYS = "/api/v1/policy/replays"
+_REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
 
 
 class ListedCall(ResponseModel):
@@ -106,3 +106,60 @@ def read_replay(replay_id: str, wait_s: int) -> Request[ReplayView]:
 def delete_replay(replay_id: str) -> Request[Empty]:
     """End a replay and delete its result."""
     return Request("DELETE", f"{_REPLAYS}/{segment(replay_id)}", Empty)
+
+
+class AttestationView(ResponseModel):
+    """A person who attests bytes."""
+
+    digest: str
+    by: str
+    at: datetime
+
+
+class VersionSpan(ResponseModel):
+    """A time in which a version was in force; `end` is None while it still is."""
+
+    start: datetime
+    end: datetime | None = None
+    how: str = ""
+    by: str = ""
+
+
+class VersionView(ResponseModel):
+    """A version of the rules; `text` is empty in lists."""
+
+    version: str
+    digest: str
+    file: str
+    in_force: bool
+    withdrawn: bool = False
+    attested: int = 0
+    needed: int = 0
+    attestations: tuple[AttestationView, ...] = ()
+    spans: tuple[VersionSpan, ...] = ()
+    text: str = ""
+
+
+class VersionPage(ResponseModel):
+    """The kept versions, the last saved first."""
+
+    versions: tuple[VersionView, ...]
+
+
+LIST_VERSIONS = Request("GET", _VERSIONS, VersionPage)
+
+
+def attest_rules(text: str, file: str) -> Request[VersionView]:
+    """Attest exactly these bytes."""
+    return Request("POST", "/api/v1/policy/attestations", VersionView, body={"text": text, "file": file})
+
+
+def read_version(version: str) -> Request[VersionView]:
+    """Read a version with its text."""
+    return Request("GET", f"{_VERSIONS}/{segment(version)}", VersionView)
+
+
+def restore_version(version: str, replaces: str) -> Request[VersionView]:
+    """Put an earlier version back in force in place of `replaces`."""
+    body: JsonObject = {"replaces": replaces}
+    return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)

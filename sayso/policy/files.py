@@ -44,13 +44,17 @@ def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check:
     """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
+    return parse_rulebook(read_bytes(path), file=str(path), terms=terms, check=check)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of rules; raises `RulebookError`."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}; check its path and permissions"
         raise RulebookError([Problem(str(path), 1, 1, problem)]) from error
-    return parse_rulebook(raw, file=str(path), terms=terms, check=check)
 
 
 def parse_rulebook(

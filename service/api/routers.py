@@ -19,7 +19,7 @@ from service.api import (
 from service.api.discussions import attachments, comments
 from service.api.operations import channels, diagnostics, reports
 from service.api.people import accounts, administration, contacts, duty, groups, who
-from service.api.policy import replays
+from service.api.policy import replays, versions
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -41,6 +41,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     channels.router,
     reports.router,
     replays.router,
+    versions.router,
     webhooks.events,
     webhooks.endpoints,
     webhooks.failures,

@@ -46,6 +46,8 @@ class TenantKeys:
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
+        self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
+        self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
@@ -62,6 +64,14 @@ class TenantKeys:
     def replay(self, replay_id: str) -> str:
         """A replay of rules, with its progress or result; kept for a day."""
         return f"{self.prefix}replay:{replay_id}"
+
+    def rule_version(self, version: str) -> str:
+        """The bytes and the rules of a version."""
+        return f"{self.prefix}rule-version:{version}"
+
+    def attestations(self, version: str) -> str:
+        """When each person attested which bytes of a version, by "<digest> <name>"."""
+        return f"{self.prefix}attestations:{version}"
 
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""
