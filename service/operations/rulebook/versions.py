@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,7 +13,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
 from service.operations.rule_checks import find_known
 from service.policy.publishing import UNATTESTED, HeldBack
-from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion
+from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore
 from service.wiring import Wiring
 
 _MOST_FAULTS = 5
@@ -58,18 +59,17 @@ def describe_held_back(held: HeldBack) -> tuple[str, str]:
 async def list_versions(wiring: Wiring) -> list[VersionState]:
     """Return the kept versions, the last saved first."""
     versions = wiring.rule_versions
-    changes, withdrawn = await versions.list_changes(), await versions.read_withdrawn()
+    now = await _read_now(versions)
     found = await versions.list_all()
     attested = await asyncio.gather(*(versions.list_attestations(one.version) for one in found))
-    return [_describe(one, changes, named, withdrawn) for one, named in zip(found, attested, strict=True)]
+    return [_describe(one, named, now) for one, named in zip(found, attested, strict=True)]
 
 
 async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
     versions = wiring.rule_versions
     found = await versions.read(version)
-    attested = await versions.list_attestations(version)
-    return _describe(found, await versions.list_changes(), attested, await versions.read_withdrawn())
+    return _describe(found, await versions.list_attestations(version), await _read_now(versions))
 
 
 async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
@@ -126,15 +126,23 @@ def _parse(found: RuleVersion) -> Policy:
         raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
 
 
-def _describe(
-    found: RuleVersion, changes: Sequence[ForceChange], attestations: Sequence[Attestation], withdrawn: frozenset[str]
-) -> VersionState:
-    """Return a version with its times in force; `changes` has the latest first."""
-    ends: list[int | None] = [None, *(one.at_ms for one in changes)]
+class _Now(NamedTuple):
+    """What is in force, when that changed, the latest first, and what an admin replaced."""
+
+    in_force: str
+    changes: Sequence[ForceChange]
+    withdrawn: frozenset[str]
+
+
+async def _read_now(versions: VersionStore) -> _Now:
+    return _Now(await versions.read_in_force(), await versions.list_changes(), await versions.read_withdrawn())
+
+
+def _describe(found: RuleVersion, attestations: Sequence[Attestation], now: _Now) -> VersionState:
+    ends: list[int | None] = [None, *(one.at_ms for one in now.changes)]
     spans = [
         Span(one.at_ms, end_ms, one.how, one.by)
-        for one, end_ms in zip(changes, ends, strict=False)
+        for one, end_ms in zip(now.changes, ends, strict=False)
         if one.version == found.version
     ]
-    in_force = bool(changes) and changes[0].version == found.version
-    return VersionState(found, spans, attestations, in_force, found.version in withdrawn)
+    return VersionState(found, spans, attestations, found.version == now.in_force, found.version in now.withdrawn)

@@ -116,6 +116,11 @@ class VersionStore:
             found = await self._redis.hget(self._keys.rules, "withdrawn")
         return frozenset(text(found or b"").split())
 
+    async def read_in_force(self) -> str:
+        """Return the version in force; empty before the first publication."""
+        async with translated():
+            return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
+
     async def restore(self, found: RuleVersion, by: str, replaces: str) -> None:
         """Put a version in force in place of `replaces`, which is withdrawn; raises `Conflict` if another one is."""
         keys = self._keys
