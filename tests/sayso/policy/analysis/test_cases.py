@@ -64,7 +64,7 @@ tests:
         ),
         (
             "{call: {tool: refund}, expect: allow}",
-            "expected allow, but a person is asked, because rule large: no such key: amount",
+            'expected allow, but a person is asked, because rule large: Key not found in map : "amount"',
         ),
     ],
 )
@@ -84,7 +84,7 @@ def test_case_that_is_not_as_expected_says_why(case: str, fault: str) -> None:
         ),
         (
             "tests:\n  - {call: {tol: a}, expect: deny}",
-            "policy.yaml:13:12: case 1: there is no key `tol` here; did you mean `tool`?",
+            "policy.yaml:13:13: case 1: there is no key `tol` here; did you mean `tool`?",
         ),
         ("tests:\n  - {call: {tool: 5}, expect: deny}", "policy.yaml:13:5: case 1: event.tool_name: "),
         ("tests:\n  - {cal: {tool: a}, call: {}, expect: deny}", "there is no key `cal` here; did you mean `call`?"),
