@@ -99,6 +99,8 @@ class RulesInForce:
             self._newest = None
         elif self._newest is None or self._newest.version != version:
             await self._adopt()
+            if self.held_back is None:  # it may have been withdrawn
+                await self._hold_back(own, "", in_force=version)
         self._reported, self._reported_digest = own.version, self._rulebook.source.digest
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
@@ -146,7 +148,9 @@ class RulesInForce:
             return True
         if held is None or held.why != UNATTESTED:
             return False
-        return await self._store.versions.count_attestations(held.version, held.digest) >= self._needed
+        attested = await self._store.versions.count_attestations(held.version, held.digest)
+        self.held_back = held._replace(attested=attested)
+        return attested >= self._needed
 
     async def _save(self, own: Policy) -> None:
         source = self._rulebook.source

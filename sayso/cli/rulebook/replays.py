@@ -21,6 +21,7 @@ from sayso.text.summaries import write_pretty
 
 _WAIT_S = 2
 _EFFECTS = ("allowed", "asked", "denied")
+_LISTED_CHARS = 800
 _FORBIDDEN = ("denied", "refused")
 
 SinceOption = Annotated[str, typer.Option("--from", help="Since this date or time, such as 2026-11-01.")]
@@ -117,7 +118,7 @@ def write_sum(number: Decimal, currency: str) -> str:
 def _show_listed(console: Console, cell: ReplayCell) -> None:
     console.print(show_line(f"{describe_past(cell.past).capitalize()}, and now {cell.now}:", "bold red"))
     for one in cell.listed:
-        console.print(show_line(_write_listed(one)))
+        console.print(show_line(_write_listed(one), width=_LISTED_CHARS))
     if cell.count > len(cell.listed):
         console.print(show_line(f"The newest {len(cell.listed):,} of {cell.count:,}."))
 
