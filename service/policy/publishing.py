@@ -94,7 +94,7 @@ class RulesInForce:
         own = self._rulebook.refresh()
         version = await self._publish(Holder(process, self._file, own.version), own)
         if version == own.version:
-            self._newest, self._fault = own, ""
+            self._newest, self._fault, self.held_back = own, "", None
         elif not version:
             self._newest = None
         elif self._newest is None or self._newest.version != version:
