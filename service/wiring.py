@@ -44,14 +44,11 @@ from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.people import People
 from service.store.presence import Presence
-from service.store.rulebook.replays import ReplayStore
-from service.store.rulebook.versions import VersionStore
 from service.store.rules import RuleStore
 from service.store.runs.attachments import Attachments
 from service.store.runs.comments import Comments
 from service.store.runs.external_events import ExternalEvents
 from service.store.runs.precedents import Precedents
-from service.store.runs.recorded import RecordedRuns
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
@@ -114,9 +111,6 @@ class Wiring:
     precedents: Precedents
     counters: Counters
     recents: Recents
-    recorded_runs: RecordedRuns
-    rule_replays: ReplayStore
-    rule_versions: VersionStore
 
 
 class Process:
@@ -202,9 +196,6 @@ class Process:
             precedents=Precedents(store),
             counters=Counters(store),
             recents=Recents(store),
-            recorded_runs=RecordedRuns(store),
-            rule_replays=ReplayStore(store),
-            rule_versions=VersionStore(store),
         )
 
 

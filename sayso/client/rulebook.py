@@ -55,7 +55,7 @@ class MissingFact(ResponseModel):
     count: int
 
 
-class Looks(ResponseModel):
+class ReviewTime(ResponseModel):
     """An estimate of the reviewers' time."""
 
     measured: int = 0
@@ -86,7 +86,7 @@ class ReplayView(ResponseModel):
     changes: tuple[RuleChange, ...] = ()
     missing: tuple[MissingFact, ...] = ()
     gaps: tuple[str, ...] = ()
-    looks: Looks = Looks()
+    review_time: ReviewTime = ReviewTime()
 
 
 def start_replay(

@@ -1,4 +1,4 @@
-"""Sentences about replays: what happened to calls, and what reviewers would have looked at."""
+"""Sentences about replays: what happened to calls, and how much time reviewers would have spent."""
 
 from sayso.policy.analysis.matrix import Past
 from sayso.sentences.times import describe_span
@@ -31,7 +31,7 @@ def describe_status(status: str) -> str:
     return names.get(status, status)
 
 
-def describe_looks(measured: int, typical_ms: int | None, saved_ms: int, added_ms: int) -> str:
+def describe_review_time(measured: int, typical_ms: int | None, saved_ms: int, added_ms: int) -> str:
     """Return how much time reviewers would have saved and spent, and from what it is estimated."""
     if typical_ms is None:
         return _("No look of a reviewer was measured in this time, so their time cannot be estimated.")

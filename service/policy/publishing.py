@@ -62,6 +62,7 @@ class RulesInForce:
         self._reported_digest = ""
         self._newest: Policy | None = None
         self._fault = ""
+        self.history = store.history
         self._withdrawn: frozenset[str] = frozenset()
         self.held_back: HeldBack | None = None
 
@@ -148,7 +149,7 @@ class RulesInForce:
             return True
         if held is None or held.why != UNATTESTED:
             return False
-        attested = await self._store.versions.count_attestations(held.version, held.digest)
+        attested = await self.history.versions.count_attestations(held.version, held.digest)
         self.held_back = held._replace(attested=attested)
         return attested >= self._needed
 
@@ -161,11 +162,11 @@ class RulesInForce:
             text=source.raw.decode(errors="replace"),
             rules=own.model_dump_json(),
         )
-        await self._store.versions.save(found)
+        await self.history.versions.save(found)
 
     async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
         """Note and log whether the rules of this process take no force."""
-        versions, source = self._store.versions, self._rulebook.source
+        versions, source = self.history.versions, self._rulebook.source
         self._withdrawn = await versions.read_withdrawn()
         before, self.held_back = self.held_back, None
         if own.version != in_force and own.version in self._withdrawn:

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
-from service.store.rulebook.versions import MOST_CHANGES, VersionStore
+from service.store.rulebook.history import RuleHistory
+from service.store.rulebook.versions import MOST_CHANGES
 from service.store.suspensions.rule_hits import DAY_MS
 from service.store.tenants import TenantStore
 
@@ -34,7 +35,7 @@ class RuleStore:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self.versions = VersionStore(store)
+        self.history = RuleHistory(store)
         self._publish = store.redis.register_script(_SCRIPT)
 
     async def publish(

@@ -16,7 +16,7 @@ from sayso.client import Client, rulebook
 from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView
 from sayso.clock import iso_utc, now_ms
 from sayso.rendering.money import write_amount
-from sayso.sentences.replays import describe_looks, describe_past
+from sayso.sentences.replays import describe_past, describe_review_time
 from sayso.text.summaries import write_pretty
 
 _WAIT_S = 2
@@ -78,8 +78,8 @@ def show_replay(console: Console, found: ReplayView) -> None:
         console.print(show_line(f"{missing.count:>9,}  cannot be judged again: {missing.fact}", "yellow"))
     for gap in found.gaps:
         console.print(show(gap, "yellow"))
-    looks = found.looks
-    console.print(show(describe_looks(looks.measured, looks.typical_ms, looks.saved_ms, looks.added_ms)))
+    time = found.review_time
+    console.print(show(describe_review_time(time.measured, time.typical_ms, time.saved_ms, time.added_ms)))
 
 
 def _wait(client: Client, started: ReplayView) -> ReplayView:

@@ -3,7 +3,7 @@
 They may be in the file of the rules, or in a file beside it: `policy.cases.yaml` for `policy.yaml`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from sayso.policy.analysis.explaining import Explanation, Match, explain
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.file_faults import describe_unknown
 from sayso.policy.rules import ASKING
-from sayso.policy.yaml_documents import Document, read_document
+from sayso.policy.yaml_documents import Document, Loc, read_document
 from sayso.records.base import Immutable
 
 KEY = "tests"
@@ -90,10 +90,13 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     if not isinstance(test, dict) or not isinstance(test.get("call"), dict) or "expect" not in test:
         document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
         return None
-    unknown = [((*loc, key), key, _CASE_KEYS) for key in test if key not in _CASE_KEYS]
-    unknown += [((*loc, "call", key), key, tuple(_EVENT_KEYS)) for key in test["call"] if key not in _EVENT_KEYS]
+    keys: list[tuple[Loc, dict[str, Any], Collection[str]]] = [
+        (loc, test, _CASE_KEYS),
+        ((*loc, "call"), test["call"], _EVENT_KEYS),
+    ]
+    unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
     for place, key, known in unknown:
-        document.report(place, label + describe_unknown(key, known), at_key=True)
+        document.report((*place, key), label + describe_unknown(key, known), at_key=True)
     if unknown:
         return None
     line, column = document.values[loc]

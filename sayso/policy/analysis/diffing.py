@@ -58,7 +58,7 @@ class RulebookDiff(NamedTuple):
 
 
 def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
-    """Return every difference between the rules, whatever their place and form in the file."""
+    """Return every difference between the rules, apart from their place and form in the file."""
     before = {rule.rule_id: rule for rule in old.rules}
     after = {rule.rule_id: rule for rule in new.rules}
     terms = _compare(old.terms, new.terms, "terms")

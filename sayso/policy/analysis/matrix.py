@@ -98,7 +98,7 @@ class Cell(BaseModel):
 
 
 class RuleChange(Immutable):
-    """The rules behind a change: that which decided the calls, and that which now would. None is the default."""
+    """The rules behind a change: the one that decided the calls, and the one that now would. None is the default."""
 
     before: str | None
     after: str | None
@@ -109,13 +109,13 @@ class RuleChange(Immutable):
 class Tally(BaseModel):
     """Everything counted about calls that were judged again. Tallies of parts of a history add up.
 
-    `missing` counts calls that cannot be judged again by what is missing; `looks` measured looks by seconds;
+    `missing` counts calls that cannot be judged again by what is missing; `look_times` measured looks by seconds;
     `rule_changes` changed calls by a JSON text of the rules behind it.
     """
 
     cells: dict[str, Cell] = Field(default_factory=dict)
     missing: Counter[str] = Field(default_factory=Counter)
-    looks: Counter[int] = Field(default_factory=Counter)
+    look_times: Counter[int] = Field(default_factory=Counter)
     rule_changes: Counter[str] = Field(default_factory=Counter)
 
     @property
@@ -136,7 +136,7 @@ class Tally(BaseModel):
         for key, cell in other.cells.items():
             self.cells.setdefault(key, Cell(past=cell.past, was=cell.was, now=cell.now)).add(cell)
         self.missing.update(other.missing)
-        self.looks.update(other.looks)
+        self.look_times.update(other.look_times)
         self.rule_changes.update(other.rule_changes)
 
     def list_cells(self) -> list[Cell]:
@@ -151,15 +151,15 @@ class Tally(BaseModel):
 
     def find_typical_look_ms(self) -> int | None:
         """Return the median of the measured looks to a second; None without one."""
-        middle, passed = self.looks.total() / 2, 0
-        for seconds, count in sorted(self.looks.items()):
+        middle, passed = self.look_times.total() / 2, 0
+        for seconds, count in sorted(self.look_times.items()):
             passed += count
             if passed >= middle:
                 return seconds * 1000
         return None
 
     def estimate_saved_ms(self) -> int:
-        """Return the time that reviewers would have saved: looks at calls that would no longer be asked about."""
+        """Return the time that reviewers would have saved: looks before calls that would no longer be asked about."""
         typical = self.find_typical_look_ms() or 0
         cells = [one for one in self.cells.values() if one.was is Effect.ASKED and one.changed]
         return sum(one.looked_ms + one.unmeasured * typical for one in cells)
@@ -208,12 +208,12 @@ def _count(found: Tally, call: RecordedCall, was: Rejudged | None, now: Rejudged
     cell.count += 1
     if amount is not None:
         cell.sums[amount.currency] = cell.sums.get(amount.currency, Decimal()) + amount.number
-    for look_ms in call.looks_ms:
+    for look_ms in call.look_times_ms:
         if look_ms is None:
             cell.unmeasured += 1
         else:
             cell.looked_ms += look_ms
-            found.looks[round(look_ms / 1000)] += 1
+            found.look_times[round(look_ms / 1000)] += 1
     cell.needed += now.approvals if now.effect is Effect.ASKED else 0
     if cell.changed:
         rule_id = call.rule_id if was is None else was.rule_id

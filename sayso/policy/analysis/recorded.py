@@ -86,7 +86,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
             rule_id=data.get("policy_id"),
             verdict=outcome.verdict.value if outcome is not None else "",
             by_person=outcome is not None and outcome.by.kind is ActorKind.HUMAN,
-            looks_ms=_list_looks(item),
+            look_times_ms=_list_look_times(item),
             missing=_find_missing(args, item),
             at_ms=entry.at_ms,
             suspension_id=record.id if record is not None and item is not None else "",
@@ -97,7 +97,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
         return None
 
 
-def _list_looks(item: Item | None) -> tuple[int | None, ...]:
+def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
     people = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN] if item is not None else []
     return tuple(one.shown.look_ms if one.shown is not None else None for one in people)
 

@@ -26,8 +26,8 @@ class RecordedCall(Immutable):
 
     `missing` names what is no longer known of it; the call cannot be judged again without it. `verdict` is the outcome
     of an item that was asked for: approved, denied, or empty; `by_person` says whether people decided it, and
-    `looks_ms` has how long each of them looked, None where it was not measured. `secrets` are the paths of its secret
-    arguments.
+    `look_times_ms` has how long each of them looked, None where it was not measured. `secrets` are the paths of its
+    secret arguments.
     """
 
     event: PolicyEvent
@@ -35,7 +35,7 @@ class RecordedCall(Immutable):
     rule_id: str | None = None
     verdict: str = ""
     by_person: bool = False
-    looks_ms: tuple[int | None, ...] = ()
+    look_times_ms: tuple[int | None, ...] = ()
     missing: str = ""
     at_ms: int = 0
     suspension_id: str = ""

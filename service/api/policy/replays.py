@@ -94,13 +94,13 @@ class MissingView(BaseModel):
     count: int
 
 
-class LooksView(BaseModel):
+class ReviewTimeView(BaseModel):
     """An estimate of the reviewers' time."""
 
     measured: int = Field(description="Decisions of the range whose look was measured.")
     typical_ms: int | None = Field(description="The median of these looks; it stands for the others.")
-    saved_ms: int = Field(description="Looks at calls that would no longer be asked about.")
-    added_ms: int = Field(description="Looks at calls that would be asked about, and were not.")
+    saved_ms: int = Field(description="Looks before calls that would no longer be asked about.")
+    added_ms: int = Field(description="Looks before calls that would be asked about, and were not.")
 
 
 class ReplayView(BaseModel):
@@ -126,7 +126,7 @@ class ReplayView(BaseModel):
     changes: list[RuleChangeView]
     missing: list[MissingView]
     gaps: list[str] = Field(description="What of the range is no longer recorded.")
-    looks: LooksView
+    review_time: ReviewTimeView
 
 
 class ReplayList(BaseModel):
@@ -154,7 +154,7 @@ async def start_replay(body: StartReplay, caller: Admin, replays: Replays, respo
 @router.get("", operation_id="listReplays", responses=problems(401, 403))
 async def list_replays(_caller: Admin, parts: Parts) -> ReplayList:
     """List the replays of the last day."""
-    found = await parts.rule_replays.list_all(await parts.schedule.now_ms())
+    found = await parts.rules.history.replays.list_all(await parts.schedule.now_ms())
     return ReplayList(replays=[view_replay(one) for one in found])
 
 
@@ -195,8 +195,8 @@ def view_replay(replay: Replay) -> ReplayView:
         changes=[RuleChangeView(**change.model_dump(), count=count) for change, count in found.list_rule_changes()],
         missing=[MissingView(fact=fact, count=count) for fact, count in found.missing.most_common()],
         gaps=list(replay.gaps),
-        looks=LooksView(
-            measured=found.looks.total(),
+        review_time=ReviewTimeView(
+            measured=found.look_times.total(),
             typical_ms=found.find_typical_look_ms(),
             saved_ms=found.estimate_saved_ms(),
             added_ms=found.estimate_added_ms(),

@@ -1,6 +1,6 @@
 """Routes of the rulebook's versions: read them, attest a file, and return to an earlier version."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
@@ -101,7 +101,7 @@ def _view_text(state: VersionState, parts: Parts) -> VersionText:
     return VersionText(**_view(state, parts), text=state.found.text)
 
 
-def _view(state: VersionState, parts: Parts) -> dict[str, object]:
+def _view(state: VersionState, parts: Parts) -> dict[str, Any]:
     found = state.found
     return {
         "version": found.version,

@@ -58,7 +58,7 @@ def describe_held_back(held: HeldBack) -> tuple[str, str]:
 
 async def list_versions(wiring: Wiring) -> list[VersionState]:
     """Return the kept versions, the last saved first."""
-    versions = wiring.rule_versions
+    versions = wiring.rules.history.versions
     now = await _read_now(versions)
     found = await versions.list_all()
     attested = await asyncio.gather(*(versions.list_attestations(one.version) for one in found))
@@ -67,7 +67,7 @@ async def list_versions(wiring: Wiring) -> list[VersionState]:
 
 async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
-    versions = wiring.rule_versions
+    versions = wiring.rules.history.versions
     found = await versions.read(version)
     return _describe(found, await versions.list_attestations(version), await _read_now(versions))
 
@@ -79,7 +79,7 @@ async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
         raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
     policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file)
     digest = sha256(text.encode()).hexdigest()
-    versions = wiring.rule_versions
+    versions = wiring.rules.history.versions
     rules = policy.model_dump_json()
     await versions.save(RuleVersion(version=policy.version, digest=digest, file=file, text=text, rules=rules))
     await versions.attest(policy.version, digest, by, await wiring.schedule.now_ms())
@@ -88,10 +88,10 @@ async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
 
 async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
     """Record that a person attests the saved bytes of a version; raises `Conflict` if they have another digest."""
-    found = await wiring.rule_versions.read(version)
+    found = await wiring.rules.history.versions.read(version)
     if found.digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
-    await wiring.rule_versions.attest(version, digest, by, await wiring.schedule.now_ms())
+    await wiring.rules.history.versions.attest(version, digest, by, await wiring.schedule.now_ms())
 
 
 async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
@@ -108,8 +108,8 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
     policy = await asyncio.to_thread(_parse, state.found)
     found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
-        await wiring.rule_versions.save(found)
-    await wiring.rule_versions.restore(found, by, replaces)
+        await wiring.rules.history.versions.save(found)
+    await wiring.rules.history.versions.restore(found, by, replaces)
 
 
 def _parse(found: RuleVersion) -> Policy:

@@ -1,6 +1,7 @@
 """Replays of rules: their progress, and for a day their results."""
 
 from enum import StrEnum
+from typing import Any
 
 from sayso.errors import NotFound
 from sayso.policy.analysis.matrix import Tally
@@ -86,7 +87,8 @@ class ReplayStore:
     async def list_all(self, now_ms: int) -> list[Replay]:
         """Return the replays that are kept, the newest first."""
         async with translated():
-            ids = [text(one) for one in await self._redis.zrevrange(self._keys.replays, 0, -1)]
+            newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
+            ids = [text(one) for one in newest]
             found = await self._redis.mget([self._keys.replay(one) for one in ids]) if ids else []
         return [_settle(Replay.model_validate_json(raw), now_ms) for raw in found if raw is not None]
 

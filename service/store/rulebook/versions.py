@@ -37,7 +37,7 @@ class ForceChange(Immutable):
 
 
 class Attestation(NamedTuple):
-    """A person's word for the exact bytes of a file."""
+    """A person who attests the exact bytes of a file."""
 
     digest: str
     by: str
@@ -84,7 +84,8 @@ class VersionStore:
     async def list_all(self) -> list[RuleVersion]:
         """Return the kept versions, the last saved first."""
         async with translated():
-            names = [text(one) for one in await self._redis.zrevrange(self._keys.rule_versions, 0, -1)]
+            ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
+            names = [text(one) for one in ids]
             found = await self._redis.mget([self._keys.rule_version(one) for one in names]) if names else []
         return [RuleVersion.model_validate_json(raw) for raw in found if raw is not None]
 
@@ -124,7 +125,7 @@ class VersionStore:
     async def restore(self, found: RuleVersion, by: str, replaces: str) -> None:
         """Put a version in force in place of `replaces`, which is withdrawn; raises `Conflict` if another one is."""
         keys = self._keys
-        args = [found.version, found.rules, found.digest, by, replaces, MOST_CHANGES]
+        args: list[str | int] = [found.version, found.rules, found.digest, by, replaces, MOST_CHANGES]
         async with translated():
             reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
         if text(reply) != found.version:

@@ -16,7 +16,7 @@ _SUSPENDED = re.compile(rb'"suspension_id":"([^"]+)"')
 _AT = re.compile(rb'"at_ms":(\d+)')
 _HEAD_BYTES = 120  # the type stands before the data of an event
 _TYPES = tuple(f'"type":"{one}"'.encode() for one in sorted(READ))
-_PAUSED = b'"type":"run_paused"'
+_SUSPENSION_EVENT = b'"type":"run_paused"'
 
 
 class RawRun(NamedTuple):
@@ -107,15 +107,15 @@ class RecordedRuns:
 
 
 def _filter(run_id: str, latest: bytes | None, trail: list[bytes]) -> RawRun:
-    told = [one for one in trail[:MOST_EVENTS] if any(kind in one[:_HEAD_BYTES] for kind in _TYPES)]
-    return RawRun(run_id, text(latest or b""), told, {}, len(trail) > MOST_EVENTS)
+    kept = [one for one in trail[:MOST_EVENTS] if any(kind in one[:_HEAD_BYTES] for kind in _TYPES)]
+    return RawRun(run_id, text(latest or b""), kept, {}, len(trail) > MOST_EVENTS)
 
 
 def _list_suspensions(run: RawRun) -> list[str]:
     """Return the ids of the suspensions that the trail names, and of the latest."""
     if not run.latest:
         return []
-    named = (_SUSPENDED.search(one) for one in run.trail if _PAUSED in one[:_HEAD_BYTES])
+    named = (_SUSPENDED.search(one) for one in run.trail if _SUSPENSION_EVENT in one[:_HEAD_BYTES])
     return list(dict.fromkeys((run.latest, *(text(one[1]) for one in named if one is not None))))
 
 

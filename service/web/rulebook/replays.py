@@ -12,7 +12,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.matrix import Cell, Listed, Past, Tally
 from sayso.policy.analysis.replaying import Effect
 from sayso.rendering.money import write_amount
-from sayso.sentences.replays import describe_effect, describe_looks, describe_past, describe_status
+from sayso.sentences.replays import describe_effect, describe_past, describe_review_time, describe_status
 from sayso.text.language import _
 from sayso.text.summaries import Summary, summarize
 from service.auth.reviewers import require_role
@@ -91,7 +91,8 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     except SaysoError as error:
         if "admin" in visitor.principal.roles:
             form = await _describe_form(request, post)
-            faults = [one["message"] for one in error.facts.get("errors", ()) if isinstance(one, dict)]
+            errors = error.facts.get("errors")
+            faults = [str(one["message"]) for one in errors] if isinstance(errors, list) else []
             context = {**form, "sentence": describe_refusal(error), "faults": faults}
             show_page_again(request, _FORM, visitor=visitor, **context)
         raise
@@ -103,9 +104,9 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
     """Show a replay: its progress, which the browser reads again, or its result."""
     require_role(visitor.principal.roles, "admin")
     wiring = wiring_of(request)
-    replay = await wiring.rule_replays.read(replay_id, await wiring.schedule.now_ms())
+    replay = await wiring.rules.history.replays.read(replay_id, await wiring.schedule.now_ms())
     found = replay.result
-    looks = (found.looks.total(), found.find_typical_look_ms(), found.estimate_saved_ms(), found.estimate_added_ms())
+    estimates = (found.find_typical_look_ms(), found.estimate_saved_ms(), found.estimate_added_ms())
     page = await show(
         request,
         visitor,
@@ -116,7 +117,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         rows=_list_rows(found),
         effects={one: describe_effect(one) for one in Effect},
         changes=[_describe_change(one) for one in found.list_cells() if one.listed],
-        looks=describe_looks(*looks),
+        review_time=describe_review_time(found.look_times.total(), *estimates),
     )
     if not replay.status.ended:
         page.headers["Refresh"] = _REFRESH_S
@@ -149,7 +150,7 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
         "since": post.get("since", str(today - timedelta(days=_DAYS))),
         "until": post.get("until", str(today)),
         "path": post.get("path", ""),
-        "replays": await wiring.rule_replays.list_all(now_ms),
+        "replays": await wiring.rules.history.replays.list_all(now_ms),
         "statuses": {one: describe_status(one) for one in ReplayStatus},
     }
 

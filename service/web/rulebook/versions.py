@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -90,7 +91,7 @@ async def _act(request: Request, visitor: Visitor, version: str, post: Post) -> 
         await attest_version(wiring, version, post.get("digest", ""), visitor.name)
 
 
-async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str, object]:
+async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str, Any]:
     wiring = wiring_of(request)
     state, others = await read_version(wiring, version), await list_versions(wiring)
     return {

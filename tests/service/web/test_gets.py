@@ -53,7 +53,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
     await wiring.freezes.freeze("agent:nobody", "", person("root"))
     file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
     replay = Replay(id="rpl_1", by="root", file="f", version="v", from_ms=0, to_ms=1, started_at_ms=0, updated_at_ms=0)
-    await wiring.rule_replays.create(replay)
+    await wiring.rules.history.replays.create(replay)
     await wiring.desk.claim(unattended.id, "i1", person("ben"))
     return {
         "suspension_id": unattended.id,

@@ -1,5 +1,7 @@
 """The differences of two rulebooks, in parts and in words."""
 
+from typing import Any
+
 from hypothesis import given
 
 from sayso.policy.analysis.diffing import Kind, compare_rulebooks
@@ -33,7 +35,7 @@ def test_rules_that_come_go_and_change_their_name_are_told() -> None:
 
 
 def test_changed_parts_are_told_in_words() -> None:
-    parts = {"tool_name": "refund", "when": "args.amount > 1000", "priority": 50, "reason": "Large"}
+    parts: dict[str, Any] = {"tool_name": "refund", "when": "args.amount > 1000", "priority": 50, "reason": "Large"}
     terms = {"reviewers": ["anna"], "timeout_s": 60, "start_by_s": 9}
     text = describe(OLD, READS, rule("large", "request_approval", **parts, terms=terms), default=Action.ALLOW)
     for words in (

@@ -85,7 +85,7 @@ def draw_call(draw: st.DrawFn) -> RecordedCall:
         action="request_approval" if asked else draw(st.sampled_from(["allow", "deny"])),
         verdict=draw(st.sampled_from(["approved", "denied", "answered", "failed", ""])) if asked else "",
         by_person=bool(people),
-        looks_ms=tuple(people),
+        look_times_ms=tuple(people),
         missing=draw(st.sampled_from(["", "", "", NOT_KEPT])),
         rule_id=draw(st.sampled_from(["r0", "gone", None])),
         **args,
@@ -137,7 +137,11 @@ def test_tallies_of_parts_add_up_to_the_tally_of_the_whole(rules: Policy, calls:
         parts.add(Tally.model_validate_json(count(rules, *calls[start : start + page]).model_dump_json()))
     whole = count(rules, *calls)
     assert parts.list_cells() == whole.list_cells()
-    assert (parts.missing, parts.looks, parts.rule_changes) == (whole.missing, whole.looks, whole.rule_changes)
+    assert (parts.missing, parts.look_times, parts.rule_changes) == (
+        whole.missing,
+        whole.look_times,
+        whole.rule_changes,
+    )
 
 
 def test_planted_wrong_rule_is_found_with_its_calls() -> None:
@@ -192,14 +196,14 @@ def test_listed_calls_mask_secrets_and_leave_out_long_arguments() -> None:
 
 def test_looks_are_measured_or_count_as_the_median() -> None:
     looks = [(4_000,), (10_000,), (60_000, None)]
-    calls = [denied(number, amount=900, looks_ms=look) for number, look in enumerate(looks)]
+    calls = [denied(number, amount=900, look_times_ms=look) for number, look in enumerate(looks)]
     strict = policy(rule("two", "request_approval", terms={"quorum": {"approve": 2}}))
     found = count(WRONG, *calls)
     assert found.find_typical_look_ms() == 10_000
     assert (found.estimate_saved_ms(), found.estimate_added_ms()) == (84_000, 0)
     found.add(count(strict, recorded(9, action="allow", amount=1)))
     assert found.estimate_added_ms() == 20_000, "two people would have to approve it"
-    assert count(WRONG, denied(amount=900, looks_ms=(None,))).find_typical_look_ms() is None
+    assert count(WRONG, denied(amount=900, look_times_ms=(None,))).find_typical_look_ms() is None
 
 
 def test_decision_of_a_fallback_is_not_one_of_people() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Sequence
-from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -56,7 +56,7 @@ def replays(world: World) -> RuleReplays:
 async def request(wiring: Wiring, tool: str, **args: object) -> SuspensionRecord:
     """Ask the desk about one call, as an agent outside does."""
     run = RunRef(id=new_id("run"), agent="shop", owner="demo", thread_id=new_id("thr"))
-    call = ToolCall(call_id="c", index=0, name=tool, args=args)  # type: ignore[arg-type]
+    call = ToolCall(call_id="c", index=0, name=tool, args=args)
     external = ExternalCall(call, TOOL.model_copy(update={"name": tool}))
     return (await wiring.desk.suspend(run, [external], ResumeSpec(mode="poll", resumer="calls"))).record
 
@@ -88,11 +88,11 @@ async def test_replay_counts_calls_beside_what_people_decided(world: World, repl
     found = await replay(replays, WRONG)
     assert (found.status, found.error, found.runs, found.of_runs) == (ReplayStatus.DONE, "", 6, 6)
     assert [(one.past, one.now, one.count, one.sums) for one in found.result.list_cells()] == [
-        (Past.ALLOWED, Effect.ALLOWED, 1, {"EUR": 50}),
-        (Past.APPROVED, Effect.ALLOWED, 1, {"EUR": 250}),
-        (Past.DENIED, Effect.ALLOWED, 1, {"EUR": 900}),
-        (Past.DENIED, Effect.ASKED, 1, {"EUR": 20_000}),
-        (Past.UNDECIDED, Effect.ALLOWED, 1, {"EUR": 300}),
+        (Past.ALLOWED, Effect.ALLOWED, 1, {"EUR": Decimal(50)}),
+        (Past.APPROVED, Effect.ALLOWED, 1, {"EUR": Decimal(250)}),
+        (Past.DENIED, Effect.ALLOWED, 1, {"EUR": Decimal(900)}),
+        (Past.DENIED, Effect.ASKED, 1, {"EUR": Decimal(20_000)}),
+        (Past.UNDECIDED, Effect.ALLOWED, 1, {"EUR": Decimal(300)}),
         (Past.REFUSED, Effect.DENIED, 1, {}),
     ]
     (listed,) = next(one for one in found.result.list_cells() if one.past is Past.DENIED).listed
@@ -143,7 +143,7 @@ class CountingRuns(RecordedRuns):
         return await super().read(run_ids)
 
 
-async def test_replay_holds_a_bounded_number_of_runs(world: World) -> None:
+async def test_replay_holds_a_bounded_number_of_runs(world: World, replays: RuleReplays) -> None:
     """Whatever the range, no more runs are in memory than pages are being judged, and one that is read."""
     number = (PROCESSES + 4) * PAGE_RUNS
     names = iter(range(number))
@@ -155,9 +155,8 @@ async def test_replay_holds_a_bounded_number_of_runs(world: World) -> None:
     await asyncio.gather(*(work() for _ in range(16)))
     redis = connect(world.wiring.settings.store_url)
     counting = CountingRuns(store_of(redis))
-    own = RuleReplays(replace(world.wiring, recorded_runs=counting))
-    found = await replay(own, WRONG)
-    await own.aclose()
+    world.wiring.rules.history.runs = counting
+    found = await replay(replays, WRONG)
     await redis.aclose()
     assert found.result.count == number
     assert counting.most <= (PROCESSES + 2) * PAGE_RUNS
@@ -171,7 +170,7 @@ async def test_replay_of_faulty_rules_does_not_start(world: World, replays: Rule
         await replays.start(ReplayRequest(LIVE, "draft.yaml", 5, 5), "root")
     with pytest.raises(InvalidInput, match=r"args\.amount"):
         await replays.start(ReplayRequest(LIVE, "draft.yaml", *FOREVER, path="amount"), "root")
-    assert await world.wiring.rule_replays.list_all(0) == []
+    assert await world.wiring.rules.history.replays.list_all(0) == []
 
 
 async def test_replays_wait_for_each_other_up_to_a_limit(world: World, replays: RuleReplays) -> None:
@@ -183,14 +182,14 @@ async def test_replays_wait_for_each_other_up_to_a_limit(world: World, replays: 
     for one in started[1:-1]:
         assert await replays.delete(one.id)
     assert {(await replays.wait(one.id, 60)).status for one in (started[0], started[-1])} == {ReplayStatus.DONE}
-    assert len(await world.wiring.rule_replays.list_all(0)) == 2
+    assert len(await world.wiring.rules.history.replays.list_all(0)) == 2
     with pytest.raises(NotFound):
         await replays.wait(started[1].id, 0)
     assert not await replays.delete(started[1].id)
 
 
 async def test_replay_whose_process_is_gone_has_failed(world: World) -> None:
-    store = world.wiring.rule_replays
+    store = world.wiring.rules.history.replays
     at_ms = await world.wiring.schedule.now_ms()
     lost = Replay(
         id="rpl_1", by="root", file="a", version="v", from_ms=0, to_ms=1, started_at_ms=at_ms, updated_at_ms=at_ms

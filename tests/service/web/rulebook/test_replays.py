@@ -43,7 +43,7 @@ async def record_calls(wiring: Wiring) -> str:
 async def replay(anna: Visit, **fields: str) -> str:
     """Start a replay, and return its page when it has ended."""
     form = {"text": LOOSE, "since": "2026-01-01", "until": "2100-01-01", "path": "", **fields}
-    place = await anna.send(REPLAYS, **form)
+    place = await anna.send(REPLAYS, 303, **form)
     await anna.app.state.rule_replays.wait(place.rpartition("/")[2], 60)
     return await anna.read(place)
 
@@ -107,7 +107,7 @@ async def test_running_replay_is_read_again_by_the_browser(settings: Settings) -
             runs=40,
             of_runs=200,
         )
-        await anna.wiring.rule_replays.create(running)
+        await anna.wiring.rules.history.replays.create(running)
         found = await anna.client.get(f"{REPLAYS}/rpl_1")
         assert found.headers["refresh"] == "2"
         assert "40 of about 200 runs" in found.text
