@@ -21,11 +21,12 @@ from sayso.records.base import Immutable
 from sayso.records.events import TrailEntry
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.text.language import mark
 from service.store.runs.recorded import RawRun
 from service.store.suspensions.packing import unpack_record
 
-DELETED = "The run was deleted, and its facts with it."
-UNREADABLE = "The run's record cannot be read."
+DELETED = mark("The run was deleted, and its facts with it.")
+UNREADABLE = mark("The run's record cannot be read.")
 
 _ENTRY = TypeAdapter(TrailEntry)
 _TOOLS = TypeAdapter(dict[str, list[ToolDefinition]])

@@ -13,13 +13,14 @@ from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.text.language import mark
 from sayso.text.redaction import MASK
 
 READ = frozenset((EventType.TOOL_BATCH_STARTED, EventType.POLICY_DECISION, EventType.RUN_PAUSED))
 """The kinds of trail events from which recorded calls are read; the others may be left out."""
 
-NOT_KEPT = "The arguments were not kept."
-MASKED = "Secret arguments are masked in the record."
+NOT_KEPT = mark("The arguments were not kept.")
+MASKED = mark("Secret arguments are masked in the record.")
 
 
 def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:

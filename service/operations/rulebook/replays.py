@@ -10,7 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from sayso.canonical_json import JsonObject
-from sayso.clock import iso_utc, new_id
+from sayso.clock import DAY_MS, iso_utc, new_id
 from sayso.errors import InvalidInput, SaysoError, TooManyRequests
 from sayso.policy.analysis.amounts import AmountFinder
 from sayso.policy.analysis.matrix import Tally
@@ -29,7 +29,6 @@ PAGE_LIMIT_S = 60.0
 _JUDGING = Sandbox(places=PROCESSES, limit_s=PAGE_LIMIT_S, jobs_each=100_000)
 _SAVED_EVERY_S = 0.5
 _MOST_WAITING = 8
-_DAY_MS = 86_400_000
 
 _LOG = structlog.get_logger(__name__)
 
@@ -212,7 +211,7 @@ class _Work:
 
     def _list_gaps(self, at_ms: int) -> Iterator[str]:
         settings = self._wiring.settings
-        kept_since_ms = at_ms - settings.keep_trail_days * _DAY_MS
+        kept_since_ms = at_ms - settings.keep_trail_days * DAY_MS
         if self._rules.from_ms < kept_since_ms:
             yield (
                 f"Calls of runs that ended before {iso_utc(kept_since_ms)[:10]} are not known: trails are deleted "
