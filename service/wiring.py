@@ -16,6 +16,7 @@ from service.auth.revocations import RevocationCache
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
+from service.desk.granting import Granting
 from service.http.waiters import Waiters
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
@@ -43,6 +44,7 @@ from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
+from service.store.memory.grants import GrantStore
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -88,6 +90,7 @@ class Wiring:
     api_keys: ApiKeys
     replays: Replays
     freezes: Freezes
+    grants: Granting
     retention: Retention
     revocation_cache: RevocationCache
     groups: Groups
@@ -173,6 +176,7 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
+            grants=Granting(GrantStore(store, suspensions.recall), suspensions, rules.policy),
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),

@@ -45,6 +45,8 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     masked = redact(call.args, definition.parameters, decision.terms.secrets).args
     if decision.remembered:
         failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
+    if decision.grant is not None:
+        failed |= {"grant": decision.grant.model_dump(mode="json", exclude_defaults=True)}
     args: JsonObject = {} if decision.action in ASKING else {"args": masked}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
@@ -92,6 +94,7 @@ def build_item(
         resembles=decision.resembles,
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
+        grant_id=decision.grant.id if decision.grant is not None else "",
         preset=_preset(decision),
     )
 

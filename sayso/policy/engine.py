@@ -13,6 +13,7 @@ from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, m
 
 from sayso.canonical_json import digest_json
 from sayso.errors import SaysoError
+from sayso.policy.grants.covering import find_grant, want_grants
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
@@ -20,6 +21,7 @@ from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subje
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, Remembered
+from sayso.records.memory.grants import Grant
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -33,7 +35,7 @@ class PolicyDecision(Immutable):
     names in rules that look like the tool's name; their rules were tried too.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule that allows it.
+    `allowance` what it adds to those of the rule or of the `grant` that allows it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -51,6 +53,7 @@ class PolicyDecision(Immutable):
     remembered: tuple[Remembered, ...] = ()
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
+    grant: Grant | None = None
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -112,8 +115,13 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember earlier calls."""
-        return tuple(rule for rule in self.rules if rule.enabled and rule.condition.memory_keys)
+        """The enabled rules that remember earlier calls, or let people grant later ones."""
+        return tuple(rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants))
+
+    @cached_property
+    def granting(self) -> dict[str, PolicyRule]:
+        """The enabled rules that let people grant later calls, by id."""
+        return {rule.rule_id: rule for rule in self.rules if rule.enabled and rule.grants is not None}
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
@@ -128,6 +136,8 @@ class Policy(Immutable):
             tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
             if try_coverage(tried, case) is True:
                 yield from list_wanted(tried, event)
+                if rule.grants is not None and not alike:
+                    yield want_grants(rule, event)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
@@ -135,10 +145,24 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            decision = PolicyDecision.model_validate(self._weigh(Case(event)))
+            decision = self._apply_grant(event, PolicyDecision.model_validate(self._weigh(Case(event))))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         return _decide_model_call(decision) if _is_model_call(event) else decision
+
+    def _apply_grant(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
+        """Allow a call that its rule asks about without any doubt, and that a grant of this rule covers."""
+        rule = self.granting.get(decision.policy_id or "")
+        doubt = decision.error or decision.in_doubt or decision.resembles
+        if rule is None or doubt or decision.action is not Action.REQUEST_APPROVAL:
+            return decision
+        spending = find_grant(rule, event)
+        if spending is None:
+            return decision
+        grant, charges = spending
+        reason = f"Grant {grant.id}, given by {' and '.join(one.id for one in grant.granters)}, allows it."
+        update = {"action": Action.ALLOW, "reason": reason, "request_payload": None}
+        return decision.model_copy(update={**update, "grant": grant, "allowance": charges})
 
     def _weigh(self, case: Case) -> dict[str, Any]:
         own = self._try_rules(case)

@@ -33,7 +33,7 @@ def list_wanted(policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step
     """Return the counters that evaluating the calls reads."""
     if not policy.remembering:
         return []
-    events = (_event(run, step, one.call.name, one.call.args, one.call.subagent) for one in calls)
+    events = (_event(run, step, one) for one in calls)
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
@@ -50,7 +50,7 @@ def evaluate_calls(
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = ledger.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
+        decision = ledger.judge(_event(run, step, one))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -142,18 +142,23 @@ def _type_of(value: Any) -> str:
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
     """Return the event of an item's call with these arguments."""
-    return _event(record.run, record.step, item.tool.name, args, item.subagent)
+    call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
+    return _describe_run(record.run, record.step, **call, definition=item.tool.definition)
 
 
-def _event(run: RunRef, step: int, tool: str, args: JsonObject, subagent: str | None) -> PolicyEvent:
+def _event(run: RunRef, step: int, one: ExternalCall) -> PolicyEvent:
+    call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
+    return _describe_run(run, step, **call, definition=one.definition.digest)
+
+
+def _describe_run(run: RunRef, step: int, **call: Any) -> PolicyEvent:
     return PolicyEvent(
         run_id=run.id,
         thread_id=run.thread_id,
         step=step,
         agent=run.agent,
-        tool_name=tool,
-        tool_args=args,
-        subagent_name=subagent,
         context=run.facts,
         claimed=run.claimed,
+        started_by=run.owner,
+        **call,
     )

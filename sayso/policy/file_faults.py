@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from sayso.policy.grants.keys import GrantedSum, Grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
@@ -29,6 +30,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
+    ("grants",): ("grants",),
 }
 PATTERN = ("condition", "tool_name_pattern")
 NAMES = ("condition", "tool_names")
@@ -44,6 +46,8 @@ _INNER: dict[str, type[BaseModel]] = {
     "unseen": Unseen,
     "above": Above,
     "repeats": Repeats,
+    "grants": Grants,
+    "sum": GrantedSum,
 }
 
 

@@ -21,7 +21,8 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
-    `memory` holds what the counters of rules held when the call was judged.
+    `memory` holds what the counters of rules held when the call was judged, and the grants in force. `started_by` owns
+    the credential that started the run, and `definition` is the digest of the tool's definition; None is unknown.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -36,6 +37,8 @@ class PolicyEvent(Immutable):
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
     memory: dict[str, Reading] = Field(default_factory=dict)
+    started_by: str | None = None
+    definition: str | None = None
 
     @property
     def subject(self) -> Subject:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
+from sayso.policy.grants.keys import Grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
@@ -164,6 +165,7 @@ class PolicyRule(Immutable):
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
+    grants: Grants | None = None
 
     def covers(self, subject: Subject) -> bool:
         """Return whether the rule covers events of this subject. Without subjects it covers tool calls."""
@@ -205,6 +207,13 @@ class PolicyRule(Immutable):
         elif action is not None and payload is not None:
             _check_no_input(payload, action)
         return payload
+
+    @field_validator("grants")
+    @classmethod
+    def _check_grants(cls, grants: Grants | None, info: ValidationInfo) -> Grants | None:
+        if grants is not None and info.data.get("action", Action.REQUEST_APPROVAL) is not Action.REQUEST_APPROVAL:
+            raise ValueError("only calls that need an approval can be granted; write `action: request_approval`")
+        return grants
 
     @field_validator("terms")
     @classmethod

@@ -7,6 +7,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
+from sayso.records.memory.bounds import CounterOffer, GrantRequest
+from sayso.records.memory.offers import Offered
 
 
 class ActorKind(StrEnum):
@@ -109,6 +111,10 @@ class Decision(Immutable):
     by: Actor
     at_ms: int
     idempotency_key: str | None = None
+    grant_id: str = Field(default="", exclude_if=_is_empty, description="What the decision also granted, if anything.")
+    offer: Offered | None = Field(
+        default=None, exclude_if=_is_empty, description="The call that the denial offers instead, if any."
+    )
 
 
 class Verdict(StrEnum):
@@ -135,6 +141,9 @@ class Outcome(Immutable):
     at_ms: int
     start_by_ms: int
     digest: str
+    offer: Offered | None = Field(
+        default=None, exclude_if=_is_empty, description="The call that passes once instead of this denied one, if any."
+    )
 
     @property
     def may_run(self) -> bool:
@@ -181,11 +190,25 @@ class DecisionRequest(Immutable):
         pattern="^[0-9]{2}$",
         description="The two digits that the requester sees; to approve an item whose terms have `match_number`.",
     )
+    grant: GrantRequest | None = Field(
+        default=None,
+        exclude_if=_is_empty,
+        description="With approve: also let like calls run without asking, as far as the rule allows it.",
+    )
+    offer: CounterOffer | None = Field(
+        default=None,
+        exclude_if=_is_empty,
+        description="With deny: a call within these limits passes once without asking, within a day.",
+    )
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if self.args is not None and self.action != "approve":
             raise ValueError("args are accepted only with approve; omit them, or approve")
+        if self.grant is not None and self.action != "approve":
+            raise ValueError("grant is accepted only with approve; omit it, or approve")
+        if self.offer is not None and self.action != "deny":
+            raise ValueError("offer is accepted only with deny; omit it, or deny")
         if self.value is not None and self.action != "value":
             raise ValueError("value is accepted only with the action value; omit it, or choose value")
         if self.action == "value" and "value" not in self.model_fields_set:

@@ -93,6 +93,7 @@ class _ItemFields(Immutable):
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
+    grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")

@@ -13,6 +13,7 @@ from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.memory.charges import Charge
+from sayso.records.memory.grants import Grant
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
@@ -199,6 +200,7 @@ class Change(NamedTuple):
 
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
+    `grant` is what a decision also granted.
     """
 
     record: SuspensionRecord
@@ -208,3 +210,4 @@ class Change(NamedTuple):
     ready: bool = False
     until_ms: int = 0
     released: tuple[Charge, ...] = ()
+    grant: Grant | None = None

@@ -42,7 +42,7 @@ class Stop(StrEnum):
 
 
 class BatchCall(Immutable):
-    """One call of a batch: judged, then decided, then with its result."""
+    """One call of a batch: judged, then decided, then with its result. A grant allowed one that is `granted`."""
 
     call: ToolCall
     action: Action
@@ -53,6 +53,7 @@ class BatchCall(Immutable):
     item_id: str | None = None
     key: str | None = None
     charges: tuple[Charge, ...] = ()
+    granted: bool = False
     stop: Stop | None = None
     result: ToolResult | None = None
 

@@ -40,7 +40,7 @@ def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: 
     if not policy.remembering:
         return []
     about = _with_context(agent, about)
-    return [wanted for call in calls for wanted in policy.list_wanted(_with_call(about, call))]
+    return [wanted for call in calls for wanted in policy.list_wanted(_with_call(agent, about, call))]
 
 
 def read_calls(turn: ModelTurn, about: PolicyEvent) -> list[ToolCall]:
@@ -80,7 +80,7 @@ def judge_again(
         if not one.may_run or one.key is not None or tool is None:
             calls.append(one)
             continue
-        event = _with_call(about, one.call)
+        event = _with_call(agent, about, one.call)
         decision = ledger.judge(event) if one.ask is None else ledger.judge_start(event)
         events.append(asking.describe_judged(one.call, decision, tool.definition))
         if one.ask is not None and decision.action is not Action.DENY:
@@ -94,7 +94,7 @@ def judge_again(
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
     """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait."""
     about = _with_context(agent, about)
-    return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
+    return batch.model_copy(update={"calls": tuple(_deny_changed(agent, one, policy, about) for one in batch.calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
@@ -163,7 +163,7 @@ def _judge(
         return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
     if fault is not None:
         return _refuse(call, fault)
-    decision = ledger.judge(_with_call(about, call))
+    decision = ledger.judge(_with_call(agent, about, call))
     decision = put_question(tool.definition, call.args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):
         return _refuse(call, fault)
@@ -174,14 +174,16 @@ def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
     return about.model_copy(update={"context": {**about.context, **agent.context}})
 
 
-def _with_call(about: PolicyEvent, call: ToolCall) -> PolicyEvent:
-    return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})
+def _with_call(agent: Agent, about: PolicyEvent, call: ToolCall) -> PolicyEvent:
+    tool = agent.tools_by_name.get(call.name)
+    named = {"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent}
+    return about.model_copy(update={**named, "definition": tool.definition.digest if tool is not None else None})
 
 
-def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
+def _deny_changed(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
         return one
-    decision = policy.judge(_with_call(about, one.call))
+    decision = policy.judge(_with_call(agent, about, one.call))
     return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
 
 
@@ -189,7 +191,7 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
     rule_id, charges = decision.policy_id, decision.due_charges
     one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
-        return one
+        return one.model_copy(update={"granted": decision.grant is not None})
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
     return one.model_copy(update={"ask": asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)})

@@ -79,6 +79,8 @@ class _Drive(Generic[State]):
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
         batch = self._answer(batches.complete_batch(batch, finished), outcomes)
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
+        if any(one.granted and one.may_run for one in batch.calls) and not self._journal.started_before():
+            batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
         while True:
             try:
                 if not batch.drafts:

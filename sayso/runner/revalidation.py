@@ -78,7 +78,11 @@ def revalidate(
             charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
-        elif reason := _find_reason(record, item, agent, policy, revocations) or _find_exhausted(item, decision):
+        elif reason := (
+            _find_reason(record, item, agent, policy, revocations)
+            or _find_exhausted(item, decision)
+            or find_ended_grant(item, decision)
+        ):
             decision = decision or judge_approved(record, item, ledger)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
@@ -115,6 +119,15 @@ def _find_exhausted(item: Item, decision: PolicyDecision | None) -> str | None:
     if not allowed or item.charges or decision is None or not decision.remembered or decision.action not in ASKING:
         return None
     return "It no longer fits what the rules allow."
+
+
+def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
+    """Return why a call that a grant allowed needs a person now; None for other calls and while the grant lasts."""
+    if not item.grant_id or decision is None:
+        return None
+    plainly = decision.action is Action.ALLOW and decision.grant is None
+    lasts = decision.grant is not None and decision.grant.id == item.grant_id
+    return None if plainly or lasts else f"Grant {item.grant_id}, which allowed it, no longer does."
 
 
 def _find_reason(

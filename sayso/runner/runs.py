@@ -33,8 +33,9 @@ from sayso.runner.transcripts import Exceeded, RunState
 class ModelRun(AgentRun[RunState]):
     """A run of our own agent: it asks the agent's model and runs its tools in this process."""
 
-    def __init__(self, agent: Agent, state: RunState) -> None:
+    def __init__(self, agent: Agent, state: RunState, run: RunRef | None = None) -> None:
         self.agent = agent
+        self._run = run
         self._state = state
         self._earlier_ms = state.spent_ms
         self._began_ms = monotonic_ms()
@@ -44,7 +45,7 @@ class ModelRun(AgentRun[RunState]):
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        return transcripts.describe_run(self._state)
+        return transcripts.describe_run(self._state, self._run)
 
     def snapshot(self, batch: Batch | None = None) -> RunState:
         return self._state.model_copy(update={"batch": batch, "spent_ms": self._elapsed_ms()})
@@ -117,6 +118,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
             agent=run.agent,
             context=run.facts,
             claimed=run.claimed,
+            started_by=run.owner,
         )
 
     def snapshot(self, batch: Batch | None = None) -> FrameworkState:

@@ -9,6 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.engine import PolicyEvent
 from sayso.records.base import Immutable
 from sayso.records.events import Event, EventType
+from sayso.records.suspensions import RunRef
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Budgets
 from sayso.runner.batches import Batch, describe_model
@@ -77,8 +78,8 @@ def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
     )
 
 
-def describe_run(state: RunState) -> PolicyEvent:
-    """Return the facts about the run that rules read. Its agent has no sub-agents."""
+def describe_run(state: RunState, run: RunRef | None = None) -> PolicyEvent:
+    """Return the facts about the run that rules read; `run` is None outside a desk. Its agent has no sub-agents."""
     return PolicyEvent(
         run_id=state.run_id,
         thread_id=state.thread_id,
@@ -86,6 +87,7 @@ def describe_run(state: RunState) -> PolicyEvent:
         agent=state.agent,
         subagent_name="",
         claimed=state.claimed,
+        started_by=run.owner if run is not None else None,
     )
 
 

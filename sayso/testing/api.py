@@ -21,7 +21,7 @@ from sayso.records.items import Item, assign_numbers
 from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
-from sayso.runner.revalidation import judge_approved
+from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
 from sayso.testing.requests import (
     SuspendBody,
@@ -180,6 +180,8 @@ class InProcessApi:
         judged = judge_approved(record, item, Ledger(policy, readings))
         if judged.action is Action.DENY:
             raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
+        if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
+            raise Withdrawn(f"{ended} The call must not start. Suspend it again.")
         return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()
 
     def _report(self, request: _Request) -> JsonValue:

@@ -12,6 +12,7 @@ from sayso.client import AsyncClient, Client
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.engine import Policy
 from sayso.policy.external import describe_item, judge_final
+from sayso.policy.grants.deciding import decide_with_grant
 from sayso.policy.memory.counting import CounterBook
 from sayso.policy.packages import read_policy
 from sayso.policy.rules import Action
@@ -29,7 +30,7 @@ from sayso.testing.reviewers import FakeReviewer
 from sayso.testing.runs import run_on_desk
 from sayso.transitions import client_execution
 from sayso.transitions.deadlines import keep_time
-from sayso.transitions.deciding import ask_again, decide
+from sayso.transitions.deciding import ask_again
 
 URL = "http://desk.test"
 """The address of the desk in its links."""
@@ -131,7 +132,7 @@ class InProcessDesk:
             by=by,
             at_ms=self.clock.now_ms,
         )
-        change = decide(record, decision, self.clock.now_ms)
+        change = decide_with_grant(self.policy, record, decision, request, self.clock.now_ms)
         if request.action == "value" and item.response_schema is not None:
             check_outline(item.response_schema, request.value, "value")
         if request.action == "value" or request.args is not None:

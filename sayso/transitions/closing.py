@@ -37,8 +37,12 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
     edits = decision.action is DecisionAction.APPROVE and decision.args is not None
     args = args_of(item, decision) if edits or decision.action is DecisionAction.VALUE else None
     verdict = _VERDICTS[decision.action]
-    preset = PresetOutcome(verdict=verdict, by=decision.by, args=args, value=decision.value, message=decision.message)
-    return close_with_preset(record, item, preset, now_ms)
+    message = " ".join(filter(None, (decision.message, decision.offer.text))) if decision.offer else decision.message
+    preset = PresetOutcome(verdict=verdict, by=decision.by, args=args, value=decision.value, message=message)
+    closed = close_with_preset(record, item, preset, now_ms)
+    if decision.offer is None or closed.outcome is None:
+        return closed
+    return closed.model_copy(update={"outcome": closed.outcome.model_copy(update={"offer": decision.offer})})
 
 
 def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
@@ -89,6 +93,8 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
     secrets = redact(item.tool.args if denied else args_of(item, decision), None, item.terms.secrets)
     data: JsonObject = {"args": secrets.args, **_describe_rule(item)}
+    if decision.grant_id:
+        data["grant_id"] = decision.grant_id
     if decision.message is not None:
         data["message"] = secrets.scrub(decision.message)
     if decision.action is DecisionAction.VALUE:

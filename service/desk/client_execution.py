@@ -15,7 +15,7 @@ from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
-from sayso.runner.revalidation import find_loss, judge_approved, list_wanted
+from sayso.runner.revalidation import find_ended_grant, find_loss, judge_approved, list_wanted
 from sayso.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
 from sayso.transitions.deciding import find_item, report
 from sayso.transitions.freezing import check_start, shift_deadlines
@@ -138,4 +138,6 @@ def _revalidate(
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")
     if (loss := find_loss(record, item, policy, revocations)) is not None:
         raise Withdrawn(f"{loss} The call must not start. Suspend it again.")
+    if item.permit is None and (ended := find_ended_grant(item, judged)) is not None:
+        raise Withdrawn(f"{ended} The call must not start. Suspend it again.")
     return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()

@@ -11,11 +11,12 @@ from sayso.clock import new_id, new_number
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
 from sayso.policy.external import FinalJudgement, describe_item, judge_final
+from sayso.policy.grants.deciding import decide_with_grant
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item
+from sayso.transitions.deciding import ask_again, cancel, extend, find_item
 from sayso.transitions.decision_checks import check_draft, check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
@@ -67,7 +68,9 @@ class Reviewing:
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
         renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
-        freezes = await self.changes.freezes()
+        if renewed is not None and request.grant is not None:
+            raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
+        freezes, policy = await self.changes.freezes(), self.policy()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -89,7 +92,7 @@ class Reviewing:
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
-            return decide(record, decision, now_ms, frozen_ms)
+            return decide_with_grant(policy, record, decision, request, now_ms, frozen_ms)
 
         try:
             async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):

@@ -34,6 +34,8 @@ class TenantKeys:
         self.failures = f"{prefix}failures"
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
+        self.grants = f"{prefix}grants"  # grants by id
+        self.grant_uses = f"{prefix}grant-uses"  # grants by their last use
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
         self.open = f"{prefix}open"
@@ -82,6 +84,10 @@ class TenantKeys:
     def counter(self, name: str) -> str:
         """One counter of a rule, by its hash."""
         return f"{self.prefix}counter:{name}"
+
+    def grants_of(self, scope: str) -> str:
+        """The grants of a rule for an agent, by their end."""
+        return f"{self.prefix}grants-of:{scope}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

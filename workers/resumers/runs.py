@@ -59,7 +59,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:
     if isinstance(state, RunState):
-        return ModelRun(agent, state)
+        return ModelRun(agent, state, record.run)
     assert isinstance(agent, FrameworkAgent)  # noqa: S101  checked when its state was read
     return FrameworkRun(agent, record.run, state)
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sayso.errors import OverLimit
+from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
 from sayso.records.memory.charges import Charge, find_slot, first_slot
+from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
@@ -73,14 +75,23 @@ class CounterBook:
     def __init__(self) -> None:
         self._sums: dict[str, Counter[int]] = {}
         self._samples: dict[str, list[tuple[int, int]]] = {}
+        self._grants: dict[str, Grant] = {}
 
     def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
         """Return what the counters hold at this time."""
-        return {one.counter: self._read(one, now_ms) for one in wanted}
+        found: dict[str, Reading] = {}
+        for one in wanted:
+            grants = self._list_grants(one.counter, now_ms) if one.grants else ()
+            found[one.counter] = Reading(grants=grants) if one.grants else self._read(one, now_ms)
+            counters = (counter for grant in grants for counter in list_counters(grant))
+            found |= {counter.counter: self._read(counter, now_ms) for counter in counters}
+        return found
 
     def apply(self, before: SuspensionRecord | None, change: Change) -> None:
         """Count what a change adds and takes back; raises `OverLimit`, and then counts nothing."""
         counted = find_counted(before, change)
+        if change.grant is not None:
+            self._grants[change.grant.id] = change.grant
         self.add(counted.added)
         self.remove(counted.removed)
 
@@ -106,6 +117,10 @@ class CounterBook:
                 self._samples[one.counter].remove((one.slot, one.amount))
             elif not one.sample:
                 self._sums.setdefault(one.counter, Counter())[one.slot] -= one.amount
+
+    def _list_grants(self, scope: str, now_ms: int) -> tuple[Grant, ...]:
+        found = (one for one in self._grants.values() if name_scope(one.rule_id, one.agent) == scope)
+        return tuple(one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE)
 
     def _read(self, wanted: Wanted, now_ms: int) -> Reading:
         first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))

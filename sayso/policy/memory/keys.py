@@ -51,14 +51,15 @@ def _check_place(name: str) -> str:
     return name
 
 
-def _read_names(value: Any) -> Any:
+def read_names(value: Any) -> Any:
+    """Return a list, or one text, as names; other values stay as they are."""
     return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, str) else value
 
 
 Period = Annotated[int, BeforeValidator(_read_period), AfterValidator(_check_period)]
 ArgumentPath = Annotated[str, AfterValidator(_check_path)]
 Names = Annotated[
-    tuple[Annotated[str, AfterValidator(_check_place)], ...], BeforeValidator(_read_names), Field(max_length=8)
+    tuple[Annotated[str, AfterValidator(_check_place)], ...], BeforeValidator(read_names), Field(max_length=8)
 ]
 Money = Annotated[Decimal, Field(gt=0, le=MAX_AMOUNT, decimal_places=6)]
 

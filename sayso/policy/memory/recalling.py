@@ -12,6 +12,7 @@ from sayso.policy.memory.amounts import read_amount, to_units
 from sayso.policy.memory.keys import Above, Budget, Limit, Repeats
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
+from sayso.records.memory.grants import Grant
 from sayso.text.redaction import MASK
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts."""
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants."""
 
     total: int = 0
     samples: int = 0
+    grants: tuple[Grant, ...] = ()
 
 
 Readings = Mapping[str, Reading]
@@ -31,11 +33,15 @@ Readings = Mapping[str, Reading]
 
 
 class Wanted(NamedTuple):
-    """A counter to read, with the length of its period; with a percentile it holds amounts."""
+    """A counter to read, with the length of its period; with a percentile it holds amounts.
+
+    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters.
+    """
 
     counter: str
     per_s: int
     percentile: int | None = None
+    grants: bool = False
 
 
 class Recalled(NamedTuple):

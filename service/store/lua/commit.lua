@@ -77,6 +77,9 @@ them.
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
   sayso:{t}:counter:<hash>  hash    slot of a rule's period -> calls or millionths of an amount that started in it; or
                                     list, the latest amounts as "slot|millionths"; a little longer than the period
+  sayso:{t}:grants          hash    grant -> what it lets run, until when and by whom, as JSON; a month after its end
+  sayso:{t}:grants-of:<hash>  zset  grants of a rule for an agent that are not revoked -> their end, ms; see `grants.lua`
+  sayso:{t}:grant-uses      zset    grant -> its last use, ms
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days

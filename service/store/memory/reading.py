@@ -1,21 +1,31 @@
 """Reads of the counters of rules, all of one judgement in one round trip."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from sayso.policy.grants.scopes import list_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
 from sayso.records.memory.charges import find_slot, first_slot, slot_ms
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
+from service.store.memory.grants import read_grants
 
 _RECALL = Script(read_script("recall"))
 
 
 async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection[Wanted]) -> Readings:
-    """Return what the counters hold now."""
-    asked = list(dict.fromkeys(wanted))
+    """Return what the counters hold now, and the grants in force with their counters."""
+    asked = list(dict.fromkeys(one for one in wanted if not one.grants))
+    scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
+    found = await read_grants(pipeline, keys, scopes) if scopes else {}
+    asked += [counter for grants in found.values() for grant in grants for counter in list_counters(grant)]
+    counters = await _read_totals(pipeline, keys, asked) if asked else {}
+    return {**counters, **{scope: Reading(grants=grants) for scope, grants in found.items()}}
+
+
+async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:
     args = [word for one in asked for word in _describe(one)]
     async with translated():
         seconds, micros, *found = await pipeline.run(_RECALL, [keys.counter(one.counter) for one in asked], args)

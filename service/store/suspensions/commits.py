@@ -11,6 +11,7 @@ from service.store.inbox.facets import Facets, list_places, name_bucket, write_f
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.memory.counting import count_charges
+from service.store.memory.granting import note_grants
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -143,7 +144,9 @@ def build_commit(
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
-    count_charges(commit, keys, find_counted(before, change), after.updated_at_ms)
+    counted = find_counted(before, change)
+    count_charges(commit, keys, counted, after.updated_at_ms)
+    note_grants(commit, keys, counted, change.grant, after.updated_at_ms)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)

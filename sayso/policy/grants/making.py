@@ -1,0 +1,166 @@
+"""Making a grant from a reviewer's decision: pure, and within what the rule lets people grant."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import iso_utc
+from sayso.errors import InvalidInput
+from sayso.policy.engine import Policy
+from sayso.policy.grants.covering import digest_rest, digest_rule, follow
+from sayso.policy.grants.keys import Grants
+from sayso.policy.memory.amounts import to_units, write_amount
+from sayso.policy.rules import PolicyRule
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Item, ItemKind
+from sayso.records.memory.bounds import Bounds, CounterOffer, GrantRequest
+from sayso.records.memory.grants import Grant, GrantSum
+from sayso.records.memory.offers import Constraint, ConstraintKind, Offered
+from sayso.records.suspensions import SuspensionRecord
+from sayso.text.redaction import MASK, redact
+
+OFFER_S = 86_400
+"""How long a counter-offer stands, unless the rule's grants are shorter."""
+
+
+def find_grants(policy: Policy, item: Item) -> Grants | None:
+    """Return what reviewers may grant beside an approval of the item; None if nothing."""
+    rule = policy.granting.get(item.terms.rule_id or "")
+    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and not item.resembles
+    same_rules = item.terms.rule_version == policy.version
+    return rule.grants if rule is not None and plain and same_rules else None
+
+
+def make_grant(
+    policy: Policy,
+    record: SuspensionRecord,
+    item: Item,
+    request: DecisionRequest,
+    by: Actor,
+    grant_id: str,
+    now_ms: int,
+) -> Grant | None:
+    """Return what the decision grants, None if nothing; raises `InvalidInput` beyond what the rule allows."""
+    asked = request.grant if request.action == "approve" else request.offer
+    if asked is None:
+        return None
+    grants = find_grants(policy, item)
+    rule = policy.granting.get(item.terms.rule_id or "")
+    if grants is None or rule is None:
+        raise InvalidInput(
+            f"The rule {item.terms.rule_id or 'default'} lets nobody grant such calls, or the rules have changed since "
+            "it asked. Decide without a grant or an offer."
+        )
+    args = item.tool.args if request.args is None else request.args
+    people = max(grants.people, item.terms.quorum.approve)
+    _check_secrets(item, args, asked, grants)
+    limits = _list_constraints(asked, args, grants)
+    given: dict[str, Any]
+    if isinstance(asked, CounterOffer):
+        given = _limit_offer(item, grants, limits, people, now_ms)
+    else:
+        given = _limit_grant(rule, grants, asked, now_ms)
+    return Grant(
+        id=grant_id,
+        rule_id=rule.rule_id,
+        rule_digest=digest_rule(rule),
+        agent=record.run.agent,
+        owner=record.run.owner,
+        subagent=item.subagent,
+        tool=item.tool.name,
+        definition=item.tool.definition,
+        constraints=limits,
+        at_ms=now_ms,
+        people=people,
+        granters=(by,),
+        suspension_id=record.id,
+        item_id=item.item_id,
+        reason=request.message or "",
+        **given,
+    )
+
+
+def describe_offered(grant: Grant | None) -> Offered | None:
+    """Return what a denial offers by this grant, for the agent."""
+    if grant is None or not grant.offered:
+        return None
+    limits = " and ".join(describe_limit(one) for one in grant.constraints)
+    text = (
+        f"A call of {grant.tool} with {limits} and otherwise the same arguments runs once without asking, "
+        f"until {iso_utc(grant.until_ms)}."
+    )
+    return Offered(grant_id=grant.id, until_ms=grant.until_ms, constraints=grant.constraints, text=text)
+
+
+def describe_limit(one: Constraint) -> str:
+    """Return a constraint in English, such as `args.amount at most 200`."""
+    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
+        return f"{one.path} at most {write_amount(one.value)}"
+    values = one.value if one.kind is ConstraintKind.ONE_OF and isinstance(one.value, list) else [one.value]
+    return f"{one.path} {' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}"
+
+
+def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: int) -> dict[str, Any]:
+    name = f"The rule {rule.rule_id} grants"
+    if asked.for_s > grants.longest:
+        raise InvalidInput(f"{name} at most {grants.longest} s, not {asked.for_s} s. Choose a shorter time.")
+    if asked.count is not None and grants.count is not None and asked.count > grants.count:
+        raise InvalidInput(f"{name} at most {grants.count} calls, not {asked.count}. Choose fewer.")
+    if asked.sum is not None and grants.sum is None:
+        raise InvalidInput(f"{name} no sum. Leave it out, or add `sum:` to the rule's `grants:`.")
+    total = None
+    if grants.sum is not None:
+        most = to_units(asked.sum if asked.sum is not None else grants.sum.max)
+        if most > to_units(grants.sum.max):
+            limit = write_amount(to_units(grants.sum.max))
+            raise InvalidInput(f"{name} at most {limit} in sum, not {write_amount(most)}. Choose less.")
+        total = GrantSum(of=grants.sum.of, max=most)
+    count = asked.count if asked.count is not None else grants.count
+    return {"until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
+
+
+def _limit_offer(
+    item: Item, grants: Grants, limits: tuple[Constraint, ...], people: int, now_ms: int
+) -> dict[str, Any]:
+    if people > 1 or item.terms.quorum.deny > 1:
+        raise InvalidInput("An offer is given by one person, and this rule needs more. Deny without an offer.")
+    until_ms = now_ms + min(OFFER_S, grants.longest) * 1000
+    total = GrantSum(of=grants.sum.of, max=to_units(grants.sum.max)) if grants.sum is not None else None
+    rest = digest_rest(item.tool.args, limits)
+    return {"until_ms": until_ms, "count": 1, "sum": total, "rest_digest": rest, "offered": True}
+
+
+def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
+    """Return the limits of the request, and the values that must stay as in the call."""
+    found = [Constraint(path=path, kind=ConstraintKind.EQUAL, value=value) for path, value in asked.equal.items()]
+    found += [
+        Constraint(path=path, kind=ConstraintKind.AT_MOST, value=to_units(most)) for path, most in asked.at_most.items()
+    ]
+    found += [
+        Constraint(path=path, kind=ConstraintKind.ONE_OF, value=list(values)) for path, values in asked.one_of.items()
+    ]
+    limited = {one.path for one in found}
+    if not isinstance(asked, GrantRequest):
+        _check_known(limited, args)
+        return tuple(sorted(found, key=lambda one: one.path))
+    _check_known({*limited, *asked.same, *grants.by}, args)
+    for path in dict.fromkeys((*grants.by, *asked.same)):
+        value = follow(args, path.split(".")[1:])
+        found.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=value))
+    return tuple(sorted(found, key=lambda one: (one.path, one.kind)))
+
+
+def _check_known(paths: Iterable[str], args: JsonObject) -> None:
+    for path in sorted(paths):
+        if follow(args, path.split(".")[1:]) is None:
+            raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
+
+
+def _check_secrets(item: Item, args: JsonObject, asked: Bounds, grants: Grants) -> None:
+    masked = redact(args, None, item.terms.secrets).args
+    same = (*asked.same, *grants.by) if isinstance(asked, GrantRequest) else ()
+    for path in (*asked.equal, *asked.at_most, *asked.one_of, *same):
+        steps = path.split(".")[1:]
+        if any(follow(masked, steps[:end]) == MASK for end in range(1, len(steps) + 1)):
+            raise InvalidInput(f"{path} is secret, and everybody can read a grant. Limit another argument.")

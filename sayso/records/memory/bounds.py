@@ -1,0 +1,65 @@
+"""What a reviewer sends to grant later calls, or to offer another call instead of a denied one."""
+
+from decimal import Decimal
+from typing import Annotated, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from sayso.records.base import Immutable
+
+LONGEST_GRANT_S = 366 * 86_400
+SHORTEST_GRANT_S = 60
+MOST_GRANTED_CALLS = 1_000_000
+
+ArgumentName = Annotated[str, Field(pattern=r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}$")]
+Amount = Annotated[Decimal, Field(gt=0, le=9_000_000_000, decimal_places=6)]
+Values = Annotated[tuple[JsonValue, ...], Field(min_length=1, max_length=100)]
+
+
+class Bounds(Immutable):
+    """Limits on the arguments of later calls, by argument such as `args.amount`."""
+
+    equal: dict[ArgumentName, JsonValue] = Field(
+        default_factory=dict, max_length=20, description="Arguments that must have exactly this value."
+    )
+    at_most: dict[ArgumentName, Amount] = Field(
+        default_factory=dict, max_length=20, description="Arguments that must be a number of at most this."
+    )
+    one_of: dict[ArgumentName, Values] = Field(
+        default_factory=dict, max_length=20, description="Arguments that must have one of these values."
+    )
+
+    @model_validator(mode="after")
+    def _check_apart(self) -> Self:
+        twice = {*self.equal} & {*self.at_most} | {*self.equal} & {*self.one_of} | {*self.at_most} & {*self.one_of}
+        if twice:
+            raise ValueError(f"{min(twice)} has two limits; keep one of equal, at_most and one_of")
+        return self
+
+
+class GrantRequest(Bounds):
+    """What an approval also grants: like calls run without asking, within these limits and those of the rule."""
+
+    for_s: int = Field(ge=SHORTEST_GRANT_S, le=LONGEST_GRANT_S, description="How long it lasts, in seconds.")
+    count: int | None = Field(
+        default=None, ge=1, le=MOST_GRANTED_CALLS, description="The most calls; null for the most that the rule grants."
+    )
+    sum: Amount | None = Field(
+        default=None,
+        description="The most of the rule's summed argument over all calls; null for the most that the rule grants.",
+    )
+    same: tuple[ArgumentName, ...] = Field(
+        default=(), max_length=20, description="Arguments that must stay as in this call."
+    )
+
+
+class CounterOffer(Bounds):
+    """The call that a denial offers instead: it passes once without asking. Other arguments stay as they were."""
+
+    @model_validator(mode="after")
+    def _check_stated(self) -> Self:
+        if not (self.equal or self.at_most or self.one_of):
+            raise ValueError(
+                "an offer needs at least one limit; add equal, at_most or one_of, or deny without an offer"
+            )
+        return self

@@ -1,0 +1,83 @@
+"""Frozen models for grants: calls that a person lets run without being asked about each."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from sayso.records.base import Immutable
+from sayso.records.decisions import Actor
+from sayso.records.memory.offers import Constraint
+
+COUNTER_PREFIX = "grant."
+"""The beginning of the names of counters that grants spend."""
+
+
+class GrantSum(Immutable):
+    """The most that an argument may be in sum over all calls of a grant, in millionths."""
+
+    of: str
+    max: int
+
+
+class GrantState(StrEnum):
+    """Whether a grant lets calls run: only one `in_force` does."""
+
+    WAITING = "waiting"
+    IN_FORCE = "in_force"
+    ENDED = "ended"
+    REVOKED = "revoked"
+
+
+class Grant(Immutable):
+    """The right of one agent to make like calls without asking, until `until_ms`, while its rule stays as it was.
+
+    `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
+    Arguments without a constraint are free, unless `rest_digest` fixes them: it is the digest of all arguments that
+    have no constraint. `offered` marks what a denial offered instead of its call.
+    """
+
+    id: str
+    rule_id: str
+    rule_digest: str
+    agent: str
+    owner: str
+    subagent: str | None = None
+    tool: str
+    definition: str
+    constraints: tuple[Constraint, ...] = ()
+    rest_digest: str = ""
+    count: int | None = None
+    sum: GrantSum | None = None
+    at_ms: int
+    until_ms: int
+    people: int = Field(default=1, description="How many people must grant it before it is in force.")
+    granters: tuple[Actor, ...]
+    suspension_id: str
+    item_id: str
+    reason: str = ""
+    offered: bool = False
+    revoked_by: str | None = None
+    revoked_at_ms: int | None = None
+
+    @property
+    def per_s(self) -> int:
+        """The length of the grant, for which its counters remember every call."""
+        return -(-(self.until_ms - self.at_ms) // 1000)
+
+    @property
+    def count_counter(self) -> str:
+        """The name of the counter of its calls."""
+        return f"{COUNTER_PREFIX}{self.id}.count"
+
+    @property
+    def sum_counter(self) -> str:
+        """The name of the counter of its sum."""
+        return f"{COUNTER_PREFIX}{self.id}.sum"
+
+    def find_state(self, now_ms: int) -> GrantState:
+        """Return whether it lets calls run at this time."""
+        if self.revoked_at_ms is not None:
+            return GrantState.REVOKED
+        if now_ms >= self.until_ms:
+            return GrantState.ENDED
+        return GrantState.IN_FORCE if len(self.granters) >= self.people else GrantState.WAITING

@@ -1,0 +1,35 @@
+"""Frozen models for the constraints of grants, and for what a denial offers instead of its call."""
+
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from sayso.records.base import Immutable
+
+
+class ConstraintKind(StrEnum):
+    """How a constraint limits an argument."""
+
+    EQUAL = "equal"
+    AT_MOST = "at_most"
+    ONE_OF = "one_of"
+
+
+class Constraint(Immutable):
+    """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths."""
+
+    path: str
+    kind: ConstraintKind
+    value: JsonValue
+
+
+class Offered(Immutable):
+    """The call that a denial offers instead: within the constraints, and otherwise the same, it passes once.
+
+    `text` says so to the agent.
+    """
+
+    grant_id: str
+    until_ms: int
+    constraints: tuple[Constraint, ...]
+    text: str

@@ -1,0 +1,101 @@
+"""Standing grants: list, confirm and revoke them. A decision makes one, in its own commit."""
+
+from collections.abc import Callable
+
+from sayso.errors import Conflict, NotAllowed, NotFound, SelfApproval
+from sayso.policy.engine import Policy
+from sayso.policy.grants.covering import digest_rule
+from sayso.records.decisions import Actor, ActorKind
+from sayso.records.memory.grants import Grant, GrantState
+from sayso.transitions.deciding import find_item
+from sayso.transitions.decision_checks import entitle
+from service.store.memory.grants import GrantStore, Use
+from service.store.suspensions.saving import Suspensions
+
+
+class Granting:
+    """The grants of one tenant, as people see and change them."""
+
+    def __init__(self, store: GrantStore, suspensions: Suspensions, policy: Callable[[], Policy]) -> None:
+        self._store, self._suspensions, self._policy = store, suspensions, policy
+
+    async def now_ms(self) -> int:
+        return await self._store.now_ms()
+
+    async def list_uses(self) -> list[Use]:
+        """Return the grants with their use, the latest first; those that ended a month ago are deleted."""
+        await self._store.forget_old(await self._store.now_ms())
+        return await self._store.list_uses()
+
+    async def find_use(self, grant_id: str) -> Use:
+        """Return one grant with its use; raises `NotFound`."""
+        found = next((one for one in await self._store.list_uses() if one.grant.id == grant_id), None)
+        if found is None:
+            raise _unknown(grant_id)
+        return found
+
+    def find_void(self, grant: Grant) -> bool:
+        """Return whether the rule of a grant is gone or changed, so that it lets nothing run."""
+        rule = self._policy().granting.get(grant.rule_id)
+        return rule is None or digest_rule(rule) != grant.rule_digest
+
+    async def revoke(self, grant_id: str, by: Actor) -> Grant:
+        """End a grant at once, also for calls that it allowed and that have not started; repeated, change nothing.
+
+        Raises `NotFound`, and `NotAllowed` for an agent.
+        """
+        _check_person(by)
+        now_ms = await self._store.now_ms()
+
+        def end(known: Grant) -> Grant:
+            if known.find_state(now_ms) in (GrantState.REVOKED, GrantState.ENDED):
+                return known
+            return known.model_copy(update={"revoked_by": by.id, "revoked_at_ms": now_ms})
+
+        revoked = await self._store.change(grant_id, end)
+        if revoked is None:
+            raise _unknown(grant_id)
+        return revoked
+
+    async def confirm(self, grant_id: str, by: Actor) -> Grant:
+        """Add a person to a grant that waits for one.
+
+        Raises `NotFound`, `NotAllowed` and `SelfApproval` as a decision on its item does, and `Conflict` for a grant
+        that does not wait, has changed rules, or has this person already.
+        """
+        _check_person(by)
+        found = await self._store.find(grant_id)
+        if found is None:
+            raise _unknown(grant_id)
+        record = (await self._suspensions.read(found.suspension_id)).record
+        item = find_item(record, found.item_id)
+        if item.terms.no_self_approval and by.id == found.owner:
+            raise SelfApproval(owner=found.owner)
+        entitled = entitle(record, item, by)
+        if entitled is None:
+            raise NotAllowed(f"Only {', '.join(item.terms.reviewers)} can grant this. Ask one of them.")
+        if self.find_void(found):
+            raise Conflict(f"The rule {found.rule_id} has changed since, so the grant is void. Revoke it.")
+        now_ms, granter = await self._store.now_ms(), entitled
+
+        def add(known: Grant) -> Grant:
+            if known.find_state(now_ms) is not GrantState.WAITING:
+                raise Conflict(f"Grant {known.id} does not wait for anybody: it is {known.find_state(now_ms)}.")
+            people = {name for one in known.granters for name in (one.id, one.for_person) if name}
+            if people & {granter.id, granter.for_person}:
+                raise Conflict("You have granted it already; it waits for somebody else.")
+            return known.model_copy(update={"granters": (*known.granters, granter)})
+
+        confirmed = await self._store.change(grant_id, add)
+        if confirmed is None:
+            raise _unknown(grant_id)
+        return confirmed
+
+
+def _check_person(by: Actor) -> None:
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("An agent's key can neither grant nor revoke. Sign in as a reviewer.", kind=by.kind)
+
+
+def _unknown(grant_id: str) -> NotFound:
+    return NotFound(f"There is no grant {grant_id!r}. List the grants to see their ids.")

@@ -1,0 +1,28 @@
+"""What a commit writes about grants: a new one, and the use of earlier ones."""
+
+from typing import TYPE_CHECKING
+
+from sayso.policy.grants.scopes import name_scope
+from sayso.policy.memory.counting import Counted
+from sayso.records.memory.grants import COUNTER_PREFIX, Grant
+from service.store.keys import TenantKeys
+
+if TYPE_CHECKING:
+    from service.store.suspensions.commits import Commit
+
+MOST_GRANTS = 200
+"""The grants of one rule for one agent that may be kept at a time."""
+
+
+def note_grants(commit: "Commit", keys: TenantKeys, counted: Counted, made: Grant | None, now_ms: int) -> None:
+    """Save a new grant, and the time at which earlier ones let a call run."""
+    used = {one.counter.split(".")[1] for one in counted.added if one.counter.startswith(COUNTER_PREFIX)}
+    for grant_id in sorted(used):
+        commit.write("ZADD", keys.grant_uses, now_ms, grant_id)
+    if made is None:
+        return
+    scope = keys.grants_of(name_scope(made.rule_id, made.agent))
+    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some of them, or approve without a grant."
+    commit.expect_room(scope, MOST_GRANTS - 1, full)
+    commit.write("HSETNX", keys.grants, made.id, made.model_dump_json())
+    commit.write("ZADD", scope, made.until_ms, made.id)
