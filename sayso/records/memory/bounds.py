@@ -59,7 +59,5 @@ class CounterOffer(Bounds):
     @model_validator(mode="after")
     def _check_stated(self) -> Self:
         if not (self.equal or self.at_most or self.one_of):
-            raise ValueError(
-                "an offer needs at least one limit; add equal, at_most or one_of, or deny without an offer"
-            )
+            raise ValueError("an offer needs a limit; add equal, at_most or one_of, or deny without an offer")
         return self

@@ -22,7 +22,7 @@ def note_grants(commit: "Commit", keys: TenantKeys, counted: Counted, made: Gran
     if made is None:
         return
     scope = keys.grants_of(name_scope(made.rule_id, made.agent))
-    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some of them, or approve without a grant."
+    full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some, or decide without a grant."
     commit.expect_room(scope, MOST_GRANTS - 1, full)
     commit.write("HSETNX", keys.grants, made.id, made.model_dump_json())
     commit.write("ZADD", scope, made.until_ms, made.id)

@@ -24,11 +24,11 @@ _MAX_LISTED = 1_000
 
 
 class Use(NamedTuple):
-    """A grant with what its calls have used: how many, their sum in millionths, and the last one's time or None."""
+    """A grant with what its calls have used: how many, their total in millionths, and the last one's time or None."""
 
     grant: Grant
-    count: int
-    sum: int
+    calls: int
+    total: int
     last_ms: int | None
 
 
@@ -37,19 +37,15 @@ async def read_grants(pipeline: Pipeline, keys: TenantKeys, scopes: Sequence[str
     async with translated():
         seconds, micros, *found = await pipeline.run(_GRANTS, [keys.grants, *map(keys.grants_of, scopes)])
     now_ms = as_ms(seconds, micros)
-    read = {
-        scope: [Grant.model_validate_json(one) for one in held if one]
-        for scope, held in zip(scopes, found, strict=True)
-    }
-    current = {
-        scope: [one for one in held if one.find_state(now_ms) is GrantState.IN_FORCE] for scope, held in read.items()
-    }
+    current = {scope: _read_current(held, now_ms) for scope, held in zip(scopes, found, strict=True)}
     granters = [by for held in current.values() for one in held for by in one.granters]
     entitled = await _find_entitled(pipeline, keys, granters) if granters else set()
-    return {
-        scope: tuple(one for one in held if all(by in entitled for by in one.granters))
-        for scope, held in current.items()
-    }
+    return {scope: tuple(one for one in held if entitled.issuperset(one.granters)) for scope, held in current.items()}
+
+
+def _read_current(held: Iterable[Any], now_ms: int) -> list[Grant]:
+    found = (Grant.model_validate_json(raw) for raw in held if raw)
+    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE]
 
 
 async def _find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -96,9 +92,9 @@ class GrantStore:
         """Return the grants of the last month with their use, the latest first."""
         async with translated():
             found = await self._redis.hvals(self._keys.grants)
-            used = dict(await self._redis.zrange(self._keys.grant_uses, 0, -1, withscores=True))
+            used: Any = await self._redis.zrange(self._keys.grant_uses, 0, -1, withscores=True)
         grants = sorted(map(Grant.model_validate_json, found), key=lambda one: (-one.at_ms, one.id))[:_MAX_LISTED]
-        last = {text(name): int(at_ms) for name, at_ms in used.items()}
+        last = {text(name): int(at_ms) for name, at_ms in used}
         held: Readings = await self._recall([counter for one in grants for counter in list_counters(one)])
         totals = {name: reading.total for name, reading in held.items()}
         return [Use(one, totals[one.count_counter], totals.get(one.sum_counter, 0), last.get(one.id)) for one in grants]
