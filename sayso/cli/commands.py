@@ -26,6 +26,7 @@ from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.rulebook.cases import run_tests
 from sayso.cli.rulebook.diffs import diff
+from sayso.cli.rulebook.grants import app as grants
 from sayso.cli.rulebook.replays import replay
 from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
 from sayso.cli.runs import events, list_runs, run_app
@@ -60,6 +61,7 @@ policies.command("versions")(list_versions)
 policies.command("version")(show_version)
 policies.command()(rollback)
 app.add_typer(policies, name="policy")
+app.add_typer(grants, name="grants")
 app.add_typer(keys, name="keys")
 app.add_typer(webhooks, name="webhooks")
 app.add_typer(people, name="people")

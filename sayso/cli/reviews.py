@@ -12,6 +12,16 @@ from rich.live import Live
 from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.rulebook.grants import (
+    AtMostOption,
+    GrantCountOption,
+    GrantForOption,
+    GrantSumOption,
+    OnlyOption,
+    SameOption,
+    read_grant,
+    read_offer,
+)
 from sayso.cli.runs import REFRESH_S
 from sayso.cli.screens import make_console, print_paged, show_line
 from sayso.cli.secrets import mask_suspension
@@ -67,16 +77,22 @@ def show_one(
     print_paged(make_console(), show_suspension(shown), *masked)
 
 
-def approve(
+def approve(  # noqa: PLR0913, PLR0917  one parameter for each option
     id_: Annotated[str, typer.Argument(metavar="ID")],
     item: ItemOption = None,
     args: Annotated[str | None, typer.Option(help="All arguments, as one JSON object, if you change them.")] = None,
     message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
     number: NumberOption = None,
+    grant_for: GrantForOption = None,
+    grant_count: GrantCountOption = None,
+    grant_sum: GrantSumOption = None,
+    same: SameOption = None,
+    at_most: AtMostOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Approve a call, with its own or with other arguments."""
-    given: dict[str, JsonValue] = {"message": message, "number": number}
+    """Approve a call, with its own or with other arguments, and like calls too with --grant-for."""
+    grant = read_grant(grant_for, grant_count, grant_sum, same, at_most)
+    given: dict[str, JsonValue] = {"message": message, "number": number, "grant": grant}
     if args is not None:
         try:
             given["args"] = parse_json(args.encode())
@@ -89,10 +105,12 @@ def deny(
     id_: Annotated[str, typer.Argument(metavar="ID")],
     message: Annotated[str | None, typer.Option("--message", "-m", help="The reason; the agent receives it.")] = None,
     item: ItemOption = None,
+    at_most: AtMostOption = None,
+    only: OnlyOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Deny a call."""
-    _decide(id_, item, "deny", {"message": message}, yes)
+    """Deny a call. With --at-most or --only, such a call then runs once without asking."""
+    _decide(id_, item, "deny", {"message": message, "offer": read_offer(at_most, only)}, yes)
 
 
 def answer(

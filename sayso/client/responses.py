@@ -76,6 +76,23 @@ class DecisionView(ResponseModel):
     shown: ShownView | None = None
 
 
+class ConstraintView(ResponseModel):
+    """A limit on one argument. The value of `at_most` is in millionths."""
+
+    path: str
+    kind: str
+    value: JsonValue = None
+
+
+class OfferView(ResponseModel):
+    """The call that a denial offers: within the constraints and otherwise the same, it runs once without asking."""
+
+    grant_id: str
+    until: datetime
+    constraints: tuple[ConstraintView, ...]
+    text: str
+
+
 class OutcomeView(ResponseModel):
     """The outcome of an item."""
 
@@ -85,6 +102,7 @@ class OutcomeView(ResponseModel):
     message: str | None = None
     by: ActorView
     start_by: datetime
+    offer: OfferView | None = None
 
     @property
     def may_run(self) -> bool:

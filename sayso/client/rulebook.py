@@ -9,6 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
+_GRANTS = "/api/v1/grants"
 _REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
 
 
@@ -163,3 +164,39 @@ def restore_version(version: str, replaces: str) -> Request[VersionView]:
     """Put an earlier version back in force in place of `replaces`."""
     body: JsonObject = {"replaces": replaces}
     return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)
+
+
+class GrantView(ResponseModel):
+    """A grant and its use."""
+
+    id: str
+    sentence: str
+    state: str
+    void: bool = False
+    rule_id: str
+    agent: str
+    tool: str
+    until: datetime
+    granted_by: tuple[str, ...]
+    calls: int = 0
+    total: str = "0"
+    last_used_at: datetime | None = None
+
+
+class GrantPage(ResponseModel):
+    """The grants of the last month."""
+
+    grants: tuple[GrantView, ...]
+
+
+LIST_GRANTS = Request("GET", _GRANTS, GrantPage)
+
+
+def confirm_grant(grant_id: str) -> Request[GrantView]:
+    """Grant together with the people who did."""
+    return Request("POST", f"{_GRANTS}/{segment(grant_id)}/confirm", GrantView)
+
+
+def revoke_grant(grant_id: str) -> Request[GrantView]:
+    """End a grant at once."""
+    return Request("POST", f"{_GRANTS}/{segment(grant_id)}/revoke", GrantView)

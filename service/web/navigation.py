@@ -27,6 +27,7 @@ MAIN = (
 )
 OTHERS = (
     Place("/operate", mark("Operate")),
+    Place("/grants", mark("Grants")),
     Place("/groups", mark("Groups")),
     Place("/who", mark("Who is asked")),
     Place("/people", mark("People"), admins=True),

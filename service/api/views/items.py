@@ -8,6 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.records.deliveries import DeliveryState
 from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.records.memory.offers import ConstraintKind
 from sayso.records.terms import EscalationStep, Fallback, Quorum
 from sayso.transitions.item_states import ItemState
 from service.api.views.base import Timestamp, View
@@ -28,6 +29,24 @@ class DecisionView(View):
     )
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
+    grant_id: str = Field(description="The grant that the decision made; empty without one.")
+
+
+class ConstraintView(View):
+    """A limit on one argument. The value of `at_most` is in millionths."""
+
+    path: str
+    kind: ConstraintKind
+    value: JsonValue
+
+
+class OfferView(View):
+    """The call that a denial offers: within the constraints and otherwise the same, it runs once without asking."""
+
+    grant_id: str
+    until: Timestamp = Field(validation_alias="until_ms")
+    constraints: tuple[ConstraintView, ...]
+    text: str
 
 
 class OutcomeView(View):
@@ -41,6 +60,7 @@ class OutcomeView(View):
     at: Timestamp = Field(validation_alias="at_ms")
     start_by: Timestamp = Field(validation_alias="start_by_ms", description="The call does not start after this time.")
     digest: str = Field(description="The digest of the call as it runs.")
+    offer: OfferView | None = Field(description="The call that the denial offers instead; null without an offer.")
 
 
 class ReportView(View):

@@ -120,6 +120,9 @@ ROWS: dict[str, Row] = {
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
     "listFreezes": people(),
+    "listGrants": people(),
+    "confirmGrant": people(404),
+    "revokeGrant": people(404),
     "freeze": admins(201, {"scope": "tool:refund", "reason": "odd"}),
     "unfreeze": admins(),
     "claimItem": people(),
@@ -208,7 +211,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
-    names |= {"view_id": "view_" + "0" * 32}
+    names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:

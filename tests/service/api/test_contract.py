@@ -96,6 +96,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "inquiry_id": "inq_none",
             "attachment_id": "att_none",
             "replay_id": "rpl_none",
+            "grant_id": "gra_none",
             "version": "none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest

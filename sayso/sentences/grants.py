@@ -1,0 +1,87 @@
+"""Sentences about grants: which calls run without asking, how often, and until when."""
+
+import json
+
+from sayso.policy.memory.amounts import write_amount
+from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.offers import Constraint, ConstraintKind
+from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
+from sayso.sentences.names import join_words
+from sayso.sentences.times import describe_clock
+from sayso.text.language import _, ngettext
+
+
+def describe_grant(grant: Grant) -> Sentence:
+    """Return which calls a grant lets run, as one sentence with its end."""
+    return compose(
+        _("%(tool)s by %(agent)s, requested by %(owner)s, with %(limits)s, %(times)s, until %(until)s"),
+        tool=grant.tool,
+        agent=_name_agent(grant),
+        owner=grant.owner,
+        limits=_describe_limits(grant),
+        times=_describe_times(grant),
+        until=Moment(grant.until_ms),
+    )
+
+
+def write_grant(grant: Grant) -> str:
+    """Return the sentence of a grant with its end in UTC."""
+    return write_sentence(describe_grant(grant), describe_clock)
+
+
+def describe_left_over(grant: Grant, calls: int, total: int) -> str:
+    """Return what is left of a grant after so many calls and this total in millionths."""
+    parts: list[str] = []
+    if grant.count is not None:
+        left = max(0, grant.count - calls)
+        parts.append(ngettext("%(num)s call left", "%(num)s calls left", left))
+    if grant.sum is not None:
+        left = max(0, grant.sum.max - total)
+        parts.append(_("%(amount)s %(argument)s left", amount=write_amount(left), argument=_name(grant.sum.of)))
+    return join_words(parts)
+
+
+def describe_grant_state(state: GrantState) -> str:
+    """Return the state of a grant in a word or two."""
+    words = {
+        GrantState.WAITING: _("waits for another person"),
+        GrantState.IN_FORCE: _("in force"),
+        GrantState.ENDED: _("ended"),
+        GrantState.REVOKED: _("revoked"),
+    }
+    return words[state]
+
+
+def _name_agent(grant: Grant) -> str:
+    if not grant.subagent:
+        return grant.agent
+    return _("%(agent)s, sub-agent %(subagent)s", agent=grant.agent, subagent=grant.subagent)
+
+
+def _describe_limits(grant: Grant) -> str:
+    limits = [_describe_limit(one) for one in grant.constraints]
+    others = _("otherwise the same arguments") if grant.rest_digest else _("any other arguments")
+    return join_words([*limits, others]) if limits else _("any arguments")
+
+
+def _describe_limit(one: Constraint) -> str:
+    argument = _name(one.path)
+    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
+        return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(one.value))
+    values = one.value if one.kind is ConstraintKind.ONE_OF and isinstance(one.value, list) else [one.value]
+    written = join_words([json.dumps(value, ensure_ascii=False) for value in values], "or")
+    return _("%(argument)s %(values)s", argument=argument, values=written)
+
+
+def _describe_times(grant: Grant) -> str:
+    parts = [_("any number of times")]
+    if grant.count is not None:
+        parts = [ngettext("once", "up to %(num)s times", grant.count)]
+    if grant.sum is not None:
+        most = write_amount(grant.sum.max)
+        parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=_name(grant.sum.of)))
+    return join_words(parts)
+
+
+def _name(path: str) -> str:
+    return path.removeprefix("args.")

@@ -1,0 +1,102 @@
+"""Routes of standing grants: list, confirm and revoke. A decision makes one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from sayso.policy.memory.amounts import write_amount
+from sayso.records.memory.grants import Grant, GrantState
+from sayso.sentences.grants import write_grant
+from service.api.routing.dependencies import Parts, Person
+from service.api.routing.routes import SignedInRoute
+from service.api.views.base import Timestamp, View
+from service.api.views.items import ConstraintView
+from service.http.openapi import WRITES, problems
+from service.store.memory.grants import Use
+from service.wiring import Wiring
+
+router = APIRouter(prefix="/grants", tags=["grants"], route_class=SignedInRoute)
+
+GrantId = Annotated[str, Path(min_length=1, max_length=100, examples=["gra_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
+
+
+class GrantView(View):
+    """A grant and its use."""
+
+    id: str
+    sentence: str = Field(description="Which calls run without asking, how often and until when.")
+    state: GrantState
+    void: bool = Field(description="Whether its rule is gone or changed, so that it lets nothing run.")
+    rule_id: str
+    agent: str
+    owner: str
+    tool: str
+    constraints: tuple[ConstraintView, ...]
+    count: int | None
+    sum: str | None = Field(description="The most in sum, as a number.")
+    at: Timestamp = Field(validation_alias="at_ms")
+    until: Timestamp = Field(validation_alias="until_ms")
+    people: int = Field(description="How many people must grant it before it is in force.")
+    granted_by: list[str]
+    reason: str
+    offered: bool = Field(description="Whether a denial offered it; it then lets one call run.")
+    suspension_id: str
+    item_id: str
+    calls: int = Field(description="The calls that it has let run, and those it holds a place for.")
+    total: str = Field(description="Their sum, as a number.")
+    last_used_at: Timestamp | None
+    revoked_by: str | None
+    revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
+
+
+class GrantList(BaseModel):
+    """Grants of the last month, the latest first."""
+
+    grants: list[GrantView]
+
+
+@router.get("", operation_id="listGrants", responses=problems(401, 403))
+async def list_grants(caller: Person, parts: Parts) -> GrantList:
+    """List grants with their use, also those that ended in the last month."""
+    uses, now_ms = await parts.grants.list_uses(), await parts.grants.now_ms()
+    return GrantList(grants=[_view(parts, one, now_ms) for one in uses])
+
+
+@router.post("/{grant_id}/confirm", operation_id="confirmGrant", responses=WRITES)
+async def confirm_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
+    """Grant together with the people who did: it takes force when enough have. You must be a reviewer of its item."""
+    await parts.grants.confirm(grant_id, caller.reviewer("api"))
+    return await _read(parts, grant_id)
+
+
+@router.post("/{grant_id}/revoke", operation_id="revokeGrant", responses=WRITES)
+async def revoke_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
+    """End a grant at once, also for calls that it allowed and that have not started. Every reviewer may."""
+    await parts.grants.revoke(grant_id, caller.reviewer("api"))
+    return await _read(parts, grant_id)
+
+
+async def _read(parts: Wiring, grant_id: str) -> GrantView:
+    return _view(parts, await parts.grants.find_use(grant_id), await parts.grants.now_ms())
+
+
+def _view(parts: Wiring, use: Use, now_ms: int) -> GrantView:
+    grant = use.grant
+    shown = {name: getattr(grant, name) for name in Grant.model_fields if name in GrantView.model_fields}
+    return GrantView.model_validate(
+        {
+            **shown,
+            "sentence": write_grant(grant),
+            "state": grant.find_state(now_ms),
+            "void": parts.grants.find_void(grant),
+            "sum": write_amount(grant.sum.max) if grant.sum is not None else None,
+            "at_ms": grant.at_ms,
+            "until_ms": grant.until_ms,
+            "granted_by": [one.id for one in grant.granters],
+            "calls": use.calls,
+            "total": write_amount(use.total),
+            "last_used_at": use.last_ms,
+            "revoked_at_ms": grant.revoked_at_ms,
+        }
+    )

@@ -1,0 +1,90 @@
+"""The page of standing grants: what each lets run, its use, and the buttons to confirm and revoke it."""
+
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import InvalidInput, SaysoError
+from sayso.records.memory.grants import GrantState
+from sayso.sentences.grants import describe_grant, describe_grant_state, describe_left_over
+from sayso.sentences.moments import Sentence
+from sayso.sentences.names import join_words
+from sayso.text.language import _
+from service.store.memory.grants import Use
+from service.web.errors import show_page_again
+from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.pages import show
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sign_ins import find_sender
+
+_PAGE = "pages/grants.html"
+
+router = APIRouter()
+
+
+class GrantRow(NamedTuple):
+    """A grant as the page shows it."""
+
+    use: Use
+    sentence: Sentence
+    state: str
+    css: str
+    people: str
+    left: str
+    waits: bool
+    in_force: bool
+
+
+@router.get("/grants")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show the grants of the last month, the latest first."""
+    return await show(request, visitor, _PAGE, **await _gather(request, visitor))
+
+
+@router.post("/grants/{grant_id}")
+async def change(request: Request, grant_id: str) -> Response:
+    """Confirm or revoke a grant."""
+    post = await read_form(request)
+    visitor = await find_sender(request, post)
+    try:
+        check_session(post, visitor)
+        grants, by = wiring_of(request).grants, visitor.principal.reviewer("web")
+        act = {"confirm": grants.confirm, "revoke": grants.revoke}.get(post.get("act", ""))
+        if act is None:
+            raise InvalidInput(_("Choose one of the buttons on this page."))
+        await act(grant_id, by)
+    except SaysoError as error:
+        context = {**await _gather(request, visitor), "sentence": describe_refusal(error)}
+        show_page_again(request, _PAGE, visitor=visitor, **context)
+        raise
+    return RedirectResponse("/grants", 303)
+
+
+async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
+    grants = wiring_of(request).grants
+    uses, now_ms = await grants.list_uses(), await grants.now_ms()
+    rows = [_describe(one, grants.find_void(one.grant), now_ms, visitor.name) for one in uses]
+    return {
+        "title": _("Grants"),
+        "sentence": "",
+        "now_ms": now_ms,
+        "current": [row for row in rows if row.in_force or row.use.grant.find_state(now_ms) is GrantState.WAITING],
+        "ended": [row for row in rows if row.use.grant.find_state(now_ms) in (GrantState.ENDED, GrantState.REVOKED)],
+    }
+
+
+def _describe(use: Use, void: bool, now_ms: int, visitor: str) -> GrantRow:
+    grant, state = use.grant, use.grant.find_state(now_ms)
+    alive = state in (GrantState.IN_FORCE, GrantState.WAITING)
+    css = {GrantState.IN_FORCE: "approved", GrantState.WAITING: "pending"}.get(state, "denied")
+    return GrantRow(
+        use=use,
+        sentence=describe_grant(grant),
+        state=_("void: its rule has changed") if alive and void else describe_grant_state(state),
+        css="denied" if void else css,
+        people=join_words([one.id for one in grant.granters]),
+        left=describe_left_over(grant, use.calls, use.total) if alive else "",
+        waits=state is GrantState.WAITING and not void and visitor not in [one.id for one in grant.granters],
+        in_force=state is GrantState.IN_FORCE,
+    )
