@@ -47,6 +47,14 @@ from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.earlier import find_since
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
+from service.web.content.deciding.granting import (
+    add_grant,
+    describe_granting,
+    digest_granting,
+    find_grant_step,
+    make_grant_form,
+    read_grant,
+)
 from service.web.content.deciding.refusals import write_banner
 from service.web.content.deciding.stages import list_stages
 from service.web.content.deciding.versions import VERSION, Version, find_version, list_versions
@@ -102,6 +110,8 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
+        if step := find_grant_step(post):
+            return await _show_grant(request, visitor, suspension_id, item_id, post, step)
         step = find_step(post)
         if step == "ask":
             context = await _gather(request, visitor, suspension_id, item_id, post)
@@ -156,6 +166,22 @@ async def _show_edit(
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
 
 
+async def _show_grant(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, step: str
+) -> Response:
+    """Show which calls a grant or an offer would let run. Records nothing."""
+    wiring = wiring_of(request)
+    item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    found = await wiring.desk.suspensions.read(suspension_id)
+    granting = read_grant(decision, post, step)
+    by = visitor.principal.reviewer("web")
+    sentence = describe_granting(wiring.rules.policy(), found.record, item, granting, by, found.now_ms)
+    context = await _gather(request, visitor, suspension_id, item_id, post)
+    form = replace(context["granting"], step=step, sentence=sentence, seen=digest_granting(granting))
+    forms = await asyncio.to_thread(refill, context["forms"], post)
+    return await show(request, visitor, "pages/item.html", **{**context, "granting": form, "forms": forms})
+
+
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
     item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {})
@@ -175,6 +201,7 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key = f"web-{item_id}-{decision.digest}"
     by = visitor.principal.reviewer("web")
+    decision = add_grant(decision, post)
     await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
 
 
@@ -261,6 +288,7 @@ async def _gather(
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
         "stages": list_stages(view.record, view.item, result),
         "forms": forms,
+        "granting": make_grant_form(wiring.rules.policy(), item, post),
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, wiring.attachments, view, lines),

@@ -16,7 +16,6 @@ from service.web.errors import show_page_again
 from service.web.form_posts import check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.sign_ins import find_sender
 
 _PAGE = "pages/grants.html"
 
@@ -43,10 +42,9 @@ async def read(request: Request, visitor: SignedIn) -> Response:
 
 
 @router.post("/grants/{grant_id}")
-async def change(request: Request, grant_id: str) -> Response:
+async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response:
     """Confirm or revoke a grant."""
     post = await read_form(request)
-    visitor = await find_sender(request, post)
     try:
         check_session(post, visitor)
         grants, by = wiring_of(request).grants, visitor.principal.reviewer("web")

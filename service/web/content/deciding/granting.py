@@ -1,0 +1,181 @@
+"""The folds of an item that grant like calls with an approval, or offer another call with a denial."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from sayso.canonical_json import JsonObject, digest_json
+from sayso.errors import InvalidInput
+from sayso.policy.engine import Policy
+from sayso.policy.grants.keys import Grants
+from sayso.policy.grants.making import find_grants, make_grant
+from sayso.policy.memory.amounts import to_units, write_amount
+from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.items import Answer, Item
+from sayso.records.memory.bounds import CounterOffer, GrantRequest
+from sayso.records.suspensions import SuspensionRecord
+from sayso.sentences.grants import describe_grant
+from sayso.sentences.moments import Sentence
+from sayso.text.language import _
+from sayso.text.redaction import MASK, redact
+from sayso.text.summaries import write_leaf
+from service.http.bodies import misfit
+from service.web.content.deciding.edits import STEP
+from service.web.form_posts import Post
+
+WITH = "with"
+"""The control of the button that sends a decision with its grant or offer."""
+
+SEEN = "seen"
+"""The control that holds the digest of what the shown sentence says."""
+
+_SPANS_S = (3_600, 8 * 3_600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400)
+_STEPS = {"grant": Answer.APPROVE, "offer": Answer.DENY}
+_SAME, _MOST, _ONLY = "same.", "most.", "only."
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the call that a grant or an offer may limit; a `fixed` one always stays as it is."""
+
+    path: str
+    name: str
+    shown: str
+    number: bool
+    text: bool
+    fixed: bool
+    same: bool
+    most: str
+    only: str
+
+
+@dataclass(frozen=True)
+class GrantForm:
+    """The folds of an item, filled with what was typed; `step` is the open one and `sentence` what it would let run."""
+
+    spans: tuple[int, ...]
+    span: str
+    count: str
+    most_count: int | None
+    sum: str
+    summed: str
+    most_sum: str
+    people: int
+    arguments: tuple[Argument, ...]
+    offers: bool
+    step: str = ""
+    sentence: Sentence = ()
+    seen: str = ""
+
+
+def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
+    """Return the folds of an item; None where the rule lets nobody grant such calls."""
+    grants = find_grants(policy, item)
+    if grants is None or not item.open:
+        return None
+    people = max(grants.people, item.terms.quorum.approve)
+    spans = tuple(dict.fromkeys([*(one for one in _SPANS_S if one < grants.longest), grants.longest]))
+    arguments = tuple(_list_arguments(item, grants, post))
+    return GrantForm(
+        spans=spans,
+        span=post.get("span", ""),
+        count=post.get("count", ""),
+        most_count=grants.count,
+        sum=post.get("sum", ""),
+        summed=grants.sum.of.removeprefix("args.") if grants.sum is not None else "",
+        most_sum=write_amount(to_units(grants.sum.max)) if grants.sum is not None else "",
+        people=people,
+        arguments=arguments,
+        offers=people == 1 and item.terms.quorum.deny == 1 and any(one.number or one.text for one in arguments),
+    )
+
+
+def find_grant_step(post: Post) -> str:
+    """Return `grant` or `offer` where a form asks to show its sentence; else empty."""
+    step = post.get(STEP, "")
+    return step if _STEPS.get(step) == post.get("answer") else ""
+
+
+def add_grant(decision: DecisionRequest, post: Post) -> DecisionRequest:
+    """Return the decision with the grant or the offer of the form.
+
+    Raises `InvalidInput` where it does not say what the sentence said that the reviewer saw.
+    """
+    step = post.get(WITH, "")
+    if _STEPS.get(step) != post.get("answer"):
+        return decision
+    granting = read_grant(decision, post, step)
+    if digest_granting(granting) != post.get(SEEN):
+        raise InvalidInput(_("The sentence has changed. Show it again before you send it."))
+    return granting
+
+
+def read_grant(decision: DecisionRequest, post: Post, step: str) -> DecisionRequest:
+    """Return the decision with what the fold says; raises `InvalidInput`."""
+    most: JsonObject = {name.removeprefix(_MOST): value for name, value in _list_typed(post, _MOST)}
+    only: JsonObject = {name.removeprefix(_ONLY): value for name, value in _list_typed(post, _ONLY)}
+    try:
+        if step == "offer":
+            return decision.model_copy(update={"offer": CounterOffer.model_validate({"at_most": most, "equal": only})})
+        ticked = [name.removeprefix(_SAME) for name, _on in _list_typed(post, _SAME)]
+        same = [path for path in ticked if path not in most]
+        given: dict[str, Any] = {"for_s": post.get("span", ""), "at_most": most, "same": same}
+        given |= {name: value for name in ("count", "sum") if (value := post.get(name, "").strip())}
+        return decision.model_copy(update={"grant": GrantRequest.model_validate(given)})
+    except ValidationError as error:
+        raise misfit(error.errors(include_url=False, include_input=False), step) from error
+
+
+def digest_granting(decision: DecisionRequest) -> str:
+    """Return the digest of what a decision grants or offers."""
+    return digest_json(decision.model_dump(mode="json", include={"grant", "offer"}))
+
+
+def describe_granting(
+    policy: Policy, record: SuspensionRecord, item: Item, decision: DecisionRequest, by: Actor, now_ms: int
+) -> Sentence:
+    """Return what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
+    grant = make_grant(policy, record, item, decision, by, "gra_shown", now_ms)
+    return describe_grant(grant) if grant is not None else ()
+
+
+def _list_typed(post: Post, prefix: str) -> list[tuple[str, str]]:
+    return [(name, value.strip()) for name, value in post.items() if name.startswith(prefix) and value.strip()]
+
+
+def _list_arguments(item: Item, grants: Grants, post: Post) -> list[Argument]:
+    """Return the arguments that can be limited: plain ones without secrets. All stay the same unless that is undone."""
+    masked = redact(item.tool.args, None, item.terms.secrets).args
+    summed = grants.sum.of if grants.sum is not None else ""
+    typed = STEP in post or WITH in post
+    found: list[Argument] = []
+    for path, value in _list_plain(masked, "args"):
+        fixed = path in grants.by
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        argument = Argument(
+            path=path,
+            name=path.removeprefix("args."),
+            shown=write_leaf(value),
+            number=number,
+            text=isinstance(value, str),
+            fixed=fixed,
+            same=fixed or (f"{_SAME}{path}" in post if typed else path != summed),
+            most=post.get(f"{_MOST}{path}", ""),
+            only=post.get(f"{_ONLY}{path}", ""),
+        )
+        found.append(argument)
+    return found
+
+
+def _list_plain(args: Mapping[str, JsonValue], path: str) -> list[tuple[str, JsonValue]]:
+    found: list[tuple[str, JsonValue]] = []
+    for name, value in args.items():
+        if not name.replace("-", "_").isidentifier() or not name.isascii():
+            continue
+        if isinstance(value, dict) and path.count(".") < 3:
+            found += _list_plain(value, f"{path}.{name}")
+        elif value is not None and value != MASK and not isinstance(value, dict):
+            found.append((f"{path}.{name}", value))
+    return found
