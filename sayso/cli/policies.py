@@ -45,14 +45,15 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
     local = None
+    lists: dict[str, str] = {}
     if offline or not find_missing():
         check_packages("cli,policies")
-        local = _check_locally(raw, file)
+        local = _check_locally(raw, file, lists)
         if offline or not local.ok:
             return local
     try:
         with connect() as client:
-            return client.exchange(administration.check_rules(_read_text(raw, file), file.name))
+            return client.exchange(administration.check_rules(_read_text(raw, file), file.name, lists))
     except (NotAuthenticated, Unavailable) as error:
         if local is None:
             check_packages("cli,policies")
@@ -62,11 +63,20 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
         return local
 
 
-def _check_locally(raw: bytes, file: Path) -> RulesChecked:
+def _check_locally(raw: bytes, file: Path, lists: dict[str, str]) -> RulesChecked:
+    """Check the rules and keep the texts of their lists, for the desk."""
     from sayso.policy.files import RulebookError, parse_rulebook
+    from sayso.policy.words.lists import Folder
+
+    folder = Folder(file.parent)
+
+    def read(name: str) -> bytes:
+        found = folder.read(name)
+        lists[name] = found.decode("utf-8", "replace")
+        return found
 
     try:
-        policy = parse_rulebook(raw, file=str(file))
+        policy = parse_rulebook(raw, file=str(file), read_list=read)
     except RulebookError as error:
         return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
     warnings = tuple(find_findings(policy, Known()))

@@ -50,6 +50,7 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
         "error": "; ".join(one.error for one in (own, other) if one.error)[:MAX_ERROR_CHARS] or None,
         "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
         "resembles": resembles,
+        "computed": {**own.computed, **other.computed},
     }
     if taken is other:
         update["reason"] = f"{other.reason.removesuffix('.')}; the tool's name looks like {', '.join(resembles)}."

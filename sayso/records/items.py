@@ -90,6 +90,9 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    computed: JsonObject | None = Field(
+        default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
+    )
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")

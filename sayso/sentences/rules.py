@@ -1,6 +1,7 @@
 """Sentences about rules: what a rule does, and why it does or does not decide a call."""
 
 import re
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -69,13 +70,17 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" of {join_words(condition.tools, 'or')}"
     elif tools and not models:
         words = "All calls" if condition == RuleCondition() else "Calls of any tool"
-    if condition.agent is not None:
-        words += f" by {condition.agent}"
+    if agents := _list_agents(condition):
+        words += f" by {join_words(agents, 'or')}"
     if condition.subagent_name is not None:
         words += f" through its sub-agent {condition.subagent_name}"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
     return words + "".join(f", {one}" for one in _describe_facts(condition))
+
+
+def _list_agents(condition: RuleCondition) -> Sequence[str]:
+    return [*([condition.agent] if condition.agent is not None else []), *(condition.agents or ())]
 
 
 def describe_condition(when: str) -> str:
@@ -150,7 +155,7 @@ def describe_trial(trial: Trial) -> str:
     sentences = {
         "subjects": "It does not cover tool calls.",
         "tool": f"It is for {join_words(condition.tools, 'or')}.",
-        "agent": f"It is for the agent {condition.agent}.",
+        "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
         "subagent": f"It is for the sub-agent {condition.subagent_name}.",
         "context": f"It needs other facts about the run.{_see(trial.saw)}",
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",

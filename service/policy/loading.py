@@ -1,10 +1,12 @@
 """The rules file, reloaded when it changes."""
 
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 from sayso.policy.engine import Policy
 from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
+from sayso.policy.words.lists import stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
@@ -12,25 +14,29 @@ _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
 
 class Rulebook:
-    """The policy of a file, reloaded when it changes. While the file is invalid the last valid policy stays."""
+    """The policy of a file, reloaded when it or a list's file changes.
+
+    While a file is invalid the last valid policy stays.
+    """
 
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
         self._terms = terms
-        self._seen = _stamp(path)
+        self._seen = {path: stamp(path)}
         self.policy = load_rulebook(path, terms=terms, check=_CHECK)
+        self._seen |= self.policy.stamps
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
         """Return the current policy of the file, or the last valid one with the reason in `error`."""
-        seen = _stamp(self._path)  # before the read: a change during it is seen the next time
-        if seen != self._seen:
-            self._seen = seen
+        if self._has_changed():
+            self._seen = {self._path: stamp(self._path)}  # before the read: a change during it is seen the next time
             try:
                 self.policy = load_rulebook(self._path, terms=self._terms, check=_CHECK)
                 self.error = None
             except RulebookError as error:
                 self.error = error
+            self._seen |= self.error.stamps if self.error is not None else self.policy.stamps
         return self.policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
@@ -41,18 +47,21 @@ class Rulebook:
             raw = self._path.read_bytes()
         except OSError:
             return None
-        return (self._path, raw) if _stamp(self._path) == self._seen else None
+        return None if self._has_changed() else (self._path, raw)
+
+    def read_lists(self) -> dict[str, str]:
+        """Return the texts of the files of lists by their names in the rules, without those that cannot be read."""
+        found: dict[str, str] = {}
+        for path in self.policy.stamps if self._path is not None else ():
+            with suppress(OSError, UnicodeDecodeError):
+                found[str(path.relative_to(self._path.parent))] = path.read_text("utf-8")
+        return found
+
+    def _has_changed(self) -> bool:
+        return any(stamp(path) != seen for path, seen in self._seen.items())
 
 
 @cache
 def rulebook_of(path: Path) -> Rulebook:
     """Return this process's rulebook of a file; forks inherit its last valid policy."""
     return Rulebook(path)
-
-
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

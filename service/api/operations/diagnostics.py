@@ -36,6 +36,9 @@ class RulesRequest(RequestBody):
 
     text: str
     file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
+    lists: dict[str, str] = Field(
+        default_factory=dict, max_length=100, description="The texts of the files that its lists name."
+    )
 
 
 class RulesChecked(BaseModel):
@@ -62,7 +65,7 @@ async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> Rules
     A check that takes too long is stopped.
     """
     known = await find_known(parts) if caller.owner is None else Known()
-    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, caller=caller.name)
+    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
     return RulesChecked(
         ok=not found.faults,
         rules=found.rules,
