@@ -7,6 +7,7 @@ from pathlib import Path
 from sayso.policy.engine import Policy
 from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
 from sayso.policy.words.lists import stamp
+from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
@@ -22,9 +23,9 @@ class Rulebook:
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
         self._terms = terms
-        self._seen = {path: stamp(path)}
+        self._seen: dict[Path | None, Stamp] = {path: stamp(path)}
         self.policy = load_rulebook(path, terms=terms, check=_CHECK)
-        self._seen |= self.policy.stamps
+        self._seen.update(self.policy.stamps)
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
@@ -36,7 +37,7 @@ class Rulebook:
                 self.error = None
             except RulebookError as error:
                 self.error = error
-            self._seen |= self.error.stamps if self.error is not None else self.policy.stamps
+            self._seen.update(self.error.stamps if self.error is not None else self.policy.stamps)
         return self.policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
@@ -52,7 +53,9 @@ class Rulebook:
     def read_lists(self) -> dict[str, str]:
         """Return the texts of the files of lists by their names in the rules, without those that cannot be read."""
         found: dict[str, str] = {}
-        for path in self.policy.stamps if self._path is not None else ():
+        if self._path is None:
+            return found
+        for path in self.policy.stamps:
             with suppress(OSError, UnicodeDecodeError):
                 found[str(path.relative_to(self._path.parent))] = path.read_text("utf-8")
         return found

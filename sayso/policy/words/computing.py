@@ -67,7 +67,7 @@ class Computing:
         return value
 
     def _read_parameter(self, call: Call) -> JsonValue:
-        if not call.is_constant:
+        if call.parameter is None or not call.is_constant:
             return call.parameter
         if call.parameter not in self._constants:
             raise Uncomputable(f"there is no constants.{call.parameter}")

@@ -10,8 +10,10 @@ from pydantic import JsonValue
 from sayso.policy.words.faults import Uncomputable
 from sayso.text.ibans import begins_with_iban
 
-MOST_CHARS = 200_000
+MOST_CHARS = 100_000
 """The limit of all texts of one value together."""
+MOST_NUMBERS = 10_000
+"""The limit of numbers in one value whose checksums are computed."""
 
 _MAIL = re.compile(r"[\w.+%'-]@(?:[\w-]+\.)+[^\W\d_]{2,}")
 _IBAN = re.compile(r"(?:(?<![A-Z0-9])|(?<=IBAN))[A-Z]{2}[ .-]?[0-9]{2}", re.IGNORECASE)
@@ -67,12 +69,12 @@ def has_mail(value: JsonValue) -> bool:
 
 def has_iban(value: JsonValue) -> bool:
     """Whether a text holds an IBAN of the right length whose checksum is right."""
-    return any(_has_iban(text) for text in _list_texts(value))
+    return _any(one for text in _list_texts(value) for one in _list_ibans(text))
 
 
 def has_card(value: JsonValue) -> bool:
     """Whether a text or number holds a card number: a known prefix, its length, and the Luhn checksum."""
-    return any(_has_card(text) for text in _list_texts(value))
+    return _any(one for text in _list_texts(value) for one in _list_cards(text))
 
 
 def has_secret(value: JsonValue) -> bool:
@@ -119,11 +121,13 @@ def _plain(text: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
 
 
-def _has_iban(text: str) -> bool:
-    return any(begins_with_iban(text[found.start() : found.start() + _LONGEST_IBAN]) for found in _IBAN.finditer(text))
+def _list_ibans(text: str) -> Iterator[bool]:
+    for found in _IBAN.finditer(text):
+        yield begins_with_iban(text[found.start() : found.start() + _LONGEST_IBAN])
 
 
-def _has_card(text: str) -> bool:
+def _list_cards(text: str) -> Iterator[bool]:
+    """Yield for each number, with separators or without, whether it is a card's."""
     for run in _DIGITS.findall(text):
         groups = re.split("[ .-]", run)
         for first in range(len(groups)):
@@ -132,6 +136,14 @@ def _has_card(text: str) -> bool:
                 digits += group
                 if len(digits) > _LONGEST_CARD:
                     break
-                if len(digits) >= _SHORTEST_CARD and is_card(digits):
-                    return True
+                if len(digits) >= _SHORTEST_CARD:
+                    yield is_card(digits)
+
+
+def _any(found: Iterator[bool]) -> bool:
+    for count, one in enumerate(found):
+        if one:
+            return True
+        if count >= MOST_NUMBERS:
+            raise Uncomputable(f"it has more than {MOST_NUMBERS} numbers")
     return False

@@ -72,7 +72,7 @@ def read_names(document: Document, content: dict[str, Any], read: ReadList) -> N
     lists = {name: found for name, found in _read_lists(document, content, read) if found is not None}
     constants: dict[str, Scalar] = {}
     for name, value in _list_entries(document, content, "constants"):
-        if isinstance(value, dict | list) or value is None:
+        if isinstance(value, dict | list):
             document.report(("constants", name), f"constants.{name}: must be a text, a number, true or false")
         else:
             constants[name] = value
@@ -109,8 +109,8 @@ def _resolve(document: Document, index: int, rule: dict[str, Any], key: str, nam
     value = rule[key]
     if not isinstance(value, dict):
         return value
-    name = value.get("in")
-    if value.keys() != {"in"} or not isinstance(name, str):
+    name = value["in"] if value.keys() == {"in"} else None
+    if not isinstance(name, str):
         words = "write a name, a pattern, a list of both, or `{in: NAME}` with the name of a list"
     else:
         words = _describe_unknown("lists", [name], names.lists)
@@ -155,6 +155,8 @@ def _list_entries(document: Document, content: dict[str, Any], key: str) -> Iter
     if len(given) > MOST_NAMES:
         document.report((key,), f"{key}: has {len(given)} names; the limit is {MOST_NAMES}")
     for name, value in given.items():
+        if value is None:
+            continue  # reported as a key without a value
         if _NAME.fullmatch(name) and not _RESERVED.fullmatch(name):
             yield name, value
         else:

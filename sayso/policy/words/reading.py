@@ -25,7 +25,8 @@ _TOKEN = re.compile(
     ) | (?P<comment>//[^\n]*) | (?P<name>[A-Za-z_]\w*) | (?P<number>\d+(?:\.\d+)?) | (?P<sign>\S)""",
     re.DOTALL | re.VERBOSE,
 )
-_MENTION = re.compile(rf"\b(?:lists|constants|{'|'.join(SHORTHANDS)})\b")
+_MENTION = re.compile(rf"\b(?:lists|constants|_[a-z][0-9]+|{'|'.join(SHORTHANDS)})\b")
+_OURS = re.compile(r"_[a-z][0-9]+")
 _PLAIN = re.compile(r"""["']([^"'\\]*)["']""")
 
 
@@ -215,6 +216,9 @@ def read_words(expression: str) -> Reading:
     if not _MENTION.search(expression):
         return Reading(expression)
     tokens = list(_tokenize(expression))
+    for token in tokens:
+        if token.kind == "name" and _OURS.fullmatch(token.text):
+            raise WordFault(f"undeclared reference to '{token.text}'", token.start)
     reader = _Reader(expression, tokens)
     reader.read()
     text = expression

@@ -18,7 +18,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.words.faults import Uncomputable, read_text
 from sayso.policy.words.programs import Unwrapped, unwrap
 
-MOST_CHARS = 10_000
+MOST_CHARS = 4_000
 MOST_ENTRIES = 1_000
 MOST_DEPTH = 3
 """The limit of commands in the text of commands, such as `sh -c "sh -c ls"`."""
@@ -49,7 +49,10 @@ _BLANKS = b" \t\n"
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _SEPARATORS = re.compile(r"[\s;&|<>()`'\"]|\\")
 _RESERVED = frozenset(
-    "! { } [ [[ ]] case coproc do done elif else esac fi for function if in select then until while".split()
+    (
+        *("!", "{", "}", "[", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for"),
+        *("function", "if", "in", "select", "then", "until", "while"),
+    )
 )
 _JOINED = re.compile(r"(?<![ \t])\\\n")
 _GLOB = frozenset("*?[]{}")
@@ -210,7 +213,7 @@ def _add_program(words: list[str | None], found: _Findings, depth: int) -> None:
 
 def _name_program(word: str | None) -> str:
     """Return the name of a program in a usual folder, or the whole path of another one."""
-    if not word or word.startswith("-") or not word.isprintable() or word in _RESERVED:
+    if not word or word.startswith("-") or not word.isprintable() or "=" in word or word in _RESERVED:
         raise Uncomputable("the name of a program is computed by the shell")
     if "/" not in word:
         return word

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.policy.words.faults import Uncomputable, read_text
 
-MOST_CHARS = 10_000
+MOST_CHARS = 8_000
 MOST_STEPS = 50_000
 """The limit of the parser's steps over tokens; a plain statement takes a few for each token."""
 

@@ -178,12 +178,23 @@ def test_read_shell_counts_and_lists_files() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["(" * 9_000, "$(" * 4_000, "`" * 9_000, "'\"" * 4_000, "a|" * 4_000, "{ " * 4_000, "<(" * 4_000, "if " * 3_000]
-    + ["case x in " * 900, "\\" * 9_999, "${" * 4_000, "a;" * 5_000, "[[ " * 3_000, "a\n" * 5_000, "<<A " * 2_000],
+    [
+        *(
+            "(" * 4_000,
+            "$(" * 2_000,
+            "`" * 4_000,
+            "'\"" * 2_000,
+            "a|" * 2_000,
+            "{ " * 2_000,
+            "<(" * 2_000,
+            "if " * 1_300,
+        ),
+        *("case x in " * 400, "\\" * 3_999, "${" * 2_000, "a;" * 2_000, "[[ " * 1_300, "a\n" * 2_000, "<<A " * 1_000),
+    ],
 )
 def test_read_shell_ends_on_deep_and_broken_texts(text: str) -> None:
     try:
-        read_shell(text[:MOST_CHARS])
+        read_shell(text)
     except Uncomputable:
         return
 
@@ -197,7 +208,7 @@ _PIECES = [
 _PRELUDE = 'command_not_found_handle() { builtin echo "$1" >&3; return 1; }; exec 3>../ran; eval "$1"'
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.sampled_from(_PIECES), max_size=14))
 def test_bash_runs_no_program_that_was_not_named(pieces: list[str], tmp_path: Path) -> None:
     """Every command that bash looks for, and does not find, is among the programs."""
@@ -211,11 +222,8 @@ def test_bash_runs_no_program_that_was_not_named(pieces: list[str], tmp_path: Pa
     ran = tmp_path / "ran"
     ran.write_text("")
     command = ["/bin/bash", "--norc", "--noprofile", "-c", _PRELUDE, "_", text]
-    try:
-        subprocess.run(
-            command, cwd=inside, env={"PATH": "/nowhere"}, capture_output=True, stdin=subprocess.DEVNULL, timeout=5
-        )
-    except subprocess.TimeoutExpired:
-        pytest.fail(f"{text!r} does not end")
+    subprocess.run(
+        command, cwd=inside, env={"PATH": "/nowhere"}, capture_output=True, timeout=20, check=False, input=b""
+    )
     assert isinstance(programs, list)
     assert {*ran.read_text().splitlines()} <= {*programs}, text

@@ -27,8 +27,8 @@ from sayso.policy.words.sql import DIALECTS, MOST_CHARS, read_sql
     ],
 )
 def test_read_sql_of_reading_statements(query: str, dialect: str | None, kinds: list[str], tables: list[str]) -> None:
-    found = read_sql(query, dialect)
-    assert (found["kinds"], sorted(found["tables"]), found["writes"]) == (kinds, sorted(tables), False)  # type: ignore[arg-type]
+    found: Any = read_sql(query, dialect)
+    assert (found["kinds"], sorted(found["tables"]), found["writes"]) == (kinds, sorted(tables), False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,6 @@ def test_read_sql_names_functions() -> None:
         ("/* /* */ drop table t; -- */", "postgres"),
         ("vacuum", None),
         ("call do_it()", None),
-        ("exec sp_do", "tsql"),
         ("explain analyze delete from t", "postgres"),
         ("lock table t", "postgres"),
         ("select from where", None),
