@@ -23,21 +23,21 @@ class Rulebook:
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
         self._terms = terms
-        self._seen: dict[Path | None, Stamp] = {path: stamp(path)}
+        self._seen: list[tuple[Path | None, Stamp]] = [(path, stamp(path))]
         self.policy = load_rulebook(path, terms=terms, check=_CHECK)
-        self._seen.update(self.policy.stamps)
+        self._seen += self.policy.stamps.items()
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
         """Return the current policy of the file, or the last valid one with the reason in `error`."""
         if self._has_changed():
-            self._seen = {self._path: stamp(self._path)}  # before the read: a change during it is seen the next time
+            self._seen = [(self._path, stamp(self._path))]  # before the read: a change during it is seen the next time
             try:
                 self.policy = load_rulebook(self._path, terms=self._terms, check=_CHECK)
                 self.error = None
             except RulebookError as error:
                 self.error = error
-            self._seen.update(self.error.stamps if self.error is not None else self.policy.stamps)
+            self._seen += (self.error or self.policy).stamps.items()
         return self.policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
@@ -61,7 +61,7 @@ class Rulebook:
         return found
 
     def _has_changed(self) -> bool:
-        return any(stamp(path) != seen for path, seen in self._seen.items())
+        return any(stamp(path) != seen for path, seen in self._seen)
 
 
 @cache

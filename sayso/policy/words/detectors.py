@@ -57,7 +57,7 @@ _SHORTEST_CARD, _LONGEST_CARD = 12, 19
 _LONGEST_IBAN = 2 * 34  # with a separator after every character
 
 
-def list_leaves(value: JsonValue) -> list[JsonValue]:
+def list_scalars(value: JsonValue) -> list[JsonValue]:
     """Return all scalar values as texts, numbers and truth values as JSON writes them."""
     return [*_bounded(_walk(value, keys=False))]
 

@@ -110,14 +110,13 @@ def _resolve(document: Document, index: int, rule: dict[str, Any], key: str, nam
     if not isinstance(value, dict):
         return value
     name = value["in"] if value.keys() == {"in"} else None
-    if not isinstance(name, str):
-        words = "write a name, a pattern, a list of both, or `{in: NAME}` with the name of a list"
-    else:
+    if isinstance(name, str) and name in names.lists:
+        return list(names.lists[name])
+    words = "write a name, a pattern, a list of both, or `{in: NAME}` with the name of a list"
+    if isinstance(name, str):
         words = _describe_unknown("lists", [name], names.lists)
-    if words:
-        document.report(("rules", index, key), f"{_label(rule, index)}{key}: {words}")
-        return "unknown"
-    return list(names.lists[name])
+    document.report(("rules", index, key), f"{_label(rule, index)}{key}: {words}")
+    return "unknown"
 
 
 def _label(rule: Any, index: int) -> str:

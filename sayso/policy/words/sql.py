@@ -17,7 +17,7 @@ MOST_CHARS = 8_000
 MOST_STEPS = 50_000
 """The limit of the parser's steps over tokens; a plain statement takes a few for each token."""
 
-DIALECTS = (
+DATABASES = (
     *("athena", "bigquery", "clickhouse", "databricks", "duckdb", "mysql", "oracle", "postgres"),
     *("presto", "redshift", "snowflake", "spark", "sqlite", "trino", "tsql"),
 )
@@ -34,24 +34,24 @@ _UNCLEAR = re.compile(r"""[#$`\[]|\b[nN]?[qQ]'""")
 """Quotes and comments of some databases only."""
 
 
-def check_dialect(dialect: JsonValue) -> str:
-    """Return the name of a dialect; raises `Uncomputable` for an unknown one."""
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
-        raise Uncomputable(f"there is no SQL dialect {dialect!r}; use {', '.join(DIALECTS)}")
-    return dialect
+def check_database(database: JsonValue) -> str:
+    """Return the name of a database; raises `Uncomputable` for an unknown one."""
+    if not isinstance(database, str) or database not in DATABASES:
+        raise Uncomputable(f"there is no database {database!r}; use {', '.join(DATABASES)}")
+    return database
 
 
-def read_sql(value: JsonValue, dialect: JsonValue = None) -> JsonObject:
-    """Return what the statements of a text do. Without a dialect, only text that all databases read alike is read."""
+def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
+    """Return what the statements of a text do. Without a database, only text that all databases read alike is read."""
     text = read_text(value, MOST_CHARS)
     for what, pattern in _REFUSED.items():
         if pattern.search(text):
             raise Uncomputable(f"it has {what}")
-    if dialect is None and (found := _UNCLEAR.search(text)):
+    if database is None and (found := _UNCLEAR.search(text)):
         raise Uncomputable(
-            f'databases read {found[0]} differently; name the dialect, as in sql(args.query, "postgres")'
+            f'databases read {found[0]} differently; name the database, as in sql(args.query, "postgres")'
         )
-    statements = _parse(text, "" if dialect is None else check_dialect(dialect))
+    statements = _parse(text, "" if database is None else check_database(database))
     if not statements:
         raise Uncomputable("it has no statement")
     nodes = [node for one in statements for node in one.walk()]
@@ -79,7 +79,7 @@ def _parse(text: str, name: str) -> list[Any]:
     return statements
 
 
-@lru_cache(maxsize=len(DIALECTS) + 1)
+@lru_cache(maxsize=len(DATABASES) + 1)
 def _make_parser(name: str) -> tuple[Any, Any]:
     """Return a dialect, and its parser with a limit of steps and without the guess for unknown statements."""
     dialect = import_module("sqlglot").Dialect.get_or_raise(name)

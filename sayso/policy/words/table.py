@@ -7,10 +7,10 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from sayso.policy.words.addresses import read_hosts, read_mail, read_url
-from sayso.policy.words.detectors import has_card, has_iban, has_mail, has_secret, list_leaves
+from sayso.policy.words.detectors import has_card, has_iban, has_mail, has_secret, list_scalars
 from sayso.policy.words.paths import check_root, is_within, read_path
 from sayso.policy.words.shell import read_shell
-from sayso.policy.words.sql import check_dialect, read_sql
+from sayso.policy.words.sql import check_database, read_sql
 
 
 class Kind(StrEnum):
@@ -78,13 +78,13 @@ _MAIL = {"addresses": Kind.TEXTS, "domains": Kind.TEXTS, "count": Kind.NUMBER}
 
 SHORTHANDS: dict[str, Shorthand] = {
     "shell": Shorthand(read_shell, fields=_SHELL, example="command"),
-    "sql": Shorthand(read_sql, fields=_SQL, parameter='"postgres"', check=check_dialect, example="query"),
+    "sql": Shorthand(read_sql, fields=_SQL, parameter='"postgres"', check=check_database, example="query"),
     "http": Shorthand(read_url, fields=_URL, example="url"),
     "path": Shorthand(read_path, fields=_PATH, example="file"),
     "mail": Shorthand(read_mail, fields=_MAIL, example="to"),
     "host": Shorthand(read_hosts, Kind.ANY, example="url"),
     "within": Shorthand(is_within, parameter='"/srv/data"', needs_parameter=True, check=check_root, example="file"),
-    "leaves": Shorthand(list_leaves, Kind.TEXTS, any_value=True, recorded=False),
+    "leaves": Shorthand(list_scalars, Kind.TEXTS, any_value=True, recorded=False),
     "has_mail": Shorthand(has_mail, any_value=True),
     "has_iban": Shorthand(has_iban, any_value=True),
     "has_card": Shorthand(has_card, any_value=True),

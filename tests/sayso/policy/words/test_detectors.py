@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.policy.words.detectors import MOST_CHARS, has_card, has_iban, has_mail, has_secret, is_card, list_leaves
+from sayso.policy.words.detectors import MOST_CHARS, has_card, has_iban, has_mail, has_secret, is_card, list_scalars
 from sayso.policy.words.faults import Uncomputable
 
 # The test numbers of the card networks.
@@ -133,13 +133,13 @@ def test_has_secret_leaves_other_texts(text: str) -> None:
     assert not has_secret(text)
 
 
-def test_list_leaves_walks_every_scalar() -> None:
+def test_list_scalars_walks_every_scalar() -> None:
     value: Any = {"a": [1, "x", {"b": True, "c": None}], "d": 2.5, "e": []}
-    assert list_leaves(value) == ["1", "x", "true", "2.5"]
-    assert list_leaves("x") == ["x"]
+    assert list_scalars(value) == ["1", "x", "true", "2.5"]
+    assert list_scalars("x") == ["x"]
 
 
-@pytest.mark.parametrize("detect", [list_leaves, has_mail, has_iban, has_card, has_secret])
+@pytest.mark.parametrize("detect", [list_scalars, has_mail, has_iban, has_card, has_secret])
 def test_detectors_refuse_a_value_with_too_much_text(detect: Any) -> None:
     with pytest.raises(Uncomputable):
         detect(["x" * (MOST_CHARS // 2)] * 3)
@@ -164,7 +164,7 @@ def test_detectors_end_on_long_texts(detect: Any, piece: str) -> None:
     )
 )
 def test_detectors_take_any_json(value: Any) -> None:
-    for detect in (list_leaves, has_mail, has_iban, has_card, has_secret):
+    for detect in (list_scalars, has_mail, has_iban, has_card, has_secret):
         detect(value)
 
 

@@ -45,7 +45,7 @@ def test_read_words_finds_the_shorthands(expression: str, labels: list[str]) -> 
         ("within(args.file)", 'write within(args.file, "/srv/data")'),
         ("within(args.file, args.root)", "is a text in quotes or a constant"),
         ("within(args.file, 'data')", "is not absolute"),
-        ("sql(args.q, 'postgress').writes", "there is no SQL dialect 'postgress'"),
+        ("sql(args.q, 'postgress').writes", "there is no database 'postgress'"),
         ("args.c in lists[args.n]", "write which one, as in lists.NAME"),
         ("size(constants) == 1", "write which one, as in constants.NAME"),
         ("'rm' == shell(args.command).programs", "no matching overload"),

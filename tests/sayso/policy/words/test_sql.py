@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sayso.policy.words.faults import Uncomputable
-from sayso.policy.words.sql import DIALECTS, MOST_CHARS, read_sql
+from sayso.policy.words.sql import DATABASES, MOST_CHARS, read_sql
 
 
 @pytest.mark.parametrize(
-    ("query", "dialect", "kinds", "tables"),
+    ("query", "database", "kinds", "tables"),
     [
         ("SELECT a FROM t", None, ["select"], ["t"]),
         ("select a from Public.Users u join orders o on true", None, ["select"], ["users", "public.users", "orders"]),
@@ -26,8 +26,8 @@ from sayso.policy.words.sql import DIALECTS, MOST_CHARS, read_sql
         ("select [a] from [t]", "tsql", ["select"], ["t"]),
     ],
 )
-def test_read_sql_of_reading_statements(query: str, dialect: str | None, kinds: list[str], tables: list[str]) -> None:
-    found: Any = read_sql(query, dialect)
+def test_read_sql_of_reading_statements(query: str, database: str | None, kinds: list[str], tables: list[str]) -> None:
+    found: Any = read_sql(query, database)
     assert (found["kinds"], sorted(found["tables"]), found["writes"]) == (kinds, sorted(tables), False)
 
 
@@ -90,7 +90,7 @@ def test_read_sql_names_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "dialect"),
+    ("query", "database"),
     [
         ("", None),
         (" ; -- nothing", None),
@@ -127,15 +127,15 @@ def test_read_sql_names_functions() -> None:
         (None, None),
     ],
 )
-def test_read_sql_refuses_what_databases_may_read_otherwise(query: Any, dialect: Any) -> None:
+def test_read_sql_refuses_what_databases_may_read_otherwise(query: Any, database: Any) -> None:
     with pytest.raises(Uncomputable):
-        read_sql(query, dialect)
+        read_sql(query, database)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_reads_plain_statements(dialect: str) -> None:
-    assert read_sql("SELECT a FROM t WHERE b = 1", dialect)["tables"] == ["t"]
-    assert read_sql("DELETE FROM t WHERE b = 1", dialect)["writes"] is True
+@pytest.mark.parametrize("database", DATABASES)
+def test_every_database_reads_plain_statements(database: str) -> None:
+    assert read_sql("SELECT a FROM t WHERE b = 1", database)["tables"] == ["t"]
+    assert read_sql("DELETE FROM t WHERE b = 1", database)["writes"] is True
 
 
 _WORDS = [
@@ -178,9 +178,9 @@ _WORDS += [
 
 
 @settings(max_examples=300, deadline=None)
-@given(pieces=st.lists(st.sampled_from(_WORDS), max_size=40), dialect=st.sampled_from([None, *DIALECTS]))
-def test_read_sql_raises_nothing_else(pieces: list[str], dialect: str | None) -> None:
+@given(pieces=st.lists(st.sampled_from(_WORDS), max_size=40), database=st.sampled_from([None, *DATABASES]))
+def test_read_sql_raises_nothing_else(pieces: list[str], database: str | None) -> None:
     try:
-        read_sql(" ".join(pieces), dialect)
+        read_sql(" ".join(pieces), database)
     except Uncomputable:
         return
