@@ -125,10 +125,8 @@ def test_the_examples_of_the_guide_do_what_it_says(
 
 def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
     path, listed = tmp_path / "policy.yaml", tmp_path / "blocked.txt"
-    write(
-        path,
-        "version: 1\ndefault: allow\nlists: {all: {file: blocked.txt}}\nrules: [{id: a, tool: {in: all}, action: deny}]",
-    )
+    rule = "{id: a, tool: {in: all}, action: deny}"
+    write(path, f"version: 1\ndefault: allow\nlists: {{all: {{file: blocked.txt}}}}\nrules: [{rule}]")
     write(listed, "other")
     rulebook = Rulebook(path)
     first = rulebook.refresh()
@@ -138,10 +136,8 @@ def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
     assert judged(rulebook) is Action.DENY
     assert rulebook.policy.version != first.version
     write(listed, "")
-    assert (judged(rulebook), "blocked.txt" in str(rulebook.error) or "no entry" in str(rulebook.error)) == (
-        Action.DENY,
-        True,
-    )
+    assert judged(rulebook) is Action.DENY
+    assert "the file has no entry" in str(rulebook.error)
     assert rulebook.read_source() is None
     write(listed, "fixed")
     assert (judged(rulebook), rulebook.error) == (Action.ALLOW, None)
