@@ -69,7 +69,7 @@ def pick_file(files: Mapping[str, str]) -> ReadList:
 
 def read_names(document: Document, content: dict[str, Any], read: ReadList) -> Names:
     """Return the lists and constants of a document; reports what is wrong with them."""
-    lists = {name: found for name, found in _read_lists(document, content, read) if found is not None}
+    lists = dict(_read_lists(document, content, read))
     constants: dict[str, Scalar] = {}
     for name, value in _list_entries(document, content, "constants"):
         if isinstance(value, dict | list):
@@ -126,12 +126,14 @@ def _label(rule: Any, index: int) -> str:
 
 def _read_lists(
     document: Document, content: dict[str, Any], read: ReadList
-) -> Iterator[tuple[str, tuple[Scalar, ...] | None]]:
+) -> Iterator[tuple[str, tuple[Scalar, ...]]]:
+    """Yield the lists; a faulty one is reported once, and is not unknown to the rules that name it."""
     for name, value in _list_entries(document, content, "lists"):
+        entries: tuple[Scalar, ...] = ("faulty",)
         loc = ("lists", name)
         if isinstance(value, dict) and value.keys() == {"file"} and isinstance(value["file"], str):
             try:
-                yield name, _parse_file(read(value["file"]))
+                entries = _parse_file(read(value["file"]))
             except InvalidInput as error:
                 document.report((*loc, "file"), f"lists.{name}: {error.message}")
         elif not isinstance(value, list):
@@ -141,7 +143,8 @@ def _read_lists(
         elif len(value) > MOST_ENTRIES:
             document.report(loc, f"lists.{name}: has {len(value)} entries; the limit is {MOST_ENTRIES}")
         else:
-            yield name, tuple(value)
+            entries = tuple(value)
+        yield name, entries
 
 
 def _list_entries(document: Document, content: dict[str, Any], key: str) -> Iterator[tuple[str, Any]]:
