@@ -3,6 +3,7 @@
 The parser is sqlglot. Text that databases read differently is refused, and so is what the parser does not know.
 """
 
+import logging
 import re
 from functools import lru_cache
 from importlib import import_module
@@ -82,6 +83,7 @@ def _parse(text: str, name: str) -> list[Any]:
 @lru_cache(maxsize=len(DATABASES) + 1)
 def _make_parser(name: str) -> tuple[Any, Any]:
     """Return a dialect, and its parser with a limit of steps and without the guess for unknown statements."""
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the agent's text
     dialect = import_module("sqlglot").Dialect.get_or_raise(name)
     base: Any = dialect.parser_class
 

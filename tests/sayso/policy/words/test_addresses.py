@@ -1,9 +1,11 @@
 """URLs and mail addresses, and ones that programs read differently."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sayso.policy.words.addresses import read_hosts, read_mail, read_url
@@ -146,6 +148,65 @@ def test_read_mail_lists_addresses(value: Any, addresses: list[str]) -> None:
 def test_read_mail_refuses_what_programs_read_differently(value: Any) -> None:
     with pytest.raises(Uncomputable):
         read_mail(value)
+
+
+_PIECES = [
+    *(
+        "http",
+        "https",
+        "://",
+        "//",
+        ":",
+        "/",
+        "@",
+        "?",
+        "#",
+        "good.com",
+        "evil.com",
+        ".",
+        "..",
+        "[",
+        "]",
+        "::1",
+        "80",
+        "%",
+    ),
+    *(
+        "2e",
+        "2f",
+        "40",
+        "a",
+        "user",
+        "\\",
+        ";",
+        "=",
+        "&",
+        " ",
+        "\t",
+        "0x7f",
+        "127.0.0.1",
+        "1",
+        "-",
+        "_",
+        "xn--a",
+        "é",
+        ",",
+    ),
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(pieces=st.lists(st.sampled_from(_PIECES), max_size=10))
+def test_other_parsers_agree_about_the_host(pieces: list[str]) -> None:
+    url = "https://" + "".join(pieces)
+    try:
+        found: Any = read_url(url)
+    except Uncomputable:
+        return
+    if not found["host"].replace(".", "").isdigit() and ":" not in found["host"]:
+        assert found["host"] == (urlsplit(url).hostname or "").removesuffix(".")
+        assert found["host"] == httpx.URL(url).raw_host.decode().removesuffix(".")
+    assert found["port"] == (httpx.URL(url).port or 443)
 
 
 @given(text=st.text(max_size=60))

@@ -1,5 +1,7 @@
 """What SQL statements do, and statements that try to hide it."""
 
+import sqlite3
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -184,3 +186,57 @@ def test_read_sql_raises_nothing_else(pieces: list[str], database: str | None) -
         read_sql(" ".join(pieces), database)
     except Uncomputable:
         return
+
+
+_STATEMENTS = [
+    *("select a from t", "select * from t where a in (select b from u)", "delete from t where a = 1", "values (1)"),
+    *("with x as (select a from s) select * from x", "update u set a = 1", "insert into t select * from u", "select 1"),
+    *("create table z (a)", "drop table s", "replace into u values (1, 2)", "select * from t natural join u"),
+]
+_BETWEEN = [
+    *(";", " union ", " /* x */ ", " -- x\n", " --", "/*", "*/", "'", '"', " (", ") ", "\n", "[t]", "`t`", "main.t"),
+    *(", u ", " where a = 1", " returning *", "explain "),
+]
+_READS = (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    pieces=st.lists(st.sampled_from([*_STATEMENTS, *_BETWEEN, *_BETWEEN]), min_size=1, max_size=5),
+    database=st.sampled_from([None, "sqlite"]),
+)
+def test_sqlite_reads_and_writes_nothing_else(pieces: list[str], database: str | None) -> None:
+    """What the authorizer of a real database sees is among the tables, and every change is a change."""
+    text = "".join(pieces)
+    try:
+        found: Any = read_sql(text, database)
+    except Uncomputable:
+        return
+    tables, changes = _run(text)
+    assert tables <= {*found["tables"]}, text
+    assert found["writes"] or not changes, text
+
+
+def _run(text: str) -> tuple[set[str], list[int]]:
+    """Return the tables that SQLite reads for a text, and the changes that it makes."""
+    tables: set[str] = set()
+    changes: list[int] = []
+
+    def note(action: int, first: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and first in ("t", "u", "s"):
+            tables.add(first)
+        elif action not in (
+            sqlite3.SQLITE_READ,
+            sqlite3.SQLITE_SELECT,
+            sqlite3.SQLITE_FUNCTION,
+            sqlite3.SQLITE_RECURSIVE,
+        ):
+            changes.append(action)
+        return sqlite3.SQLITE_OK
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.executescript("create table t (a, b); create table u (a, b); create table s (a, b);")
+        database.set_authorizer(note)
+        with suppress(sqlite3.Error):
+            database.executescript(text)
+    return tables, changes
