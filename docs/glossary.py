@@ -7,8 +7,9 @@ import inspect
 from pathlib import Path
 
 from sayso.client import permits
-from sayso.policy import engine, rules
+from sayso.policy import engine, memory, rules
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
+from sayso.records.memory import charges
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -16,7 +17,7 @@ from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
-from service.store.directory import contacts, duty, groups
+from service.store.directory import contacts, duty, groups, views
 from service.store.runs import external_events, runs
 from service.store.suspensions import commits, schedule
 from workers import resumers
@@ -30,6 +31,7 @@ TERMS: dict[str, object] = {
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,
+    "charge": charges.Charge,
     "commit": commits.Commit,
     "contact": contacts.Contact,
     "decision": decisions.Decision,
@@ -48,6 +50,7 @@ TERMS: dict[str, object] = {
     "intent": suspensions.Intent,
     "item": items.Item,
     "lease": suspensions.Lease,
+    "memory": memory,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "pipeline": pipeline,
@@ -64,6 +67,7 @@ TERMS: dict[str, object] = {
     "rule": rules.PolicyRule,
     "run": runs.Run,
     "run status": suspensions.RunStatus,
+    "saved view": views.SavedView,
     "schedule": schedule.Schedule,
     "sealed state": run_state.SealedState,
     "status": suspensions.Status,

@@ -14,7 +14,7 @@ from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.policy.findings import Known, find_findings
 from sayso.policy.packages import check_packages, find_missing
 
-policies = typer.Typer(help="Check rules.", no_args_is_help=True)
+policies = typer.Typer(help="Check, test, replay and compare rules.", no_args_is_help=True)
 
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Check only on this machine.")]
 
@@ -30,11 +30,7 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
     No desk is required. After `sayso login`, the desk also checks reviewers and tools.
     """
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}. Check its path and permissions.") from error
-    found = _check(raw, file, offline)
+    found = _check(read_raw(file), file, offline)
     if json:
         print_json(found)
     else:
@@ -43,17 +39,38 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
         raise typer.Exit(1)
 
 
+def read_raw(file: Path) -> bytes:
+    """Return the bytes of a file; raises `InvalidInput`."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}. Check its path and permissions.") from error
+
+
+def read_rules(file: Path) -> str:
+    """Return the text of a file; raises `InvalidInput`."""
+    return _read_text(read_raw(file), file)
+
+
+def read_lists(file: Path) -> dict[str, str]:
+    """Return the texts of the files that its lists name; none where the packages that read rules are missing."""
+    if find_missing():
+        return {}
+    from sayso.policy.words.lists import collect_files
+
+    return collect_files(read_raw(file), file.parent)
+
+
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
     local = None
-    lists: dict[str, str] = {}
     if offline or not find_missing():
         check_packages("cli,policies")
-        local = _check_locally(raw, file, lists)
+        local = _check_locally(raw, file)
         if offline or not local.ok:
             return local
     try:
         with connect() as client:
-            return client.exchange(administration.check_rules(_read_text(raw, file), file.name, lists))
+            return client.exchange(administration.check_rules(_read_text(raw, file), file.name, read_lists(file)))
     except (NotAuthenticated, Unavailable) as error:
         if local is None:
             check_packages("cli,policies")
@@ -63,20 +80,11 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
         return local
 
 
-def _check_locally(raw: bytes, file: Path, lists: dict[str, str]) -> RulesChecked:
-    """Check the rules and keep the texts of their lists, for the desk."""
-    from sayso.policy.files import RulebookError, parse_rulebook
-    from sayso.policy.words.lists import Folder
-
-    folder = Folder(file.parent)
-
-    def read(name: str) -> bytes:
-        found = folder.read(name)
-        lists[name] = found.decode("utf-8", "replace")
-        return found
+def _check_locally(raw: bytes, file: Path) -> RulesChecked:
+    from sayso.policy.files import RulebookError, parse_beside
 
     try:
-        policy = parse_rulebook(raw, file=str(file), read_list=read)
+        policy = parse_beside(raw, file)
     except RulebookError as error:
         return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
     warnings = tuple(find_findings(policy, Known()))

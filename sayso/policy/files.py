@@ -9,6 +9,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.analysis.cases import KEY as TESTS
+from sayso.policy.analysis.cases import check_cases
 from sayso.policy.engine import Action, Policy
 from sayso.policy.file_faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.policy.words.lists import Folder, ReadList, check_rules, read_names, refuse_files, resolve_rules
@@ -18,7 +20,7 @@ from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "lists", "constants", "rules")
+FILE_KEYS = ("version", "default", "terms", "lists", "constants", "rules", TESTS)
 
 DEFAULT_TERMS = RuleTerms()
 NO_STAMPS: Mapping[Path, Stamp] = {}
@@ -46,12 +48,23 @@ def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check:
     """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
+    return parse_beside(read_bytes(path), path, terms=terms, check=check)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of rules; raises `RulebookError`."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}; check its path and permissions"
         raise RulebookError([Problem(str(path), 1, 1, problem)]) from error
+
+
+def parse_beside(
+    raw: bytes, path: Path, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value
+) -> Policy:
+    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it."""
     folder = Folder(path.parent)
     try:
         policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=folder.read)
@@ -95,6 +108,7 @@ def _read_policy(
     start = _read_terms(document, content, terms)
     whole = {key: content[key] for key in ("default", "rules") if key in content} | {"terms": start}
     whole |= {key: dict(found) for key, found in names._asdict().items() if found}
+    list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")
     if isinstance(rules, list):
         _check_ids(document, rules)
@@ -213,6 +227,8 @@ def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iter
 
 def _check_nulls(document: Document, loc: Loc, value: Any) -> None:
     """Report keys without a value: an empty `when:`, if ignored, would make a rule match everything."""
+    if loc[:1] == (TESTS,):
+        return  # null may be an argument of a case
     if value is None and loc[-2:] != ("fallback", "value") and not document.has_problem(loc):
         document.report(loc, f"{label(document, loc)}has no value; add one, or remove the key", at_key=True)
     if isinstance(value, dict | list) and loc[-2:] not in _ANY_JSON:

@@ -9,10 +9,12 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
-from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject
+from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import FallbackAction, RuleTerms
+from sayso.sentences.memory import describe_memory, describe_remembered
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.times import describe_span
+from sayso.text.lengths import cut
 from sayso.text.summaries import write_leaf
 
 _SIGNS = {
@@ -43,12 +45,9 @@ def describe_rule(rule: PolicyRule) -> str:
         return f"{calls} run without asking anyone."
     if rule.action is Action.DENY:
         return f"{calls} are denied."
-    target = rule.request_payload.target_arg if rule.request_payload is not None else None
-    wish = f"a value of {target} from " if target is not None else ""
-    who, then = describe_who(terms), describe_end(terms)
     if terms.timeout_s == 0:
-        return f"{calls} wait for nobody: {then} at once."
-    return f"{calls} wait {describe_wait(terms)} for {wish}{who}; then {then}."
+        return f"{calls} wait for nobody: {describe_end(terms)} at once."
+    return f"{calls} wait {_describe_waiting(terms, rule.request_payload)}; then {describe_end(terms)}."
 
 
 def describe_default(policy: Policy) -> str:
@@ -57,9 +56,7 @@ def describe_default(policy: Policy) -> str:
         return "Calls that no rule matches run without asking anyone."
     if policy.default is Action.DENY:
         return "Calls that no rule matches are denied."
-    terms = policy.terms
-    who, then = describe_who(terms), describe_end(terms)
-    return f"Calls that no rule matches wait {describe_wait(terms)} for {who}; then {then}."
+    return f"Calls that no rule matches wait {_describe_waiting(policy.terms)}; then {describe_end(policy.terms)}."
 
 
 def describe_calls(rule: PolicyRule) -> str:
@@ -77,7 +74,7 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" through its sub-agent {condition.subagent_name}"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
-    return words + "".join(f", {one}" for one in _describe_facts(condition))
+    return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
 
 
 def _list_agents(condition: RuleCondition) -> Sequence[str]:
@@ -141,15 +138,18 @@ def describe_decision(decision: PolicyDecision) -> str:
         return "It would run without asking anyone."
     if decision.action is Action.DENY:
         return "It would be denied."
-    terms, payload = decision.terms, decision.request_payload
-    target = payload.target_arg if payload is not None and decision.action is Action.REQUEST_USER_INPUT else None
-    wish = f"a value of {target} from " if target is not None else ""
-    end = describe_end(terms, single=True)
-    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {end}."
+    payload = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
+    end = describe_end(decision.terms, single=True)
+    return f"It would wait {_describe_waiting(decision.terms, payload)}; then {end}."
 
 
 def describe_trial(trial: Trial) -> str:
-    """Return what the rule is to the call, and why."""
+    """Return what the rule is to the call, and why, with what it remembers about such calls."""
+    remembered = "".join(f" {describe_remembered(one)}." for one in trial.remembered)
+    return f"{_describe_match(trial)}{remembered}"
+
+
+def _describe_match(trial: Trial) -> str:
     condition = trial.rule.condition
     if trial.match is Match.DECIDES:
         return f"Decides.{_see(trial.saw)}"
@@ -168,8 +168,16 @@ def describe_trial(trial: Trial) -> str:
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
         "metadata": "It is for another model.",
         "when": f"Its condition is false.{_see(trial.saw)}",
+        "memory": "What it remembers does not make it apply.",
     }
     return sentences.get(trial.part, "It does not match.")
+
+
+def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -> str:
+    """Return how long a call waits, and for whom."""
+    target = payload.target_arg if payload is not None else None
+    wish = f"a value of {target} from " if target is not None else ""
+    return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
 
 
 def _describe_facts(condition: RuleCondition) -> list[str]:
@@ -194,5 +202,4 @@ def _see(saw: JsonObject) -> str:
 
 
 def _write(value: JsonValue) -> str:
-    text = " ".join(write_leaf(value).split())
-    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"
+    return cut(" ".join(write_leaf(value).split()), _VALUE_CHARS)

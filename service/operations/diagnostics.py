@@ -15,6 +15,7 @@ from service.operations.card_counts import CardCounts, count_cards
 from service.operations.circuits import read_circuits
 from service.operations.endpoints import DISABLED_BY
 from service.operations.rule_checks import find_warnings
+from service.operations.rulebook.versions import describe_held_back
 from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 
@@ -47,6 +48,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_buckets(wiring)
         yield await _check_trails(wiring)
         yield await _check_holders(wiring)
+        if (held := wiring.rules.held_back) is not None:
+            yield Finding("rules held back", False, *describe_held_back(held))
         async for finding in _check_cards(wiring, channels):
             yield finding
         async for finding in _check_circuits(wiring, channels):
@@ -130,11 +133,14 @@ async def _check_records(wiring: Wiring) -> Finding:
 
 
 async def _check_buckets(wiring: Wiring) -> Finding:
-    wrong = await wiring.buckets.repair()
-    if not wrong:
-        return Finding("inbox", True, "Every open item is where filters and counts find it.")
-    text = f"Filters and counts missed {wrong} open items, which are in their places again."
-    return Finding("inbox", False, text, "Stop processes of earlier versions, and run `sayso doctor` again.")
+    found = await wiring.buckets.find_comparison()
+    if found is None:
+        return Finding("inbox", True, "Workers compare filters and counts with the records once an hour.")
+    if not found.wrong:
+        return Finding("inbox", True, f"Filters and counts had every open item at {describe_clock(found.at_ms)}.")
+    missed = f"{found.wrong} open {'item' if found.wrong == 1 else 'items'}"
+    text = f"Filters and counts missed {missed} until {describe_clock(found.at_ms)}."
+    return Finding("inbox", False, text, "Stop processes of earlier versions. They are compared again within the hour.")
 
 
 async def _check_trails(wiring: Wiring) -> Finding:

@@ -1,17 +1,30 @@
 """The rules file, reloaded when it changes."""
 
-from contextlib import suppress
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from sayso.policy.engine import Policy
-from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
-from sayso.policy.words.lists import stamp
+from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, read_bytes
+from sayso.policy.words.lists import collect_files, stamp
 from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
+
+
+class RuleSource(NamedTuple):
+    """The bytes of a policy, and the file that had them."""
+
+    file: str
+    raw: bytes
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the bytes."""
+        return sha256(self.raw).hexdigest()
 
 
 class Rulebook:
@@ -24,7 +37,8 @@ class Rulebook:
         self._path = path
         self._terms = terms
         self._seen: list[tuple[Path | None, Stamp]] = [(path, stamp(path))]
-        self.policy = load_rulebook(path, terms=terms, check=_CHECK)
+        self.source = RuleSource(str(path or ""), b"")
+        self.policy = self._load()
         self._seen += self.policy.stamps.items()
         self.error: RulebookError | None = None
 
@@ -33,12 +47,21 @@ class Rulebook:
         if self._has_changed():
             self._seen = [(self._path, stamp(self._path))]  # before the read: a change during it is seen the next time
             try:
-                self.policy = load_rulebook(self._path, terms=self._terms, check=_CHECK)
+                self.policy = self._load()
                 self.error = None
             except RulebookError as error:
                 self.error = error
             self._seen += (self.error or self.policy).stamps.items()
         return self.policy
+
+    def _load(self) -> Policy:
+        """Return the policy, and keep the bytes that it was parsed from."""
+        if self._path is None:
+            return load_rulebook(None, terms=self._terms)
+        raw = read_bytes(self._path)
+        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK)
+        self.source = RuleSource(str(self._path), raw)
+        return policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
         """Return the file and its bytes; None without a file, or while it differs from the policy."""
@@ -52,13 +75,7 @@ class Rulebook:
 
     def read_lists(self) -> dict[str, str]:
         """Return the texts of the files of lists by their names in the rules, without those that cannot be read."""
-        found: dict[str, str] = {}
-        if self._path is None:
-            return found
-        for path in self.policy.stamps:
-            with suppress(OSError, UnicodeDecodeError):
-                found[str(path.relative_to(self._path.parent))] = path.read_text("utf-8")
-        return found
+        return collect_files(self.source.raw, self._path.parent) if self._path is not None else {}
 
     def _has_changed(self) -> bool:
         return any(stamp(path) != seen for path, seen in self._seen)

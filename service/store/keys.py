@@ -1,5 +1,6 @@
 """The names of all keys. The header of `lua/commit.lua` describes their values."""
 
+from functools import lru_cache
 from hashlib import sha256
 
 # Channels of a tenant, suspension or run; every commit that changes it publishes there.
@@ -42,15 +43,19 @@ class TenantKeys:
         self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
+        self.replays = f"{prefix}replays"  # replays of rules by their start
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
+        self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
+        self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
+        self.views = f"{prefix}views"  # saved views by person
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
@@ -58,9 +63,25 @@ class TenantKeys:
     def asked_by(self, rule_id: str) -> str:
         return f"{self.prefix}asked-by:{rule_id}"
 
+    def replay(self, replay_id: str) -> str:
+        """A replay of rules, with its progress or result; kept for a day."""
+        return f"{self.prefix}replay:{replay_id}"
+
+    def rule_version(self, version: str) -> str:
+        """The bytes and the rules of a version."""
+        return f"{self.prefix}rule-version:{version}"
+
+    def attestations(self, version: str) -> str:
+        """When each person attested which bytes of a version, by "<digest> <name>"."""
+        return f"{self.prefix}attestations:{version}"
+
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""
         return f"{self.prefix}rule-hits:{day}"
+
+    def counter(self, name: str) -> str:
+        """One counter of a rule, by its hash."""
+        return f"{self.prefix}counter:{name}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"
@@ -184,6 +205,12 @@ class TenantKeys:
     def lane(self, endpoint_id: str) -> str:
         """The messages for one endpoint, by their next attempt."""
         return f"{self.prefix}lane:{endpoint_id}"
+
+
+@lru_cache(64)
+def keys_of(tenant: str) -> TenantKeys:
+    """Return the keys of a tenant, the same object each time: every commit needs them."""
+    return TenantKeys(tenant)
 
 
 def _hash(*names: str) -> str:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sayso.errors import InvalidInput
 from sayso.policy.words.names import MOST_ENTRY_CHARS, Names, Scalar, Stamp
 from sayso.policy.words.reading import Reading, WordFault, read_words, suggest
-from sayso.policy.yaml_documents import Document
+from sayso.policy.yaml_documents import Document, read_document
 
 MOST_NAMES = 100
 MOST_ENTRIES = 10_000
@@ -60,6 +61,19 @@ def stamp(path: Path | None) -> Stamp:
 def refuse_files(name: str) -> bytes:
     """Refuse every list file, where the folder of the rules is unknown."""
     raise InvalidInput(f"the file {name!r} is not here; check the rules where their files are, or write the list out")
+
+
+def collect_files(raw: bytes, folder: Path) -> dict[str, str]:
+    """Return the texts of the files that the lists of a rules file name, by name, without those that cannot be read."""
+    content = read_document(raw, "").content
+    lists = content.get("lists") if isinstance(content, dict) else None
+    found: dict[str, str] = {}
+    for value in lists.values() if isinstance(lists, dict) else ():
+        name = value.get("file") if isinstance(value, dict) else None
+        if isinstance(name, str):
+            with suppress(InvalidInput, UnicodeDecodeError):
+                found[name] = Folder(folder).read(name).decode("utf-8-sig")
+    return found
 
 
 def pick_file(files: Mapping[str, str]) -> ReadList:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.views.base import RequestBody, View
+from service.api.views.base import ListFiles, RequestBody, View
 from service.http.openapi import problems
 from service.operations.diagnostics import diagnose
 from service.operations.rule_checks import find_known
@@ -36,9 +36,7 @@ class RulesRequest(RequestBody):
 
     text: str
     file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
-    lists: dict[str, str] = Field(
-        default_factory=dict, max_length=100, description="The texts of the files that its lists name."
-    )
+    lists: ListFiles = Field(default_factory=dict)
 
 
 class RulesChecked(BaseModel):

@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass, field
 
+from sayso.clock import DAY_MS
+from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
-from service.store.keys import CHANGES, TenantKeys
+from service.store.keys import CHANGES, TenantKeys, keys_of
+from service.store.memory.counting import count_charges
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents
-from service.store.suspensions.rule_hits import DAY_MS, HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
+from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
+IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Commit:
     writes: list[str | bytes | int] = field(default_factory=list)
     lasting: set[int] = field(default_factory=set)
     rooms: dict[int, str] = field(default_factory=dict)
+    totals: set[int] = field(default_factory=set)
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
@@ -60,6 +64,14 @@ class Commit:
         """Require at most `most` members of `key`; `full` is the error message."""
         self.guards += [self._place(key), f"<{most}"]
         self.rooms[len(self.guards) // 2] = full
+
+    def expect_total(self, key: str, most: int, slots: tuple[int, int, int]) -> None:
+        """Require at most `most` in the slots of a counter: the given one, a count before it, and all later ones.
+
+        `slots` are that count, the given slot, which may be over for at most one slot, and the length of a slot, ms.
+        """
+        self.guards += [self._place(key), f"+{most}:{':'.join(map(str, slots))}"]
+        self.totals.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         self.writes += [len(args), command, self._place(key), *args]
@@ -91,7 +103,7 @@ def build_commit(
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
     """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
-    keys = TenantKeys(after.tenant)
+    keys = keys_of(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     head, entries = write_events(head, change.events, after.updated_at_ms)
@@ -131,6 +143,7 @@ def build_commit(
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
+    count_charges(commit, keys, find_counted(before, change), after.updated_at_ms)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)

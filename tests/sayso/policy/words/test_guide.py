@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.engine import Action, PolicyEvent
+from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.words.sql import DATABASES
 from sayso.policy.words.table import SHORTHANDS
 from tests.sayso.policy.rule_files import parse
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "policies-words.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-POLICIES = [parse(one) for one in EXAMPLES]
+POLICIES: list[Policy] = [parse(one) for one in EXAMPLES]
 ALLOW, DENY, ASK = Action.ALLOW, Action.DENY, Action.REQUEST_APPROVAL
 
 
