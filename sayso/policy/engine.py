@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
-from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
-from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
+from sayso.policy.provenance.managers import names_managers, resolve_managers
+from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.rules import ASKING, Action, Glob, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
 from sayso.records.terms import RuleTerms
@@ -50,6 +52,7 @@ class Policy(Immutable):
     rules: tuple[PolicyRule, ...] = ()
     default: Action
     terms: RuleTerms = RuleTerms()
+    model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
 
     @field_validator("rules")
@@ -79,7 +82,9 @@ class Policy(Immutable):
     def _fix_version(self) -> Self:
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
-        content = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": rules}
+        content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
+        if self.model_prices:
+            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
         self._version = digest_json(content)[:16]
         return self
 
@@ -102,9 +107,13 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            decision = PolicyDecision.model_validate(self._weigh(Case(event)))
+            decision = PolicyDecision.model_validate(self._weigh(Case(event, self.model_prices)))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
+        if names_managers(decision.terms):
+            who = event.who if isinstance(event, PolicyEvent) else None
+            terms = resolve_managers(decision.terms, who, self.terms)
+            decision = decision.model_copy(update={"terms": terms})
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:

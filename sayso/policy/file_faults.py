@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
@@ -19,6 +20,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tool",): ("condition", "tool_name"),
     ("agent",): ("condition", "agent"),
     ("subagent",): ("condition", "subagent_name"),
+    ("after",): ("condition", "after"),
     ("context", "equals"): ("condition", "context_equals"),
     ("context", "has_keys"): ("condition", "context_has_keys"),
     ("claimed", "equals"): ("condition", "claimed_equals"),
@@ -31,6 +33,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
 PATTERN = ("condition", "tool_name_pattern")
 NAMES = ("condition", "tool_names")
 _INNER: dict[str, type[BaseModel]] = {
+    "model_prices": ModelPrice,
     "request_payload": RequestPayload,
     "terms": RuleTerms,
     "fallback": Fallback,

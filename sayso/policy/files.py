@@ -16,7 +16,7 @@ from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "rules")
+FILE_KEYS = ("version", "default", "terms", "model_prices", "rules")
 
 DEFAULT_TERMS = RuleTerms()
 
@@ -75,7 +75,7 @@ def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms, 
     if content.get("version") is True or content.get("version") != VERSION:
         document.report(("version",), f"version: write `version: {VERSION}`, the only supported version")
     start = _read_terms(document, content, terms)
-    whole = {key: content[key] for key in ("default", "rules") if key in content} | {"terms": start}
+    whole = {key: content[key] for key in ("default", "model_prices", "rules") if key in content} | {"terms": start}
     rules = whole.get("rules")
     if isinstance(rules, list):
         _check_ids(document, rules)

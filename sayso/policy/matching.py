@@ -9,8 +9,12 @@ from pydantic import Field
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import bind_facts, compile_condition
-from sayso.policy.rules import SUBJECTS, EventType, PolicyRule, Subject, same_json
+from sayso.policy.provenance.facts import check_after, describe_provenance, reads_provenance
+from sayso.policy.provenance.managers import check_managers
+from sayso.policy.provenance.prices import Prices
+from sayso.policy.rules import SUBJECTS, Action, EventType, PolicyRule, Subject, same_json
 from sayso.records.base import Immutable
+from sayso.records.suspensions import Progress, Who
 
 MAX_ERROR_CHARS = 2000
 
@@ -20,6 +24,7 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
+    The fields after `metadata` say where the call comes from; None is unknown.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -33,6 +38,12 @@ class PolicyEvent(Immutable):
     context: dict[str, Any] = Field(default_factory=dict)
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    tenant: str | None = None
+    environment: str | None = None
+    started_by: str | None = None
+    key: str | None = None
+    who: Who | None = None
+    progress: Progress | None = None
 
     @property
     def subject(self) -> Subject:
@@ -42,18 +53,30 @@ class PolicyEvent(Immutable):
 class Case:
     """An event that can be evaluated. Its facts are converted when the first condition needs them."""
 
-    def __init__(self, event: PolicyEvent) -> None:
+    def __init__(self, event: PolicyEvent, prices: Prices | None = None) -> None:
         names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
         given = {"context": event.context, "claimed": event.claimed, "metadata": event.metadata}
         check_json({"args": event.tool_args, **given, "names": names})
         self.event = event
         self.subject = event.subject
+        self._prices = prices or {}
+
+    def facts_of(self, when: str) -> Any:
+        """Return the facts that a condition reads."""
+        return self._all_facts if reads_provenance(when) else self.facts
 
     @cached_property
     def facts(self) -> Any:
+        return bind_facts(self._list_facts())
+
+    @cached_property
+    def _all_facts(self) -> Any:
+        return bind_facts(self._list_facts() | describe_provenance(self.event, self._prices))
+
+    def _list_facts(self) -> dict[str, Any]:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
+        return {"args": event.tool_args, "tool": event.tool_name or "", **shared}
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -77,8 +100,10 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and all(key in event.claimed for key in condition.claimed_has_keys)
         and _has(event.claimed, condition.claimed_equals)
         and _is_of_model(event, condition.metadata_equals)
-        and (condition.when is None or compile_condition(condition.when).holds(case.facts))
+        and (condition.when is None or compile_condition(condition.when).holds(case.facts_of(condition.when)))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
+        and (condition.after is None or _came_after(rule, event.progress))
+        and (not rule.names_managers or check_managers(rule.terms, event.who))
     )
 
 
@@ -92,6 +117,11 @@ def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
     if event.subagent_name is None:
         raise InvalidInput("it is unknown whether a sub-agent makes this call")
     return bool(event.subagent_name) and fnmatchcase(event.subagent_name, pattern)
+
+
+def _came_after(rule: PolicyRule, progress: Progress | None) -> bool:
+    """Return whether a tool of `after` ran before. Only where the rule does not allow, a name that looks alike counts."""
+    return check_after(rule.condition.after or (), progress, loosely=rule.action is not Action.ALLOW)
 
 
 def _fits(pattern: str | None, name: str | None) -> bool:

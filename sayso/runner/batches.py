@@ -32,6 +32,10 @@ _STATE_VALUES = (None,) * 100
 """The state around an output counts towards the same limits of depth and number."""
 
 
+BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
+"""The error of a call that its framework started and never ended."""
+
+
 class Stop(StrEnum):
     """Ways in which a call can end its run."""
 
@@ -241,6 +245,11 @@ def results_of(batch: Batch) -> tuple[ToolResult, ...]:
     return tuple(one.result for one in batch.calls if one.result is not None)
 
 
+def list_started(batch: Batch) -> tuple[str, ...]:
+    """Return the names of the tools whose calls ran, or may have run, in order."""
+    return tuple(one.call.name for one in batch.calls if _may_have_run(one))
+
+
 def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
     """Return the results as messages for the model, in its order."""
     return tuple(
@@ -305,6 +314,14 @@ def _idempotent(tools: Mapping[str, Tool], one: BatchCall) -> bool:
 
 def _unknown(one: BatchCall) -> str:
     return f"{one.call.name} may already have run before its worker was lost; nobody knows its result."
+
+
+def _may_have_run(one: BatchCall) -> bool:
+    result = one.result
+    if result is None:
+        return False
+    doubted = one.stop is Stop.UNKNOWN or (one.ask is not None and one.ask.doubt is not None)
+    return result.success or result.latency_ms is not None or result.error == BROKEN_OFF or doubted
 
 
 def _about(one: BatchCall) -> JsonObject:

@@ -18,7 +18,7 @@ from sayso.records.items import Doubt
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, BatchCall, PlannedCall, complete_batch
+from sayso.runner.batches import BROKEN_OFF, Batch, BatchCall, PlannedCall, complete_batch
 from sayso.runner.judging import known_id
 from sayso.runner.tools import CallContext, ReportOutput, call_tool, catch_result, plain_json
 from sayso.transitions.execution import Fence
@@ -28,7 +28,6 @@ NOTE_AFTER_S = 0.02
 """How long a finished call waits for the rest of its batch before its result is saved alone."""
 
 _NOT_STARTED = "The framework did not start this call."
-_BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
 
 Execute = Callable[[JsonObject], Awaitable[Any]]
 State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
@@ -204,7 +203,7 @@ class CallExecutor:
             return
         for one in self.calls:
             if one.call.index in missing:
-                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
+                error = None if self._unseen else BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
                 self._results[one.call.index] = ToolResult(
                     call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
                 )

@@ -24,6 +24,7 @@ from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Saved, Suspensions
+from service.store.suspensions.turns import Turn
 
 _OURS = Origin()
 
@@ -58,6 +59,7 @@ class Suspending:
     policy: Callable[[], Policy]
     evaluations: Evaluations
     intake: Intake | None
+    environment: str = ""
 
     async def start(
         self,
@@ -74,6 +76,7 @@ class Suspending:
         first run; with another request it raises `IdempotencyConflict`.
         """
         await self._admit(run)
+        run = self._place(run)
         draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = build_idempotency(run.owner, key, ["start", request], draft.id)
@@ -95,14 +98,17 @@ class Suspending:
         of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
         """
         await self._admit(run)
+        run = self._place(run)
         state = foreign.state if foreign else None
-        turn = max(await self._count_turns(run, key), *(call.step for call in calls))
+        counted = await self._count_turns(run, key)
+        turn = max(counted.number if counted is not None else 1, *(call.step for call in calls))
         draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
-        draft = draft.model_copy(update={"resume": resume})
+        progress = counted.progress if counted is not None and foreign is None else None
+        draft = draft.model_copy(update={"resume": resume, "progress": progress})
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
-        drafts, judged = evaluate_calls(self.policy(), run, calls, turn)
+        drafts, judged = evaluate_calls(self.policy(), run, calls, turn, progress)
         await self._check_calls(draft, calls, drafts, foreign)
         events: tuple[Event, ...] = ()
         if foreign is not None:
@@ -120,7 +126,7 @@ class Suspending:
         """
         run = name_run(draft.run, key, request_id)
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
-        drafts, judged = evaluate_calls(self.policy(), run, calls, draft.step)
+        drafts, judged = evaluate_calls(self.policy(), run, calls, draft.step, draft.progress)
         await self._check_calls(named, calls, drafts)
         saved = await self._create(named, drafts, judged)
         if saved.record.run.request_id != request_id:
@@ -148,9 +154,15 @@ class Suspending:
         if self.intake is not None:
             await self.intake.admit(run.owner)
 
-    async def _count_turns(self, run: RunRef, key: str | None) -> int:
+    def _place(self, run: RunRef) -> RunRef:
+        """Return the run with the tenant and environment of this desk."""
+        place = {"tenant": self.suspensions.tenant, "environment": self.environment}
+        return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
+
+    async def _count_turns(self, run: RunRef, key: str | None) -> Turn | None:
+        """Return the turn of the run's thread. Nobody knows what ran before a call without one."""
         if run.thread_id == run.id:
-            return 1
+            return None
         return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
 
     async def _check_calls(

@@ -45,6 +45,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     env: Literal["local", "production"] = "local"
     """`production` refuses what only fits your own machine: plain http, short secrets, weak durability."""
+    environment: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^$")
+    """Name of this installation for rules, such as `staging`; conditions read it as `run.environment`. Without it, it
+    is unknown."""
     home: Path = CHECKOUT / ".sayso"
     """Folder of all data: the store's files, sockets and logs. Kept between starts."""
     host: str = Field(default="127.0.0.1", min_length=1)
