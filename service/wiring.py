@@ -11,6 +11,7 @@ from service.auth.credentials import TENANT, Credentials
 from service.auth.duty import Duty
 from service.auth.groups import Groups
 from service.auth.passwords import Passwords
+from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
 from service.delivery.http import Posts
@@ -72,6 +73,7 @@ class Wiring:
     rulebook: Rulebook
     watch: Watch
     credentials: Credentials
+    person_tokens: PersonTokens
     attempts: Attempts
     posts: Posts
     tenant: str
@@ -122,6 +124,7 @@ class Process:
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback)
         self._connections = connections
+        self.person_tokens = PersonTokens(settings.token_issuers)
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
         self._tokens = Tokens(connections.redis)
@@ -157,6 +160,7 @@ class Process:
             rulebook=self.rulebook,
             watch=self.watch,
             credentials=self.credentials,
+            person_tokens=self.person_tokens,
             attempts=self._attempts,
             posts=self.posts,
             tenant=tenant,

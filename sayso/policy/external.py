@@ -34,7 +34,7 @@ def evaluate_calls(
     """Return the items of the calls, with presets for those the policy decides, and the events to record."""
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
-    data |= describe_progress(progress)
+    data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:

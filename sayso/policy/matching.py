@@ -120,7 +120,7 @@ def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
 
 
 def _came_after(rule: PolicyRule, progress: Progress | None) -> bool:
-    """Return whether a tool of `after` ran before. Only where the rule does not allow, a name that looks alike counts."""
+    """Return whether a tool of `after` ran before. A name that looks alike counts unless the rule allows."""
     return check_after(rule.condition.after or (), progress, loosely=rule.action is not Action.ALLOW)
 
 

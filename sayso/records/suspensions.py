@@ -132,7 +132,11 @@ class RunRef(Immutable):
     def requesters(self) -> tuple[str, ...]:
         """The names that count as the requester: the owner, and the person that a signed token names."""
         person = self.who.person if self.who is not None else None
-        return (self.owner,) if person in (None, self.owner) else (self.owner, person)
+        return (self.owner,) if person is None else (self.owner, person.casefold())
+
+    def describe_who(self) -> JsonObject:
+        """Return who is behind the run for an event of its trail; nothing where that is unknown."""
+        return {} if self.who is None else {"who": self.who.model_dump(mode="json", exclude_defaults=True)}
 
 
 OURS = "sayso"

@@ -39,6 +39,9 @@ class Principal:
     csrf: str = ""
     key_id: str | None = None
     context: JsonObject = field(default_factory=dict, hash=False)
+    key_owner: str | None = None
+    """The person who owns an agent's key, if it has an owner."""
+
     groups: tuple[str, ...] = ()
     """The groups of a person."""
 
@@ -143,7 +146,9 @@ class Credentials:
             return None
         if key.kind == "agent":
             await self._note_use(key.tenant, key.id)
-            return Principal(key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context)
+            return Principal(
+                key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context, key_owner=key.owner
+            )
         reviewers = self._reviewers_of(key.tenant)
         person = await reviewers.find(key.name)
         if person is None or not person.active:

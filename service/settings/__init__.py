@@ -78,6 +78,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """YAML file with the rules that judge every tool call."""
     channels: Path | None = None
     """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
+    token_issuers: Path | None = None
+    """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
+    refused."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
     """Largest request body in bytes."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
@@ -92,7 +95,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", "channels", mode="after")
+    @field_validator("home", "policy", "channels", "token_issuers", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:
