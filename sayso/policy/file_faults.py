@@ -55,7 +55,7 @@ def report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
     if kind == "missing":
         document.report(place, f"{prefix}is missing; add it")
     elif kind == "extra_forbidden":
-        holder = next(name for name in reversed(loc[:-1]) if isinstance(name, str))
+        holder = next(name for name in reversed(loc[:-1]) if name in _INNER)
         words = label(document, place[:-1]) + describe_unknown(str(loc[-1]), _INNER[holder].model_fields)
         document.report(place, words, at_key=True)
     elif kind == "value_error":

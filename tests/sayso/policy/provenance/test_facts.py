@@ -78,7 +78,7 @@ def test_facts_do_not_come_from_the_agent() -> None:
     [
         ("run.tool == 'x'", "there is no `run.tool`; use run.tools, run.tokens"),
         ("who['persn'] == 'x'", "there is no `who.persn`; use who.key, who.owner"),
-        ("runs.tools == []", "undeclared reference to 'runs'"),
+        ("runs.tools == []", "undeclared reference to 'runs"),
     ],
 )
 def test_misspelt_fact_is_a_fault_of_the_file(when: str, problem: str) -> None:

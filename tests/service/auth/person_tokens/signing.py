@@ -20,9 +20,13 @@ IDP, OTHER, DESK = "https://idp.example", "https://other.example", "https://says
 SECRET = "a-shared-secret-of-more-than-32-bytes"
 
 
-@cache
 def private_key(kind: str, name: str = "") -> Any:
     """Return a private key, the same for the same kind and name."""
+    return _make_key(kind, name)
+
+
+@cache
+def _make_key(kind: str, name: str) -> Any:
     if kind == "EdDSA":
         return Ed25519PrivateKey.generate()
     if kind == "ES256":
@@ -68,4 +72,5 @@ def claims(**changes: Any) -> dict[str, Any]:
 def sign(key: Any = None, alg: str = "EdDSA", headers: dict[str, Any] | None = None, **changes: Any) -> str:
     """Return a token of the issuer with key k1, changed as given."""
     signing = private_key("EdDSA", IDP) if key is None else key
-    return jwt.encode(claims(**changes), signing, algorithm=alg, headers={"kid": "k1", **(headers or {})})
+    named = {name: value for name, value in {"kid": "k1", **(headers or {})}.items() if value is not None}
+    return jwt.encode(claims(**changes), signing, algorithm=alg, headers=named)

@@ -44,7 +44,7 @@ def test_secret_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytes
         ({"keys": [{"id": "a", "alg": "RS256", "public_key": ED}]}, "no public key for RS256"),
         ({"keys": [{"id": "a", "alg": "EdDSA", "public_key": "nonsense"}]}, "not a public key in PEM"),
         ({"keys": [{"id": "a", "alg": "RS256", "public_key": public_pem("RS256", "weak")}]}, "use 2048 or more"),
-        ({"keys": [{"id": "a", "alg": "EdDSA", "public_key": ED}] * 2}, "an id of its own"),
+        ({"keys": [{"id": "a", "alg": "EdDSA", "public_key": ED} for _ in range(2)]}, "an id of its own"),
         ({"audience": []}, "audience"),
         ({"longest_s": 86_401}, "longest_s"),
         ({"leeway_s": 301}, "leeway_s"),
