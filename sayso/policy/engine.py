@@ -111,8 +111,7 @@ class Policy(Immutable):
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         if names_managers(decision.terms):
-            who = event.who if isinstance(event, PolicyEvent) else None
-            terms = resolve_managers(decision.terms, who, self.terms)
+            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
         return _decide_model_call(decision) if _is_model_call(event) else decision
 

@@ -205,7 +205,7 @@ def _load_jwk(jwk: dict[str, Any], rsa_alg: str | None) -> VerifyingKey:
     if jwk.get("kty") == "oct" or "d" in jwk:
         raise ValueError("a JWKS file holds public keys only; remove the secret or private key")
     alg = jwk.get("alg") or _BY_TYPE.get((str(jwk.get("kty")), str(jwk.get("crv")))) or rsa_alg
-    if alg not in _KINDS:
+    if not isinstance(alg, str) or alg not in _KINDS:
         raise ValueError(f"its algorithm is {alg or 'not named'}; use {', '.join(_KINDS)}, or set jwks.alg")
     return VerifyingKey(alg, PyJWK(jwk, algorithm=alg).key)
 

@@ -92,8 +92,9 @@ async def begin(
 ) -> FrameworkAgent:
     agent = build_agent(framework, "plain", TOOLS, **options)
     monkeypatch.setitem(resume.agents, "plain", agent)
-    parts = {"framework": origin.framework, "state_schema": "plain/1", "text": "go"}
-    state = FrameworkState(agent="plain", **parts, progress=Progress())
+    state = FrameworkState(
+        agent="plain", framework=origin.framework, state_schema="plain/1", text="go", progress=Progress()
+    )
     run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
     on_deny = agent.approval_denial_policy
     await wiring.desk.start(run, seal_state(state.model_dump_json().encode()), on_deny, origin=origin)
