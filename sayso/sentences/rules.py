@@ -116,7 +116,8 @@ def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
     if fallback.action is FallbackAction.FAIL:
         return "the run fails"
     if fallback.action is FallbackAction.ESCALATE and terms.escalate:
-        return f"{name_reviewers(terms.escalate[0].reviewers)} can also decide"
+        names = terms.escalate[0].reviewers
+        return f"{name_reviewers(names)} {'is' if len(names) == 1 else 'are'} asked too"
     return "it is denied" if single else "they are denied"
 
 

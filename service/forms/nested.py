@@ -10,6 +10,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
+from sayso.text.language import _
 from sayso.text.summaries import write_pretty
 from service.forms.controls import ABSENT, NESTED, Absent, Field, Post, make_field, normalize, read_leaf, shape_of_value
 from service.forms.schemas import Shape, entries_of, is_alike, properties_of, variants_of
@@ -75,7 +76,7 @@ class _Unfolding:
         stated = self.post.get(f"{field.key}.#", "")
         count = int(stated) if stated.isdecimal() and len(stated) < 4 else len(original)
         if count > MANY_ENTRIES:
-            raise InvalidInput(f"A list in a form has at most {MANY_ENTRIES} entries.")
+            raise InvalidInput(_("A list in a form has at most %(count)s entries.", count=MANY_ENTRIES))
         children = []
         for place in range(count):
             origin = self.post.get(f"{field.key}.{place}.@", str(place))

@@ -3,11 +3,13 @@
 import asyncio
 from functools import partial
 
+from babel.dates import format_date
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.rendering.money import lacking_decimals
 from sayso.sentences.characters import describe_characters
 from sayso.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES
 from sayso.sentences.names import join_words
@@ -18,7 +20,6 @@ from sayso.sentences.times import (
     describe_clock,
     describe_due,
     describe_hour,
-    describe_left,
     describe_local,
     describe_span,
     describe_when,
@@ -32,7 +33,7 @@ from service.http.assets import STATIC, asset
 from service.http.compression import compress
 from service.web import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
-from service.web.languages import choose_language, load_catalogue
+from service.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
 from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
 from service.web.waiting.counting import count_mine, show_count
@@ -64,6 +65,7 @@ def render(
     language = choose_language(request)
     frame: dict[str, object] = {
         "language": language,
+        "script_words": "" if language == DEFAULT else write_script_words(language),
         "title": write_signs(title),
         "visitor": visitor,
         "pending": pending,
@@ -104,16 +106,17 @@ def _make_environment() -> Environment:
         "clock": describe_clock,
         "due": describe_due,
         "hour": describe_hour,
+        "day": partial(format_date, format="EEE d MMM"),
         "local": describe_local,
         "iso": iso_utc,
         "span": describe_span,
-        "left": describe_left,
         "state": describe_state,
         "pairs": list_values,
         "pretty": write_pretty,
         "tree": make_tree,
         "placed": place_rows,
         "grouped": group_digits,
+        "decimals": lacking_decimals,
         "rtl": reads_backwards,
         "listed": join_words,
         "scope": describe_scope,

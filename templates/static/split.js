@@ -2,6 +2,7 @@
 // Nothing is sent to an item while another one is loading.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const wide = matchMedia("(min-width: 1200px)");
   const DECISIONS = ".approval, .edited, .value, .deny";
   const main = document.getElementById("main");
@@ -20,8 +21,8 @@
   };
 
   function make(path) {
-    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: "Item" });
-    frame = Object.assign(document.createElement("iframe"), { title: "Item", src: path });
+    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: _("Item") });
+    frame = Object.assign(document.createElement("iframe"), { title: _("Item"), src: path });
     frame.addEventListener("load", loaded);
     pane.append(Object.assign(document.createElement("p"), { className: "latest", role: "status" }), frame);
     main.append(pane);
@@ -38,7 +39,7 @@
     if (!page) return true;
     const fields = [...page.querySelectorAll("main :is(input:not([type=hidden]), textarea:not([readonly]), select)")];
     const isTyped = fields.some(frame.contentWindow.sayso?.changed ?? (() => false)) || page.querySelector("[data-kept]");
-    return !isTyped || confirm("Discard your input?");
+    return !isTyped || confirm(_("Discard your input?"));
   }
 
   // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.

@@ -65,7 +65,7 @@ async def decide(request: Request) -> Response:
     try:
         check_session(post, visitor)
         if not picks:
-            raise InvalidInput("Tick at least one row. Nothing was changed.")
+            raise InvalidInput(_("Tick at least one row. Nothing was changed."))
         results = await _decide_all(request, visitor, picks, post)
     except SaysoError as error:
         context = await _gather(request, visitor, chosen, ticked=picks, reason=read_reason(post))
@@ -101,7 +101,7 @@ async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pi
 
 
 async def _refuse() -> None:
-    raise Conflict("This item needs a page of its own. Open it and decide it there.")
+    raise Conflict(_("This item needs a page of its own. Open it and decide it there."))
 
 
 async def _send(

@@ -162,8 +162,12 @@ def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
-    record = mask_record(record)
-    return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
+    masked = mask_record(record)
+    return [
+        _row(masked, find_item(masked, item.item_id), describe_outcome(item))
+        for item in record.items
+        if find_item_state(record, item) != ItemState.OPEN
+    ]
 
 
 def _make_cards(
@@ -197,7 +201,7 @@ def _make_cards(
             view=view,
             flags=list_flags(shown, view, reviewer, held=bool(hold)),
             hold=hold,
-            wanted=sentences.describe_wanted(item),
+            wanted=sentences.describe_wanted(shown),
             quorum=sentences.count_quorum(item),
             claim=_describe_claim(item, reviewer, now_ms),
             ineligibility=ineligibility,
@@ -239,7 +243,7 @@ def _find_section(due_at_ms: int, now_ms: int) -> str:
     return "today" if due_at_ms // DAY_MS == now_ms // DAY_MS else "later"
 
 
-def _row(record: SuspensionRecord, item: Item) -> Row:
+def _row(record: SuspensionRecord, item: Item, described: str) -> Row:
     outcome = item.outcome
     if outcome is not None and outcome.args is not None:
         item = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
@@ -247,7 +251,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         href=item_href(record, item),
         item=item,
         state=find_item_state(record, item),
-        outcome=describe_outcome(item) or _("The run was cancelled"),
+        outcome=described or _("The run was cancelled"),
         note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

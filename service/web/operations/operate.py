@@ -74,12 +74,12 @@ async def freeze(request: Request) -> Response:
         scope, unseen = _read_scope(post), "unseen" in post
         reason = read_reason(post)
         if not reason:
-            raise InvalidInput("Enter the reason. Everybody sees it.")
+            raise InvalidInput(_("Enter the reason. Everybody sees it."))
         if post.get("confirm") == scope:
             await freeze_known(wiring, scope, reason, visitor.principal.actor("web"), confirmed=unseen)
             return RedirectResponse("/operate", 303)
         if "*" in scope:
-            raise InvalidInput("A freeze names one tool or agent, not a pattern. Freeze each by its name.")
+            raise InvalidInput(_("A freeze names one tool or agent, not a pattern. Freeze each by its name."))
         if not unseen:
             await check_known(wiring, scope)
     except SaysoError as error:
@@ -147,9 +147,9 @@ def _read_scope(post: Post) -> str:
     kind, name = post.get("kind", ""), post.get("named", "").strip()
     scope = f"{kind}:{name}" if name else post.get("scope", "")
     if name and kind not in ("tool", "agent"):
-        raise InvalidInput("Choose whether the name is that of a tool or of an agent.")
+        raise InvalidInput(_("Choose whether the name is that of a tool or of an agent."))
     if not scope:
-        raise InvalidInput("Choose what to freeze.")
+        raise InvalidInput(_("Choose what to freeze."))
     if scope != ALL and not re.fullmatch(SCOPE_PATTERN, scope):
-        raise InvalidInput("A name has 1 to 200 characters, all of them visible.")
+        raise InvalidInput(_("A name has 1 to 200 characters, all of them visible."))
     return scope

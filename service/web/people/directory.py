@@ -80,7 +80,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         elif act == "manager":
             await wiring.reviewers.set_manager(name, post.get("manager") or None)
         else:
-            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     except SaysoError as error:
         await _show_again(request, visitor, {}, error)
         raise

@@ -87,10 +87,10 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
         if act == "ask":
             found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
             if found is None:
-                raise NotFound(f"There is no API key {key_id!r}.")
+                raise NotFound(_("There is no API key “%(id)s”.", id=key_id))
             return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
         if act != "revoke":
-            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
         await managing.revoke_key(wiring, key_id)
     except SaysoError as error:
         await _show_again(request, visitor, {}, error)
@@ -106,7 +106,7 @@ def _check(post: Post, visitor: Visitor) -> None:
 def _read_kind(post: Post) -> KeyKind:
     kind = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
     if kind is None:
-        raise InvalidInput("Choose the kind of the key.")
+        raise InvalidInput(_("Choose the kind of the key."))
     chosen: KeyKind = kind
     return chosen
 
@@ -114,7 +114,7 @@ def _read_kind(post: Post) -> KeyKind:
 def _read_overlap(post: Post) -> int:
     seconds = next((one for one, _ in OVERLAPS if str(one) == post.get("overlap")), None)
     if seconds is None:
-        raise InvalidInput("Choose how long the old key stays valid.")
+        raise InvalidInput(_("Choose how long the old key stays valid."))
     return seconds
 
 

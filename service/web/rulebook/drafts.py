@@ -99,7 +99,7 @@ async def try_draft(request: Request, visitor: SignedIn) -> Response:
 
 async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
     if not text.strip():
-        raise InvalidInput("Paste the rules to try.")
+        raise InvalidInput(_("Paste the rules to try."))
     wiring = wiring_of(request)
     known, evaluations = await find_known(wiring), wiring.desk.evaluations
     checked = await evaluations.check_rules(text, _FILE, known, caller=visitor.name)

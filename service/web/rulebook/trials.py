@@ -114,7 +114,7 @@ async def try_call(request: Request, visitor: SignedIn) -> Response:
 
 async def _try(wiring: Wiring, form: TrialForm, manifests: dict[str, AgentManifest]) -> Tried:
     if not form.tool:
-        raise InvalidInput("Enter the name of a tool.")
+        raise InvalidInput(_("Enter the name of a tool."))
     args, policy = _read_args(form.args), wiring.rules.policy()
     definition = _find_definition(manifests, form)
     if form.item:
@@ -137,7 +137,7 @@ def _fill(form: TrialForm, manifests: dict[str, AgentManifest]) -> TrialForm:
 
 def _make_event(form: TrialForm, args: JsonObject, manifest: AgentManifest | None) -> PolicyEvent:
     if form.step and not (form.step.isascii() and form.step.isdigit() and len(form.step) < 7):
-        raise InvalidInput("Enter the step as a number from 1.")
+        raise InvalidInput(_("Enter the step as a number from 1."))
     return PolicyEvent(
         run_id="run_trial",
         step=int(form.step or 1),
@@ -177,7 +177,7 @@ def _read_args(text: str) -> JsonObject:
     except SaysoError as error:
         raise InvalidInput(error.message.replace("The body", "The text of the arguments", 1)) from error
     if not isinstance(value, dict):
-        raise InvalidInput('The arguments are no JSON object. Write them as {"amount": 250}.')
+        raise InvalidInput(_('The arguments are no JSON object. Write them as {"amount": 250}.'))
     return value
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
+from sayso.text.language import _
 from service.store.inbox.facets import Facets, OpenItem
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import Card, make_cards
@@ -16,7 +17,7 @@ from service.web.waiting.counting import may_decide
 from service.wiring import Wiring
 
 PAGE = 50
-BUDGET_MS = 60
+BUDGET_MS = 50
 """A search that reads records goes on for this long, unless it has a page sooner."""
 
 _CURSOR = re.compile(r"([0-9]{1,15})\.(\w{1,60})(?:\.(\w{1,20}))?", re.ASCII)
@@ -48,7 +49,7 @@ def read_cursor(text: str) -> OpenItem | None:
         return None
     found = _CURSOR.fullmatch(text)
     if found is None:
-        raise InvalidInput("The page's address names no place in the list. Open the inbox again.")
+        raise InvalidInput(_("The page's address names no place in the list. Open the inbox again."))
     return OpenItem(int(found[1]), found[2], found[3] or "")
 
 

@@ -52,7 +52,7 @@ ASK = "request_approval"
         (
             ASK,
             {"terms": {"escalate": [{"after_s": 9, "reviewers": ["ben"]}], "fallback": {"action": "escalate"}}},
-            "then ben can also decide.",
+            "then ben is asked too.",
         ),
         (
             "request_user_input",
