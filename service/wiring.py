@@ -149,6 +149,12 @@ class Process:
         instance = await self.tenant(key.tenant).instances.read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
+    def _open_desk(
+        self, suspensions: Suspensions, runs: Runs, rules: RulesInForce, freezes: Freezes, intake: Intake
+    ) -> Desk:
+        known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
+        return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
+
     def _build(self, tenant: str) -> Wiring:
         settings, store = self.settings, TenantStore(self._connections, tenant)
         rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
@@ -165,16 +171,7 @@ class Process:
             posts=self.posts,
             tenant=tenant,
             rules=rules,
-            desk=Desk(
-                suspensions,
-                runs,
-                rules.policy,
-                freezes.known,
-                freezes.sure_until_ms,
-                intake,
-                self._attempts,
-                settings.environment,
-            ),
+            desk=self._open_desk(suspensions, runs, rules, freezes, intake),
             runs=runs,
             buckets=Buckets(store),
             external_events=ExternalEvents(store),
