@@ -21,7 +21,9 @@ _REFERENCES = ("reference", "ref", "orderid", "invoiceid", "invoice", "subject",
 _VERBS = frozenset(
     ("pay", "payment", "payout", "refund", "transfer", "charge", "donate", "withdraw", "deposit", "money")
 )
-_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+"""Numbers that are read exactly; longer ones only name something."""
+
 _CURRENCY = re.compile(r"[A-Za-z]{3}")
 _MINOR_UNIT = re.compile(r"\b(cents?|pence|minor|smallest|centimes|pennies)\b", re.IGNORECASE)
 _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"))
@@ -29,7 +31,7 @@ _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", 
 
 def render(call: Call) -> Sketch | None:
     """Return a payment with exactly one amount, which is not in a minor unit such as cents."""
-    amounts = [leaf for leaf in call.find(*AMOUNTS) if _NUMBER.fullmatch(read_text(leaf))]
+    amounts = [leaf for leaf in call.find(*AMOUNTS) if NUMBER.fullmatch(read_text(leaf))]
     currencies = [leaf for leaf in _find_currencies(call) if _CURRENCY.fullmatch(leaf.text)]
     pays = bool(call.tool_words & _VERBS)
     if len(amounts) != 1 or len(currencies) > 1 or not (currencies or pays) or _is_minor(call):
@@ -68,7 +70,7 @@ def lacking_decimals(number: str, currency: str) -> str:
 
 def is_amount(key: str, number: str) -> bool:
     """Return whether a key names an amount of money, and the text is a plain number."""
-    return normalize(key) in AMOUNTS and _NUMBER.fullmatch(number) is not None
+    return normalize(key) in AMOUNTS and NUMBER.fullmatch(number) is not None
 
 
 def names_minor_unit(schema: JsonObject) -> bool:

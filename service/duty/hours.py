@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from sayso.clock import DAY_MS
 from service.duty.calendars import is_holiday
 from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
 from service.store.directory.groups import Group
@@ -16,7 +17,6 @@ FURTHEST_DAYS = 400
 """How far ahead working hours are searched: every yearly holiday occurs within it."""
 
 _ONE_DAY = timedelta(days=1)
-_DAY_MS = 86_400_000
 _MOST_SPANS = 30
 
 
@@ -36,7 +36,7 @@ def next_open_ms(preferences: Preferences, now_ms: int) -> int:
     for _ in range(_MOST_SPANS):
         working_ms = next_working_ms(working, open_ms)
         if working_ms is None:
-            return now_ms + FURTHEST_DAYS * _DAY_MS
+            return now_ms + FURTHEST_DAYS * DAY_MS
         if working_ms == open_ms:
             break
         open_ms = next_awake_ms(preferences, working_ms)

@@ -9,6 +9,7 @@ from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from sayso.text.language import _, mark
+from service.auth.reviewers import require_role
 from service.http.compression import unmask_token
 from service.web.sessions import Visitor, process_of
 
@@ -66,6 +67,12 @@ def check_session(post: Post, visitor: Visitor) -> None:
     """Raise `EarlierSignIn` for a form of another session."""
     if not compare_digest(unmask_token(post.get("csrf", "")), visitor.principal.csrf):
         raise EarlierSignIn
+
+
+def check_admin(post: Post, visitor: Visitor) -> None:
+    """Raise `EarlierSignIn` for a form of another session, and `NotAllowed` for one of somebody who is no admin."""
+    check_session(post, visitor)
+    require_role(visitor.principal.roles, "admin")
 
 
 def read_reason(post: Post) -> str:

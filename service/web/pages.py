@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from math import inf
 
 from babel.dates import format_date
 from fastapi import Request
@@ -31,6 +32,7 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
+from service.store.directory.views import LONGEST_SEARCH
 from service.web import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
 from service.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
@@ -40,12 +42,22 @@ from service.web.waiting.counting import count_mine, show_count
 
 
 async def show(
-    request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
+    request: Request,
+    visitor: Visitor,
+    template: str,
+    *,
+    title: str,
+    code: int = 200,
+    since_ms: float = inf,
+    **context: object,
 ) -> Response:
-    """Return a page for a signed-in person, with the store's time and the number of items that they can decide."""
+    """Return a page for a signed-in person, with the store's time and the number of items that they can decide.
+
+    A count that was read after the monotonic time `since_ms` counts.
+    """
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await count_mine(wiring, visitor.principal.reviewer("web"))
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"), since_ms)
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
@@ -64,13 +76,14 @@ def render(
     """Return the page; `pending` is None if it was not counted."""
     language = choose_language(request)
     frame: dict[str, object] = {
+        "search": "",
         "language": language,
         "script_words": "" if language == DEFAULT else write_script_words(language),
         "title": write_signs(title),
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
-        "admin": visitor is not None and "admin" in visitor.principal.roles,
+        "admin": visitor is not None and visitor.is_admin,
         "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
@@ -122,7 +135,7 @@ def _make_environment() -> Environment:
         "scope": describe_scope,
         "count": show_count,
     }
-    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
     environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment

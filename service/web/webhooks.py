@@ -167,7 +167,7 @@ async def _show_secret(request: Request, visitor: Visitor, secret: Secret) -> Re
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if "admin" in visitor.principal.roles:
+    if visitor.is_admin:
         context = await _gather(request, visitor, post, sentence=describe_refusal(error))
         show_page_again(request, _PAGE, visitor=visitor, **context)
 

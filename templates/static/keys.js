@@ -43,6 +43,7 @@
   }
 
   function goBack(field) {
+    if (one(".dropdown[open]")) return; // menus.js closes it
     const fold = field?.closest("details[open]");
     if (fold) {
       fold.open = false;
@@ -58,10 +59,8 @@
   }
 
   function search() {
-    const field = one("main [type=search]");
-    field?.focus();
-    field?.select();
-    if (!field) location.assign("/search");
+    one("#q").focus();
+    one("#q").select();
   }
 
   const always = () => true;

@@ -11,6 +11,7 @@
   const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
+  const isModified = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button;
   const isLoading = () => frame.hasAttribute("aria-busy");
   const itemKeys = () => frame.contentWindow.sayso?.keys;
   const focusHeading = () => {
@@ -35,11 +36,19 @@
   }
 
   function mayLeave() {
-    const page = frame && !isLoading() && frame.contentDocument;
-    if (!page) return true;
-    const fields = [...page.querySelectorAll("main :is(input:not([type=hidden]), textarea:not([readonly]), select)")];
-    const isTyped = fields.some(frame.contentWindow.sayso?.changed ?? (() => false)) || page.querySelector("[data-kept]");
-    return !isTyped || confirm(_("Discard your input?"));
+    const page = frame && !isLoading() && frame.contentDocument && frame.contentWindow.sayso;
+    if (!page?.isTyped?.()) return true;
+    if (!confirm(_("Discard your input?"))) return false;
+    page.discard(); // or leave.js would ask again
+    return true;
+  }
+
+  // Another page: leave.js asks for those ways out that pass by here, such as the browser's own buttons.
+  function leave(event) {
+    const link = event.type === "click" && event.target.closest("a[href]:not([target], [download])");
+    if (event.defaultPrevented || (event.type === "click" && (!link || isModified(event)))) return;
+    if (link && link.getAttribute("href").startsWith("#")) return;
+    if (!mayLeave()) event.preventDefault();
   }
 
   // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.
@@ -126,7 +135,7 @@
 
   function press(event) {
     const link = event.target.closest("#rows h3 a[href^='/items/'], .latest a");
-    if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+    if (!link || !wide.matches || isModified(event)) return;
     event.preventDefault();
     open(link.pathname, { focus: event.detail === 0 || link.matches(".latest a") }); // a key presses with detail 0
   }
@@ -139,6 +148,7 @@
   }
 
   document.addEventListener("click", press);
+  for (const type of ["click", "submit"]) addEventListener(type, leave);
   new MutationObserver(() => { if (current) mark(); }).observe(document.getElementById("inbox"), { childList: true, subtree: true });
   window.sayso.split = {
     isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step,

@@ -89,6 +89,7 @@ def name_bucket(facets: Facets) -> str:
     return sha256(write_facets(facets).encode()).hexdigest()[:32]
 
 
+@lru_cache(4096)
 def write_facets(facets: Facets) -> str:
     """Return the stored form, in which an empty person is left out as earlier versions do."""
     tool, agent, audience, *others = facets

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from sayso.clock import DAY_MS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
 
 DEFAULT = "-"
 """The name of the default among rules; no rule id begins with it."""
 
-DAY_MS = 86_400_000
 HITS_KEPT_MS = 40 * DAY_MS
 MOST_ITEMS = 20
 

@@ -15,14 +15,13 @@ from sayso.text.language import _, mark
 from sayso.transitions.deciding import find_item
 from service.web.content.alike.kinds import list_arguments
 from service.web.content.alike.tables import Line, Table
-from service.web.content.deciding.displays import MOST_LOOK_MS, MOST_PATH_CHARS, MOST_PATHS
+from service.web.content.deciding.displays import make_shown, read_look_ms
 from service.web.form_posts import Post
 
 PICK = "pick."
 """The beginning of a checkbox's name; the id of the item's row follows."""
 
 _PICKED = re.compile(rf"({DIGEST_PATTERN[1:-1]}) (\S{{1,200}})")
-_SPAN = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True)
@@ -70,21 +69,13 @@ def read_picks(post: Post) -> dict[str, Pick]:
     return {row_id: Pick(match[1], match[2]) for row_id, match in found.items() if match is not None}
 
 
-def make_shown(line: Line, table: Table, pick: Pick, post: Post) -> Shown | None:
+def read_shown(line: Line, table: Table, pick: Pick, post: Post) -> Shown | None:
     """Return what the page reports as shown of one item; None where it was not measured, as without scripts."""
-    unseen, look = post.get("unseen"), post.get("look_ms", "")
-    if unseen is None or not _SPAN.fullmatch(look) or pick.display != line.display:
+    unseen, look_ms = post.get("unseen"), read_look_ms(post)
+    if unseen is None or look_ms is None or pick.display != line.display:
         return None
     leaves = list_arguments(line.card.item) if line.card.row_id not in unseen.split(",") else table.common
-    paths = tuple(leaf.path for leaf in leaves)
-    few = len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
-    return Shown(
-        display_hash=pick.display,
-        values=line.values,
-        values_shown=len(paths),
-        paths=paths if few else (),
-        look_ms=min(int(look), MOST_LOOK_MS),
-    )
+    return make_shown(pick.display, line.values, [leaf.path for leaf in leaves], look_ms)
 
 
 def describe_result(href: str, record: SuspensionRecord, item_id: str, error: SaysoError | None) -> Result:

@@ -7,6 +7,7 @@ from gettext import NullTranslations
 from typing import Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.precedents.comparing import find_unusual
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
@@ -25,7 +26,6 @@ from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.web.content.alike.kinds import find_alike
-from service.web.content.finished import DAY_MS
 from service.web.content.flags import list_flags
 from service.web.content.headlines import Headline, make_headline
 from service.web.content.queries import EVERYTHING, Query
@@ -185,11 +185,15 @@ def _make_cards(
         ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
+        if query.due_within_ms is not None and item.terms.deadline_at_ms > now_ms + query.due_within_ms:
+            continue
         definition = definitions.get(item.tool.definition or "")
         schema = definition.parameters if definition is not None else None
         call = _Call(shown.tool.model_dump_json(), schema is not None, find_spoken(), shown, schema)
         headline, view = _arrange(call)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
+        if query.unusual and not unusual:
+            continue
         view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
         yield Card(

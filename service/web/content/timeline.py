@@ -276,7 +276,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.REQUESTER_ANSWERED: lambda facts: (
         "plain",
         _("%(who)s answered about %(item)s", who=facts.actor, item=facts.item),
-        f"{_(UNCHECKED)}: {facts.text('text')}",
+        _unchecked(facts.text("text")),
     ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", _("%(who)s opened %(item)s", who=facts.actor, item=facts.item), ""),
     EventType.CARD_SENT: lambda facts: _card("quiet", mark("%(who)s was notified of %(item)s over %(channel)s"), facts),

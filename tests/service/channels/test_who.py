@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+from sayso.clock import HOUR_MS
 from sayso.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
@@ -15,7 +16,6 @@ from tests.sayso.rule_builders import policy, rule
 
 CALL = SampleCall(tool="refund", owner="demo")
 NIGHT = round(datetime(2036, 11, 22, 23, tzinfo=UTC).timestamp() * 1000)
-HOUR_MS = 3_600_000
 CHANNELS = Channels({"ops": MemoryChannel("ops")})
 STEP = {"after_s": 3_600, "reviewers": ["carla"]}
 

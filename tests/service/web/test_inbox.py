@@ -63,12 +63,12 @@ async def test_inbox_folds_items_of_other_reviewers(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"reviewers": ["ben"]}))
         page = await anna.read("/")
-        assert "You have nothing to decide." in page
+        assert "None of these is for you to decide." in page
         assert "All done" not in page
         assert "Only ben can decide this." in section(page, "others")
         await asked(anna.wiring)
         page = await anna.read("/")
-        assert "You have nothing to decide." not in page
+        assert "None of these is for you to decide." not in page
         assert len(tools(section(page, "others"))) == 1
 
 
@@ -125,7 +125,7 @@ async def test_search_without_a_match_says_how_many_wait(settings: Settings) -> 
         await asked(anna.wiring)
         page = await anna.read("/?q=tool:%3Cpayout%3E")
         assert "Nothing fits <em>tool:&lt;payout&gt;</em>." in page
-        assert "1 run waits in all." in page
+        assert "1 waits outside this filter." in page
         assert 'value="tool:&lt;payout&gt;"' in page
         assert "“is:odd” is not a filter." in await anna.read("/?q=is:odd")
 
