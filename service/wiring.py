@@ -158,10 +158,10 @@ class Process:
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
-        settings, runs, trails = self.settings, Runs(store), Trails(store)
-        people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules, intake = RulesInForce(RuleStore(store), self.rulebook, settings.policy), Intake(store, settings)
-        suspensions = Suspensions(store, freezes.mark_ms)
+        settings, runs, trails, people = self.settings, Runs(store), Trails(store), People(store)
+        duty, schedule, freezes = DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
+        intake, suspensions = Intake(store, settings), Suspensions(store, freezes.mark_ms)
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,
