@@ -27,6 +27,7 @@ from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
 from service.operations.rule_checks import log_warnings
+from service.operations.rulebook.replays import RuleReplays
 from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.operations.checks import Checks
@@ -123,9 +124,10 @@ def _is_for_machines(request: Request) -> bool:
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
-        process.person_tokens.load()
+        process.credentials.person_tokens.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
+        app.state.rule_replays = RuleReplays(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
@@ -139,4 +141,5 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
             checking.cancel()
             filing.cancel()
             await asyncio.gather(listening, checking, filing, return_exceptions=True)
+            await app.state.rule_replays.aclose()
             await app.state.channels.aclose()

@@ -74,7 +74,6 @@ class Wiring:
     rulebook: Rulebook
     watch: Watch
     credentials: Credentials
-    person_tokens: PersonTokens
     attempts: Attempts
     posts: Posts
     tenant: str
@@ -126,12 +125,14 @@ class Process:
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback)
         self._connections = connections
-        self.person_tokens = PersonTokens(settings.token_issuers)
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
         self._tokens = Tokens(connections.redis)
         self.credentials = Credentials(
-            self._tokens, lambda name: self.tenant(name).reviewers, idle_s=settings.session_idle_s
+            self._tokens,
+            lambda name: self.tenant(name).reviewers,
+            idle_s=settings.session_idle_s,
+            person_tokens=PersonTokens(settings.token_issuers),
         )
         self._tenants: dict[str, Wiring] = {}
 
@@ -158,16 +159,15 @@ class Process:
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
-        settings, runs, trails, people = self.settings, Runs(store), Trails(store), People(store)
-        duty, schedule, freezes = DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        intake, suspensions = Intake(store, settings), Suspensions(store, freezes.mark_ms)
-        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
+        settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
+        people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
+        suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,
             watch=self.watch,
             credentials=self.credentials,
-            person_tokens=self.person_tokens,
             attempts=self._attempts,
             posts=self.posts,
             tenant=tenant,

@@ -8,6 +8,8 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
+from sayso.policy.memory.ledger import NO_READINGS, Ledger
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.provenance.events import make_event
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json
@@ -28,18 +30,36 @@ class ExternalCall:
     step: int = 1
 
 
-def evaluate_calls(
+def list_wanted(
     policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, progress: Progress | None = None
+) -> list[Wanted]:
+    """Return the counters that evaluating the calls reads."""
+    if not policy.remembering:
+        return []
+    events = (_describe(run, step, one, progress) for one in calls)
+    return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
+def evaluate_calls(
+    policy: Policy,
+    run: RunRef,
+    calls: Sequence[ExternalCall],
+    step: int = 1,
+    readings: Readings = NO_READINGS,
+    progress: Progress | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-    """Return the items of the calls, with presets for those the policy decides, and the events to record."""
+    """Return the items of the calls, with presets for those the policy decides, and the events to record.
+
+    `readings` hold the counters that `list_wanted` returns.
+    """
+    ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
     data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
-        decision = policy.judge(make_event(run, step, progress, **call))
+        decision = ledger.judge(_describe(run, step, one, progress))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -60,7 +80,12 @@ class FinalJudgement(NamedTuple):
 
 
 def judge_final(
-    policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
+    policy: Policy,
+    record: SuspensionRecord,
+    item: Item,
+    args: JsonObject,
+    definition: ToolDefinition | None,
+    readings: Readings = NO_READINGS,
 ) -> FinalJudgement:
     """Evaluate the arguments that a reviewer would have run; raises `PolicyForbids`.
 
@@ -68,7 +93,7 @@ def judge_final(
     """
     if item.doubt is not None:
         return FinalJudgement(None, None)
-    judged = policy.judge(describe_item(record, item, args))
+    judged = Ledger(policy, readings).judge(describe_item(record, item, args))
     if definition is not None and record.resume.mode != "poll":
         judged = put_question(definition, args, judged)
     _check_final(item, judged, definition)
@@ -128,3 +153,8 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     """Return the event of an item's call with these arguments."""
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
     return make_event(record.run, record.step, record.progress, **call)
+
+
+def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None) -> PolicyEvent:
+    call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
+    return make_event(run, step, progress, **call)

@@ -9,6 +9,7 @@ from pydantic import Field
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import bind_facts, compile_condition
+from sayso.policy.memory.recalling import Reading, Recalled, recall
 from sayso.policy.provenance.facts import check_after, describe_provenance, reads_provenance
 from sayso.policy.provenance.managers import check_managers
 from sayso.policy.provenance.prices import Prices
@@ -24,7 +25,8 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
-    The fields after `metadata` say where the call comes from; None is unknown.
+    `tenant` to `progress` say where the call comes from; None is unknown. `memory` holds what the counters of rules
+    held when the call was judged.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -44,6 +46,7 @@ class PolicyEvent(Immutable):
     key: str | None = None
     who: Who | None = None
     progress: Progress | None = None
+    memory: dict[str, Reading] = Field(default_factory=dict)
 
     @property
     def subject(self) -> Subject:
@@ -51,7 +54,10 @@ class PolicyEvent(Immutable):
 
 
 class Case:
-    """An event that can be evaluated. Its facts are converted when the first condition needs them."""
+    """An event that can be evaluated. Its facts are converted when the first condition needs them.
+
+    `recalled` holds what the memory of each rule that covers the event said, by rule.
+    """
 
     def __init__(self, event: PolicyEvent, prices: Prices | None = None) -> None:
         names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
@@ -60,6 +66,7 @@ class Case:
         self.event = event
         self.subject = event.subject
         self._prices = prices or {}
+        self.recalled: dict[str, Recalled] = {}
 
     def facts_of(self, when: str) -> Any:
         """Return the facts that a condition reads."""
@@ -81,6 +88,15 @@ class Case:
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
+    covers = try_coverage(rule, case)
+    if covers is not True or not rule.condition.memory_keys:
+        return covers
+    recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
+    return recalled.applies
+
+
+def try_coverage(rule: PolicyRule, case: Case) -> bool | str:
+    """Return whether all keys of the rule hold apart from those that remember, or a text when that is unknown."""
     try:
         return rule.enabled and _applies(rule, case)
     except Exception as error:  # noqa: BLE001 - one faulty rule must not hide the others

@@ -15,6 +15,7 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
+from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy
@@ -30,10 +31,6 @@ _LEAST_OUTPUT_BYTES = 1024
 _SMALL_OUTPUT_BYTES = 32 * 1024
 _STATE_VALUES = (None,) * 100
 """The state around an output counts towards the same limits of depth and number."""
-
-
-BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
-"""The error of a call that its framework started and never ended."""
 
 
 class Stop(StrEnum):
@@ -55,6 +52,7 @@ class BatchCall(Immutable):
     decided: bool = False
     item_id: str | None = None
     key: str | None = None
+    charges: tuple[Charge, ...] = ()
     stop: Stop | None = None
     result: ToolResult | None = None
 
@@ -81,21 +79,29 @@ class Batch(Immutable):
 
 
 class Resumption(NamedTuple):
-    """The outcome of one item, with exactly the arguments that were decided on."""
+    """The outcome of one item, with exactly the arguments that were decided on, and the charges of its call.
+
+    Without charges those of the first judgement apply.
+    """
 
     item_id: str | None
     outcome: Outcome
     args: JsonObject
+    charges: tuple[Charge, ...] | None = None
 
 
 class PlannedCall(NamedTuple):
-    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments."""
+    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments.
+
+    `charges` are what it adds to counters of rules.
+    """
 
     item_id: str | None
     call: ToolCall
     idempotent: bool
     key: str | None = None
     read: BaseModel | None = None
+    charges: tuple[Charge, ...] = ()
 
 
 class Fitted(NamedTuple):
@@ -140,7 +146,8 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
         if agent.interaction == "headless":
             return end_call(one, _unknown(one), Stop.UNKNOWN)
         definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
-        return one.model_copy(update={"ask": put_in_doubt(one.call, definition, found), "decided": False})
+        asked = put_in_doubt(one.call, definition, found)
+        return one.model_copy(update={"ask": asked, "decided": False, "charges": ()})  # it is counted already
 
     return _replace(batch, [doubt(one) for one in batch.calls])
 
@@ -184,7 +191,7 @@ def plan_calls(
     """Return the calls to start together; `read` holds parsed arguments by index."""
     tools = agent.tools_by_name
     return tuple(
-        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index))
+        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index), one.charges)
         for one in batch.calls
         if one.may_run
     )
@@ -245,11 +252,6 @@ def results_of(batch: Batch) -> tuple[ToolResult, ...]:
     return tuple(one.result for one in batch.calls if one.result is not None)
 
 
-def list_started(batch: Batch) -> tuple[str, ...]:
-    """Return the names of the tools whose calls ran, or may have run, in order."""
-    return tuple(one.call.name for one in batch.calls if _may_have_run(one))
-
-
 def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
     """Return the results as messages for the model, in its order."""
     return tuple(
@@ -276,7 +278,8 @@ def _answer(one: BatchCall, decided: Resumption | None) -> BatchCall:
     if one.ask is not None and one.ask.doubt is not None:
         return _settle_doubt(one, one.ask.doubt, decided)
     call = one.call.model_copy(update={"args": decided.args})
-    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id})
+    charges = one.charges if decided.charges is None else decided.charges
+    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id, "charges": charges})
 
 
 def _settle_doubt(one: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:
@@ -314,14 +317,6 @@ def _idempotent(tools: Mapping[str, Tool], one: BatchCall) -> bool:
 
 def _unknown(one: BatchCall) -> str:
     return f"{one.call.name} may already have run before its worker was lost; nobody knows its result."
-
-
-def _may_have_run(one: BatchCall) -> bool:
-    result = one.result
-    if result is None:
-        return False
-    doubted = one.stop is Stop.UNKNOWN or (one.ask is not None and one.ask.doubt is not None)
-    return result.success or result.latency_ms is not None or result.error == BROKEN_OFF or doubted
 
 
 def _about(one: BatchCall) -> JsonObject:

@@ -12,13 +12,14 @@ from typing import Any, Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import Doubt
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
-from sayso.runner.batches import BROKEN_OFF, Batch, BatchCall, PlannedCall, complete_batch
+from sayso.runner.batches import Batch, BatchCall, PlannedCall, Stop, complete_batch
 from sayso.runner.judging import known_id
 from sayso.runner.tools import CallContext, ReportOutput, call_tool, catch_result, plain_json
 from sayso.transitions.execution import Fence
@@ -28,6 +29,7 @@ NOTE_AFTER_S = 0.02
 """How long a finished call waits for the rest of its batch before its result is saved alone."""
 
 _NOT_STARTED = "The framework did not start this call."
+_BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
 
 Execute = Callable[[JsonObject], Awaitable[Any]]
 State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
@@ -36,10 +38,16 @@ State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
 class Journal(Protocol[State_contra]):
     """Saves what a run is about to do and what it has done. An error that it raises ends the drive at once."""
 
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        """Return what counters of rules hold."""
+
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State_contra | None
     ) -> Mapping[int, str]:
-        """Save which calls start, with `state` unless it is saved. Return their keys by index, the same each time."""
+        """Save which calls start, with `state` unless it is saved. Return their keys by index, the same each time.
+
+        Raises `OverLimit`, and saves nothing, if a counter has reached its limit; the loop then judges them again.
+        """
 
     async def confirm(self) -> None:
         """Check right before a call starts that this worker still holds the run; raises otherwise."""
@@ -82,6 +90,7 @@ def plan_intent(record: SuspensionRecord, fence: Fence, planned: PlannedCall, st
         attempt=fence.attempt,
         holder=fence.holder,
         begun_at_ms=0,
+        charges=planned.charges,
     )
 
 
@@ -203,7 +212,7 @@ class CallExecutor:
             return
         for one in self.calls:
             if one.call.index in missing:
-                error = None if self._unseen else BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
+                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
                 self._results[one.call.index] = ToolResult(
                     call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
                 )
@@ -225,6 +234,19 @@ class CallExecutor:
         except Exception as error:
             self.fault = error
             raise
+
+
+def list_started(batch: Batch) -> tuple[str, ...]:
+    """Return the names of the tools whose calls ran, or may have run, in order."""
+    return tuple(one.call.name for one in batch.calls if _may_have_run(one))
+
+
+def _may_have_run(one: BatchCall) -> bool:
+    result = one.result
+    if result is None:
+        return False
+    doubted = one.stop is Stop.UNKNOWN or (one.ask is not None and one.ask.doubt is not None)
+    return result.success or result.latency_ms is not None or result.error == _BROKEN_OFF or doubted
 
 
 def current_executor() -> CallExecutor | None:

@@ -15,8 +15,8 @@ from sayso.records.suspensions import RunEnd, RunRef, RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner import transcripts
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, complete_batch, list_started, results_of
-from sayso.runner.execution import CallExecutor, make_context, run_calls, use_executor
+from sayso.runner.batches import Batch, complete_batch, results_of
+from sayso.runner.execution import CallExecutor, list_started, make_context, run_calls, use_executor
 from sayso.runner.judging import name_model
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.protocol import (

@@ -10,6 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from sayso.records.decisions import Actor, ActorKind, Represented
+from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, add_represented, hash_token
 from service.store.people import PERSON, ApiKey, Session
 from service.store.tokens import Tokens
@@ -64,9 +65,20 @@ class Principal:
 
 
 class Credentials:
-    """API keys and sessions of all tenants, checked against the store and cached for less than a second."""
+    """API keys and sessions of all tenants, checked against the store and cached for less than a second.
 
-    def __init__(self, tokens: Tokens, reviewers_of: Callable[[str], Reviewers], *, idle_s: int) -> None:
+    `person_tokens` verifies the tokens that say for whom an agent acts.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        reviewers_of: Callable[[str], Reviewers],
+        *,
+        idle_s: int,
+        person_tokens: PersonTokens | None = None,
+    ) -> None:
+        self.person_tokens = person_tokens or PersonTokens(None)
         self._tokens, self._reviewers_of = tokens, reviewers_of
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, tuple[Principal, float]] = {}

@@ -12,7 +12,7 @@ async def find_who(parts: Wiring, caller: Principal, token: str | None) -> Who |
 
     Raises `InvalidPersonToken` for a token that does not verify, and what the store raises.
     """
-    proof = parts.person_tokens.verify(token) if token is not None else None
+    proof = parts.credentials.person_tokens.verify(token) if token is not None else None
     owner = caller.name if caller.kind is ActorKind.HUMAN else caller.key_owner
     person = await parts.reviewers.find(owner) if owner is not None else None
     owner = person.name if person is not None and person.active else None
