@@ -182,6 +182,15 @@ class ItemView(ResponseModel):
     inquiries: tuple[InquiryView, ...] = ()
 
 
+class WhoView(ResponseModel):
+    """Who is behind a run, as the desk verified it."""
+
+    owner: str | None = None
+    person: str | None = None
+    person_name: str = ""
+    issuer: str = ""
+
+
 class RunRefView(ResponseModel):
     """The run of a suspension."""
 
@@ -190,6 +199,7 @@ class RunRefView(ResponseModel):
     owner: str
     claimed_title: str = ""
     claimed_context: JsonObject = Field(default_factory=dict)
+    who: WhoView | None = None
 
 
 class EndView(ResponseModel):

@@ -4,7 +4,7 @@ The engine returns runtime errors as text, which is true in Python, so only a va
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -20,6 +20,7 @@ VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step")
 NAMES = ("lists", "constants")
 """What a rules file defines for its conditions."""
 
+PROVENANCE = ("run", "who", "subagents")
 MAX_EXPRESSION_CHARS = 2000
 
 _TOKEN = re.compile(
@@ -143,6 +144,7 @@ def _environment() -> Any:
     anything = kind.Map(kind.STRING, kind.DYN)
     types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT)
     variables = dict(zip(VARIABLES, types, strict=True))
+    variables |= dict(zip(PROVENANCE, (anything, anything, kind.List(kind.STRING)), strict=True))
     variables |= {"lists": kind.Map(kind.STRING, kind.List(kind.DYN)), "constants": anything}
     kinds = {Kind.BOOL: kind.BOOL, Kind.NUMBER: kind.INT, Kind.TEXT: kind.STRING, Kind.TEXTS: kind.List(kind.STRING)}
     for letter, one in (kinds | {Kind.ANY: kind.DYN}).items():
@@ -158,7 +160,7 @@ def _compile_error(expression: str, text: str) -> ConditionError:
     sentences = [_clean(text) + (f" (line {row}, column {col})" if row > 0 else "") for row, col, text in complaints]
     problem = "; ".join(dict.fromkeys(sentences)) or _clean(text)
     if "undeclared reference" in problem:
-        problem += f"; a condition may use {', '.join((*VARIABLES, *NAMES))}"
+        problem += f"; a condition may use {', '.join((*VARIABLES, *PROVENANCE, *NAMES))}"
     return ConditionError(problem, expression=expression, line=line, column=column)
 
 
@@ -199,6 +201,19 @@ def find_args(expression: str) -> list[str]:
     return list(dict.fromkeys(name for _, _, name in _find_reads(_TOKEN.findall(expression))))
 
 
+def find_members(expression: str, variable: str) -> list[str]:
+    """Return the names that a condition reads of a variable; none where the expression binds another value to it."""
+    tokens = _TOKEN.findall(expression)
+    bound = any(tokens[at - 1 : at + 2] == ["(", variable, ","] for at in range(1, len(tokens)))
+    return [] if bound else list(dict.fromkeys(name for _, _, name in _find_reads(tokens, variable)))
+
+
+def reads_any(expression: str, variables: Collection[str]) -> bool:
+    """Return whether a condition names one of the variables."""
+    tokens = _TOKEN.findall(expression)
+    return any(word in variables and (not at or tokens[at - 1] != ".") for at, word in enumerate(tokens))
+
+
 def find_comparisons(expression: str) -> list[Comparison]:
     """Return the comparisons of a whole argument with a literal."""
     tokens = _TOKEN.findall(expression)
@@ -216,11 +231,11 @@ def _compares(tokens: list[str]) -> bool:
     return len(tokens) == 2 and tokens[0] in (*_ORDER, "==", "!=") and _is_literal(tokens[1])
 
 
-def _find_reads(tokens: list[str]) -> Iterator[tuple[int, int, str]]:
+def _find_reads(tokens: list[str], variable: str = "args") -> Iterator[tuple[int, int, str]]:
     """Yield where an argument is read: its first token, the token after it, and its name."""
     for place, word in enumerate(tokens):
         after = tokens[place + 1 : place + 4]
-        if word != "args" or len(after) < 2 or (place and tokens[place - 1] == "."):
+        if word != variable or len(after) < 2 or (place and tokens[place - 1] == "."):
             continue
         if after[0] == "." and after[2:] != ["("]:
             yield place, place + 3, after[1]

@@ -72,6 +72,8 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" by {join_words(agents, 'or')}"
     if condition.subagent_name is not None:
         words += f" through its sub-agent {condition.subagent_name}"
+    if condition.after is not None:
+        words += f" after {join_words(condition.after, 'or')} in the same run"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
     return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
@@ -164,6 +166,7 @@ def _describe_match(trial: Trial) -> str:
         "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
         "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
         "subagent": f"It is for the sub-agent {condition.subagent_name}.",
+        "after": f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}",
         "context": f"It needs other facts about the run.{_see(trial.saw)}",
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
         "metadata": "It is for another model.",
