@@ -79,6 +79,10 @@ class TenantKeys:
         """The key of one day's hits; the day counts from 1970 in UTC."""
         return f"{self.prefix}rule-hits:{day}"
 
+    def counter(self, name: str) -> str:
+        """One counter of a rule, by its hash."""
+        return f"{self.prefix}counter:{name}"
+
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"
 
