@@ -4,7 +4,6 @@
   "use strict";
   const { _ } = window.sayso;
   const wide = matchMedia("(min-width: 1200px)");
-  const DECISIONS = ".approval, .edited, .value, .deny";
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
@@ -43,11 +42,11 @@
     return true;
   }
 
-  // Another page: leave.js asks for those ways out that pass by here, such as the browser's own buttons.
+  // Another page: leave.js asks for the ways out that do not pass by here, such as the browser's own buttons.
   function leave(event) {
     const link = event.type === "click" && event.target.closest("a[href]:not([target], [download])");
-    if (event.defaultPrevented || (event.type === "click" && (!link || isModified(event)))) return;
-    if (link && link.getAttribute("href").startsWith("#")) return;
+    const stays = event.type === "click" && (!link || isModified(event) || link.getAttribute("href").startsWith("#"));
+    if (event.defaultPrevented || stays) return;
     if (!mayLeave()) event.preventDefault();
   }
 
@@ -104,7 +103,7 @@
   function hook(page) {
     page.addEventListener("submit", (event) => {
       const { target, submitter, defaultPrevented } = event;
-      if (!defaultPrevented && target.matches(DECISIONS) && !submitter?.matches(".back")) sent = current;
+      if (!defaultPrevented && target.matches(".approval, .edited, .value, .deny") && !submitter?.matches(".back")) sent = current;
       if (!new URL(target.action).pathname.startsWith("/items/")) target.target = "_top";
     });
     page.addEventListener("click", (event) => {

@@ -63,8 +63,15 @@ them.
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
-                                    "f:<file>": its last version; "v:<version>": its last publication;
-                                    see `rules.lua`
+                                    "f:<file>": its last version; "v:<version>": its last publication; "pinned": the
+                                    version that a person put in force; "withdrawn": versions that it replaced;
+                                    see `rules.lua` and `restore.lua`
+  sayso:{t}:rule-changes    list    which version came into force when and by whom, as JSON, the latest last
+  sayso:{t}:rule-versions   zset    version of the rules -> its last saving, ms
+  sayso:{t}:rule-version:<version>  string  its bytes and rules, as JSON
+  sayso:{t}:attestations:<version>  hash  "<SHA-256 of the bytes> <name>" -> when a person attested them, ms
+  sayso:{t}:replays         zset    replay of rules -> its start, ms; a day
+  sayso:{t}:replay:<replay> string  its progress or result, as JSON; a day
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
