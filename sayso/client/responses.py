@@ -170,6 +170,7 @@ class ItemView(ResponseModel):
     terms: TermsView
     resembles: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
+    computed: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None

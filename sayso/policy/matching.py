@@ -1,5 +1,6 @@
 """Matching of one event against one rule."""
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -8,9 +9,10 @@ from pydantic import Field
 
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.conditions import bind_facts, compile_condition
+from sayso.policy.conditions import Facts, bind_facts, compile_condition
 from sayso.policy.memory.recalling import Reading, Recalled, recall
 from sayso.policy.rules import SUBJECTS, EventType, PolicyRule, Subject, same_json
+from sayso.policy.words.names import NO_NAMES, Names
 from sayso.records.base import Immutable
 
 MAX_ERROR_CHARS = 2000
@@ -43,24 +45,32 @@ class PolicyEvent(Immutable):
 
 
 class Case:
-    """An event that can be evaluated. Its facts are converted when the first condition needs them.
+    """An event that can be evaluated, and what the rules file defines for its conditions.
 
     `recalled` holds what the memory of each rule that covers the event said, by rule.
     """
 
-    def __init__(self, event: PolicyEvent) -> None:
-        names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
+    def __init__(self, event: PolicyEvent, names: Names = NO_NAMES) -> None:
+        called = [event.tool_name, event.agent, event.run_id, event.subagent_name]
         given = {"context": event.context, "claimed": event.claimed, "metadata": event.metadata}
-        check_json({"args": event.tool_args, **given, "names": names})
+        check_json({"args": event.tool_args, **given, "names": called})
         self.event = event
         self.subject = event.subject
+        self._names = names
         self.recalled: dict[str, Recalled] = {}
 
     @cached_property
-    def facts(self) -> Any:
+    def facts(self) -> Facts:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
+        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared}, self._names)
+
+    def list_computed(self, rules: Iterable[PolicyRule]) -> JsonObject:
+        """Return what Sayso computed for the conditions of these rules, by shorthand."""
+        if "facts" not in vars(self) or not self.facts.computing.has_any:
+            return {}
+        whens = [rule.condition.when for rule in rules if rule.condition.when is not None]
+        return self.facts.computing.list_recorded(compile_condition(one).reading for one in whens)
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -88,6 +98,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and _fits(condition.tool_name_pattern, event.tool_name)
         and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
         and _fits(condition.agent, event.agent)
+        and (condition.agents is None or any(_fits(one, event.agent) for one in condition.agents))
         and all(key in event.context for key in condition.context_has_keys)
         and _has(event.context, condition.context_equals)
         and all(key in event.claimed for key in condition.claimed_has_keys)

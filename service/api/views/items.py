@@ -166,6 +166,10 @@ class ItemView(View):
     remembered: tuple[Annotated[str, BeforeValidator(_write_remembered)], ...] = Field(
         description="What rules remembered when it was asked, such as `18 of 20 calls in 1 h`."
     )
+    computed: JsonObject | None = Field(
+        description="What Sayso computed from the call for the rules behind the item, such as the programs of a shell "
+        "command; null if they computed nothing. Secrets are masked."
+    )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...]
     doubt: DoubtView | None
