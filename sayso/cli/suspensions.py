@@ -187,6 +187,8 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     if item.doubt is not None:
         parts.append(Text("This call was started before and may have run.", "bold yellow"))
     parts += show_args(item.tool.args)
+    if item.computed:
+        parts += [Text("Computed by Sayso", "bold"), *show_args(item.computed)]
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
         parts += _show_requested_value(item)

@@ -1,5 +1,6 @@
 """Requests and responses for administration: sessions, reviewers, keys, freezes, diagnostics and rules."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pydantic import Field
@@ -135,9 +136,10 @@ def unfreeze(freeze_id: str) -> Request[FreezeView]:
     return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/unfreeze", FreezeView)
 
 
-def check_rules(text: str, file: str) -> Request[RulesChecked]:
-    """Check rules."""
-    return Request("POST", "/api/v1/policy/check", RulesChecked, body={"text": text, "file": file})
+def check_rules(text: str, file: str, lists: Mapping[str, str] | None = None) -> Request[RulesChecked]:
+    """Check rules; `lists` are the texts of the files that their lists name."""
+    body: JsonObject = {"text": text, "file": file, **({"lists": dict(lists)} if lists else {})}
+    return Request("POST", "/api/v1/policy/check", RulesChecked, body=body)
 
 
 def probe(path: str) -> Request[Empty]:

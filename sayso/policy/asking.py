@@ -9,6 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.memory.recalling import hide_amounts
 from sayso.policy.rules import ASKING, RequestPayload
+from sayso.policy.words.recording import mask_computed
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
@@ -40,6 +41,8 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    if computed := _mask_computed(call, decision, definition):
+        failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
     if decision.action in ASKING and not decision.remembered:
         return describe_action(call, decision.action, decision.reason, rules | failed)
@@ -48,6 +51,14 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
         failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
     args: JsonObject = {} if decision.action in ASKING else {"args": masked}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
+    """Return what was computed, with the texts masked that come from an argument with a secret; None for nothing."""
+    if not decision.computed:
+        return None
+    redacted = redact(call.args, definition.parameters, decision.terms.secrets)
+    return mask_computed(decision.computed, call.args, redacted.args)
 
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
@@ -96,6 +107,7 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
         preset=_preset(decision),

@@ -7,6 +7,7 @@ a reviewer is asked: no error allows a call.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
@@ -20,6 +21,7 @@ from sayso.policy.provenance.managers import names_managers, resolve_managers
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import ASKING, Action, Glob, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
@@ -32,7 +34,8 @@ class PolicyDecision(Immutable):
     """The decision of the rules on one event. `error` is what failed during evaluation.
 
     `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
-    names in rules that look like the tool's name; their rules were tried too.
+    names in rules that look like the tool's name; their rules were tried too. `computed` is what Sayso computed for the
+    conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule that allows it.
@@ -50,6 +53,7 @@ class PolicyDecision(Immutable):
     error: str | None = None
     in_doubt: Action | None = None
     resembles: tuple[str, ...] = ()
+    computed: JsonObject = Field(default_factory=dict)
     remembered: tuple[Remembered, ...] = ()
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
@@ -61,13 +65,16 @@ class PolicyDecision(Immutable):
 
 
 class Policy(Immutable):
-    """The rules in force, in the order they are tried, and the default."""
+    """The rules in force, in the order they are tried, the default, and the lists and constants of conditions."""
 
     rules: tuple[PolicyRule, ...] = ()
     default: Action
     terms: RuleTerms = RuleTerms()
+    lists: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    constants: dict[str, Scalar] = Field(default_factory=dict)
     model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
+    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -97,10 +104,25 @@ class Policy(Immutable):
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
         content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
+        content |= self.names.digest()
         if self.model_prices:
             content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
         self._version = digest_json(content)[:16]
         return self
+
+    @property
+    def stamps(self) -> dict[Path, Stamp]:
+        """The files that lists were read from, with their state before; empty for rules from another source."""
+        return self._stamps
+
+    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
+        """Note the files that lists were read from."""
+        self._stamps = stamps
+
+    @property
+    def names(self) -> Names:
+        """The lists and constants that conditions may read."""
+        return Names(self.lists, self.constants)
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -125,7 +147,7 @@ class Policy(Immutable):
         if not self.remembering:
             return
         try:
-            case = Case(event, self.model_prices)
+            case = Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading memory
@@ -140,7 +162,7 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            decision = PolicyDecision.model_validate(self._weigh(Case(event, self.model_prices)))
+            decision = PolicyDecision.model_validate(self._weigh(Case(event, self.names, self.model_prices)))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         if names_managers(decision.terms):
@@ -179,6 +201,7 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
+        decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
         return decided | self._remember(case, deciding) if case.recalled else decided
 
     def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:

@@ -33,7 +33,8 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("terms",): ("terms",),
 }
 PATTERN = ("condition", "tool_name_pattern")
-NAMES = ("condition", "tool_names")
+LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
+"""The fields of the parts that may be lists of names."""
 _INNER: dict[str, type[BaseModel]] = {
     "model_prices": ModelPrice,
     "request_payload": RequestPayload,
@@ -84,7 +85,7 @@ def _unshape(loc: Loc) -> Loc:
         return loc
     if loc[2:] == ("condition",):
         return loc[:2]  # its parts are keys of the rule itself
-    for part, field in (*PARTS.items(), (("tool",), PATTERN), (("tool",), NAMES)):
+    for part, field in (*PARTS.items(), (("tool",), PATTERN), *LISTED.items()):
         if loc[2 : 2 + len(field)] == field:
             return (*loc[:2], *part, *loc[2 + len(field) :])
     return loc

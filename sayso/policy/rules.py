@@ -94,6 +94,7 @@ class RuleCondition(Immutable):
     tool_name_pattern: Glob | None = None
     tool_names: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     agent: Glob | None = None
+    agents: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     subagent_name: Glob | None = None
     after: Annotated[tuple[Glob, ...] | None, BeforeValidator(_list_alone)] = Field(
         default=None, min_length=1, max_length=1000

@@ -59,7 +59,7 @@ class Explanation(NamedTuple):
 # The parts of a condition in the order in which the engine tries them.
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "tool": ("tool_name", "tool_name_pattern", "tool_names"),
-    "agent": ("agent",),
+    "agent": ("agent", "agents"),
     "context": ("context_has_keys", "context_equals"),
     "claimed": ("claimed_has_keys", "claimed_equals"),
     "metadata": ("metadata_equals",),
@@ -76,7 +76,7 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     if definition is not None:
         decision = put_question(definition, event.tool_args, decision)
     try:
-        case = Case(event, policy.model_prices)
+        case = Case(event, policy.names, policy.model_prices)
     except SaysoError as error:
         trials = [Trial(rule, _match(rule), error=describe_error(error)) for rule in policy.rules]
     else:
@@ -95,7 +95,7 @@ def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
     verdict = try_rule(rule, case)
-    saw = list_reads(rule.condition.when, case.event)
+    saw = list_reads(rule.condition.when, case.event) | case.list_computed([rule])
     if rule.rule_id == decision.policy_id:
         return Trial(rule, Match.DECIDES, saw=saw)
     if not rule.enabled:

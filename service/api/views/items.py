@@ -157,6 +157,10 @@ class ItemView(View):
     resembles: tuple[str, ...] = Field(
         description="Names in rules that the tool's name resembles; their rules were applied too."
     )
+    computed: JsonObject | None = Field(
+        description="What Sayso computed from the call for the rules behind the item, such as the programs of a shell "
+        "command; null if they computed nothing. Secrets are masked."
+    )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...]
     doubt: DoubtView | None

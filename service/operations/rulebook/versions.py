@@ -1,7 +1,7 @@
 """The life cycle of the rulebook: its versions, attestations of their bytes, and the return to an earlier one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from sayso.errors import Conflict, InvalidInput
 from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.words.lists import pick_file
 from service.operations.rule_checks import find_known
+from service.policy.evaluations import NO_LISTS
 from service.policy.publishing import UNATTESTED, HeldBack
 from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore
 from service.wiring import Wiring
@@ -72,12 +74,15 @@ async def read_version(wiring: Wiring, version: str) -> VersionState:
     return _describe(found, await versions.list_attestations(version), await _read_now(versions))
 
 
-async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
-    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules."""
-    checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), caller=by)
+async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
+    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules.
+
+    `lists` are the texts of the files that the rules name; the version covers their entries.
+    """
+    checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), lists=lists, caller=by)
     if checked.faults or checked.version is None:
         raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
-    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file)
+    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file, read_list=pick_file(lists))
     digest = sha256(text.encode()).hexdigest()
     versions = wiring.rules.history.versions
     rules = policy.model_dump_json()

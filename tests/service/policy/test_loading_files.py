@@ -121,3 +121,24 @@ def test_the_examples_of_the_guide_do_what_it_says(
 ) -> None:
     event = PolicyEvent(run_id="run_1", agent="support", tool_name=tool, tool_args=args)
     assert parse(EXAMPLES[example]).judge(event).action is action
+
+
+def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
+    path, listed = tmp_path / "policy.yaml", tmp_path / "blocked.txt"
+    rule = "{id: a, tool: {in: all}, action: deny}"
+    write(path, f"version: 1\ndefault: allow\nlists: {{all: {{file: blocked.txt}}}}\nrules: [{rule}]")
+    write(listed, "other")
+    rulebook = Rulebook(path)
+    first = rulebook.refresh()
+    assert (judged(rulebook), rulebook.refresh() is first) == (Action.ALLOW, True)
+    assert rulebook.read_lists() == {"blocked.txt": "other"}
+    write(listed, "other\nt\n")
+    assert judged(rulebook) is Action.DENY
+    assert rulebook.policy.version != first.version
+    write(listed, "")
+    assert judged(rulebook) is Action.DENY
+    assert "the file has no entry" in str(rulebook.error)
+    assert rulebook.read_source() is None
+    write(listed, "fixed")
+    assert (judged(rulebook), rulebook.error) == (Action.ALLOW, None)
+    assert rulebook.read_source() is not None
