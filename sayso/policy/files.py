@@ -20,7 +20,7 @@ from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "lists", "constants", "model_prices", "rules", TESTS)
+FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants", "rules", TESTS)
 
 DEFAULT_TERMS = RuleTerms()
 NO_STAMPS: Mapping[Path, Stamp] = {}

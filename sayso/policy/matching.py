@@ -11,7 +11,7 @@ from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import Facts, bind_facts, compile_condition
 from sayso.policy.memory.recalling import Reading, Recalled, recall
-from sayso.policy.provenance.facts import check_after, describe_provenance, reads_provenance
+from sayso.policy.provenance.facts import check_after, describe_provenance
 from sayso.policy.provenance.managers import check_managers
 from sayso.policy.provenance.prices import Prices
 from sayso.policy.rules import SUBJECTS, Action, EventType, PolicyRule, Subject, same_json
@@ -71,32 +71,23 @@ class Case:
         self._prices = prices or {}
         self.recalled: dict[str, Recalled] = {}
 
-    def facts_of(self, when: str) -> Facts:
-        """Return the facts that a condition reads."""
-        return self._all_facts if reads_provenance(when) else self.facts
-
     @cached_property
     def facts(self) -> Facts:
-        return bind_facts(self._list_facts(), self._names)
-
-    @cached_property
-    def _all_facts(self) -> Facts:
-        return bind_facts(self._list_facts() | describe_provenance(self.event, self._prices), self._names)
-
-    def _list_facts(self) -> dict[str, Any]:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return {"args": event.tool_args, "tool": event.tool_name or "", **shared}
+        return bind_facts(
+            {"args": event.tool_args, "tool": event.tool_name or "", **shared}, self._names, self._describe_provenance
+        )
+
+    def _describe_provenance(self) -> dict[str, Any]:
+        return describe_provenance(self.event, self._prices)
 
     def list_computed(self, rules: Iterable[PolicyRule]) -> JsonObject:
         """Return what Sayso computed for the conditions of these rules, by shorthand."""
-        used = [vars(self)[name] for name in ("facts", "_all_facts") if name in vars(self)]
+        if "facts" not in vars(self) or not self.facts.computing.has_any:
+            return {}
         whens = [rule.condition.when for rule in rules if rule.condition.when is not None]
-        found: JsonObject = {}
-        for facts in used:
-            if facts.computing.has_any:
-                found |= facts.computing.list_recorded(compile_condition(one).reading for one in whens)
-        return found
+        return self.facts.computing.list_recorded(compile_condition(one).reading for one in whens)
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -130,7 +121,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and all(key in event.claimed for key in condition.claimed_has_keys)
         and _has(event.claimed, condition.claimed_equals)
         and _is_of_model(event, condition.metadata_equals)
-        and (condition.when is None or compile_condition(condition.when).holds(case.facts_of(condition.when)))
+        and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
         and (condition.after is None or _came_after(rule, event.progress))
         and (not rule.names_managers or check_managers(rule.terms, event.who))

@@ -161,12 +161,13 @@ def _describe_match(trial: Trial) -> str:
         return "Disabled."
     if trial.match is Match.UNKNOWN:
         return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    if trial.part == "after":
+        return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
     sentences = {
         "subjects": "It does not cover tool calls.",
         "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
         "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
         "subagent": f"It is for the sub-agent {condition.subagent_name}.",
-        "after": f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}",
         "context": f"It needs other facts about the run.{_see(trial.saw)}",
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
         "metadata": "It is for another model.",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sayso.errors import InvalidInput
-from sayso.policy.conditions import PROVENANCE, find_members, reads_any
+from sayso.policy.conditions import find_members
 from sayso.policy.provenance.prices import Prices, compute_cost, count_tokens
 from sayso.records.suspensions import Progress
 from sayso.records.tool_names import find_alike
@@ -29,12 +28,6 @@ def find_misnamed(expression: str) -> str | None:
             if name not in known:
                 return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{one}' for one in known)}"
     return None
-
-
-@lru_cache(maxsize=4096)
-def reads_provenance(expression: str) -> bool:
-    """Return whether a condition reads `run`, `who` or `subagents`."""
-    return reads_any(expression, PROVENANCE)
 
 
 def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
