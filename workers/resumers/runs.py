@@ -50,8 +50,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
         facts = {**record.run.facts, **agent.context}  # rules read them again if a reviewer edits the arguments
-        suspended = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         drafts, state, events = reached.drafts, reached.state, reached.events
+        update = {"run": record.run.model_copy(update={"facts": facts}), "progress": state.progress}
+        suspended = record.model_copy(update=update)
         await suspend_again(wiring, suspended, fence, drafts, state, events, state.step)
     else:
         await journal.settle(reached.end, reached.events)
