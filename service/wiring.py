@@ -161,11 +161,14 @@ class Process:
         known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
+    def _open_rules(self, store: TenantStore) -> RulesInForce:
+        settings = self.settings
+        return RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
+
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
-        suspensions = Suspensions(store, freezes.mark_ms)
+        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,

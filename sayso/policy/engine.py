@@ -187,10 +187,10 @@ class Policy(Immutable):
         doubt = decision.error or decision.in_doubt or decision.resembles
         if rule is None or doubt or decision.action is not Action.REQUEST_APPROVAL:
             return decision
-        spending = find_grant(rule, event)
-        if spending is None:
+        found = find_grant(rule, event)
+        if found is None:
             return decision
-        grant, charges = spending
+        grant, charges = found
         reason = f"Grant {grant.id}, given by {' and '.join(one.id for one in grant.granters)}, allows it."
         update = {"action": Action.ALLOW, "reason": reason, "request_payload": None}
         return decision.model_copy(update={**update, "grant": grant, "allowance": charges})

@@ -48,14 +48,7 @@ from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
 from service.web.content.deciding.earlier import find_since
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
-from service.web.content.deciding.granting import (
-    add_grant,
-    describe_granting,
-    digest_granting,
-    find_grant_step,
-    make_grant_form,
-    read_grant,
-)
+from service.web.content.deciding.granting import add_grant, find_grant_step, make_grant_form, preview_granting
 from service.web.content.deciding.refusals import write_banner
 from service.web.content.deciding.stages import list_stages
 from service.web.content.deciding.versions import VERSION, Version, find_version, list_versions
@@ -111,9 +104,9 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         if post.get(SHOW) == "only":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **context)
-        if step := find_grant_step(post):
-            return await _show_grant(request, visitor, suspension_id, item_id, post, step)
         step = find_step(post)
+        if find_grant_step(post):
+            return await _show_grant(request, visitor, suspension_id, item_id, post)
         if step == "ask":
             context = await _gather(request, visitor, suspension_id, item_id, post)
             return await show(request, visitor, "pages/item.html", **{**context, "sure": True})
@@ -167,20 +160,12 @@ async def _show_edit(
     return await show(request, visitor, "pages/item.html", **{**context, **edit})
 
 
-async def _show_grant(
-    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, step: str
-) -> Response:
+async def _show_grant(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> Response:
     """Show which calls a grant or an offer would let run. Records nothing."""
-    wiring = wiring_of(request)
     item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
-    found = await wiring.desk.suspensions.read(suspension_id)
-    granting = read_grant(decision, post, step)
-    by = visitor.principal.reviewer("web")
-    sentence = describe_granting(wiring.rules.policy(), found.record, item, granting, by, found.now_ms)
+    form = await preview_granting(wiring_of(request), suspension_id, item, decision, visitor.principal, post)
     context = await _gather(request, visitor, suspension_id, item_id, post)
-    form = replace(context["granting"], step=step, sentence=sentence, seen=digest_granting(granting))
-    forms = await asyncio.to_thread(refill, context["forms"], post)
-    return await show(request, visitor, "pages/item.html", **{**context, "granting": form, "forms": forms})
+    return await show(request, visitor, "pages/item.html", **{**context, "granting": form})
 
 
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
@@ -200,10 +185,9 @@ async def _review(request: Request, visitor: Visitor, suspension_id: str, item_i
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     _item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
-    key = f"web-{item_id}-{decision.digest}"
-    by = visitor.principal.reviewer("web")
-    decision = add_grant(decision, post)
-    await wiring_of(request).desk.decide(suspension_id, item_id, decision, by=by, key=key, shown=shown)
+    key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
+    granting = add_grant(decision, post)
+    await wiring_of(request).desk.decide(suspension_id, item_id, granting, by=by, key=key, shown=shown)
 
 
 async def _read_decision(

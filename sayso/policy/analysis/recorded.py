@@ -9,11 +9,14 @@ from pydantic import JsonValue, ValidationError
 from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.replaying import RecordedCall
 from sayso.policy.engine import Action, PolicyEvent
+from sayso.policy.grants.scopes import list_counters, name_scope
+from sayso.policy.memory.recalling import Reading
 from sayso.policy.provenance.events import describe_origin
 from sayso.policy.rules import ASKING
 from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
+from sayso.records.memory.grants import Grant
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.text.language import mark
 from sayso.text.redaction import MASK
@@ -90,6 +93,9 @@ def _read_call(
         "memory": _read_memory(data.get("remembered")),
     }
     try:
+        grant = Grant.model_validate(data["grant"]) if "grant" in data else None
+        event["definition"] = item.tool.definition if item is not None else grant and grant.definition
+        event["memory"] |= _recall_grant(grant) if grant is not None else {}
         return RecordedCall(
             event=PolicyEvent.model_validate(event),
             action=Action(str(data.get("action"))),
@@ -116,6 +122,12 @@ def _read_memory(remembered: JsonValue) -> JsonObject:
     """Return what counters of rules held when the call was judged."""
     found = [one for one in remembered if isinstance(one, dict)] if isinstance(remembered, list) else []
     return {str(one.get("counter")): {"total": one.get("total"), "samples": one.get("samples", 0)} for one in found}
+
+
+def _recall_grant(grant: Grant) -> dict[str, Any]:
+    """Return the grant that let the call run, with counters that had enough left."""
+    counters = {one.counter: Reading() for one in list_counters(grant)}
+    return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,)), **counters}
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

@@ -77,12 +77,17 @@ def effect_of(action: Action) -> Effect:
     return Effect.ALLOWED if action is Action.ALLOW else Effect.DENIED
 
 
+def _forgets(event: PolicyEvent, policy: Policy) -> bool:
+    """Whether it is unknown what a counter held. Where no grant is recorded, none let the call run."""
+    return any(not one.grants and one.counter not in event.memory for one in policy.list_wanted(event))
+
+
 def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iterator[Rejudged | None]:
     """Yield what the rules would do with each call; None where a fact is missing."""
     definitions = {(agent, one.name): one for agent, found in tools.items() for one in found}
     for call in calls:
         event = call.event
-        if call.missing or any(one.counter not in event.memory for one in policy.list_wanted(event)):
+        if call.missing or _forgets(event, policy):
             yield None
             continue
         decision = policy.judge(event)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sayso.policy.rules import PolicyRule
 
 
-class Spending(NamedTuple):
+class Covering(NamedTuple):
     """The grant that lets a call run, and what the call takes of it."""
 
     grant: Grant
@@ -35,7 +35,7 @@ def digest_rule(rule: "PolicyRule") -> str:
     return digest_json(rule.model_dump(mode="json"))
 
 
-def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Spending | None:
+def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
     """Return the oldest grant that covers a call about which the rule asks, and has enough left for it."""
     reading = event.memory.get(name_scope(rule.rule_id, event.agent))
     if reading is None or not reading.grants:
@@ -43,9 +43,9 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Spending | None:
     digest = digest_rule(rule)
     for grant in sorted(reading.grants, key=lambda one: (one.at_ms, one.id)):
         if grant.rule_digest == digest and covers(grant, rule.rule_id, event):
-            charges = _spend(grant, event)
+            charges = _charge(grant, event)
             if charges is not None:
-                return Spending(grant, charges)
+                return Covering(grant, charges)
     return None
 
 
@@ -94,7 +94,7 @@ def _holds(constraint: Constraint, args: JsonObject) -> bool:
         return False
 
 
-def _spend(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:
+def _charge(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:
     """Return what a call takes of the grant, or None if that is more than is left or unknown."""
     amounts = {grant.count_counter: (1, grant.count)}
     if grant.sum is not None:

@@ -131,6 +131,8 @@ def _decision_recorded(facts: Facts) -> Sentence:
     text = _(_DECISIONS.get(action, "%(who)s %(action)s %(item)s")) % named
     if facts.flag("edited"):
         text = _("%(decision)s with edited arguments", decision=text)
+    if facts.text("grant_id"):
+        text = _("%(decision)s, with grant %(grant)s", decision=text, grant=facts.text("grant_id"))
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")

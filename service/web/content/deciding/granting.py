@@ -1,7 +1,7 @@
 """The folds of an item that grant like calls with an approval, or offer another call with a denial."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -12,18 +12,19 @@ from sayso.policy.engine import Policy
 from sayso.policy.grants.keys import Grants
 from sayso.policy.grants.making import find_grants, make_grant
 from sayso.policy.memory.amounts import to_units, write_amount
-from sayso.records.decisions import Actor, DecisionRequest
+from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.memory.bounds import CounterOffer, GrantRequest
-from sayso.records.suspensions import SuspensionRecord
-from sayso.sentences.grants import describe_grant
+from sayso.sentences.granting.grants import describe_grant
 from sayso.sentences.moments import Sentence
 from sayso.text.language import _
 from sayso.text.redaction import MASK, redact
 from sayso.text.summaries import write_leaf
+from service.auth.credentials import Principal
 from service.http.bodies import misfit
 from service.web.content.deciding.edits import STEP
 from service.web.form_posts import Post
+from service.wiring import Wiring
 
 WITH = "with"
 """The control of the button that sends a decision with its grant or offer."""
@@ -65,6 +66,7 @@ class GrantForm:
     people: int
     arguments: tuple[Argument, ...]
     offers: bool
+    message: str = ""
     step: str = ""
     sentence: Sentence = ()
     seen: str = ""
@@ -88,6 +90,7 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
         most_sum=write_amount(to_units(grants.sum.max)) if grants.sum is not None else "",
         people=people,
         arguments=arguments,
+        message=post.get("message", ""),
         offers=people == 1 and item.terms.quorum.deny == 1 and any(one.number or one.text for one in arguments),
     )
 
@@ -133,12 +136,18 @@ def digest_granting(decision: DecisionRequest) -> str:
     return digest_json(decision.model_dump(mode="json", include={"grant", "offer"}))
 
 
-def describe_granting(
-    policy: Policy, record: SuspensionRecord, item: Item, decision: DecisionRequest, by: Actor, now_ms: int
-) -> Sentence:
-    """Return what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
-    grant = make_grant(policy, record, item, decision, by, "gra_shown", now_ms)
-    return describe_grant(grant) if grant is not None else ()
+async def preview_granting(
+    wiring: Wiring, suspension_id: str, item: Item, decision: DecisionRequest, by: Principal, post: Post
+) -> GrantForm:
+    """Return the folds with what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
+    step, policy = find_grant_step(post), wiring.rules.policy()
+    found = await wiring.desk.suspensions.read(suspension_id)
+    granting = read_grant(decision, post, step)
+    grant = make_grant(policy, found.record, item, granting, by.reviewer("web"), "gra_shown", found.now_ms)
+    form = make_grant_form(policy, item, post)
+    if grant is None or form is None:
+        raise InvalidInput(_("This can no longer be granted. Open the item again."))
+    return replace(form, step=step, sentence=describe_grant(grant), seen=digest_granting(granting))
 
 
 def _list_typed(post: Post, prefix: str) -> list[tuple[str, str]]:

@@ -194,7 +194,7 @@ def test_no_call_outside_the_sentence_passes(args: dict[str, Any], calls: int, t
 
 @given(args=ARGS)
 def test_offer_changes_only_what_it_names(args: dict[str, Any]) -> None:
-    denied = {"customer": "C-77", "amount": 900}
+    denied: dict[str, Any] = {"customer": "C-77", "amount": 900}
     offer = make(constraints=(AT_MOST_200,), rest_digest=digest_rest(denied, (AT_MOST_200,)), count=1, offered=True)
     decision = judge(offer, args, ASKING)
     if decision.action is Action.ALLOW:
