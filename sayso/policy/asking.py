@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from pydantic import JsonValue
+
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import ASKING, RequestPayload
@@ -33,10 +35,19 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    failed |= _describe_facts(decision)
     # Arguments of an item are recorded with its decision; until then the event stays small.
     asks = decision.action in ASKING
     args: JsonObject = {} if asks else {"args": redact(call.args, definition.parameters, decision.terms.secrets).args}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def _describe_facts(decision: PolicyDecision) -> JsonObject:
+    """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
+    found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
+    found |= {"absolute": True} if decision.absolute else {}
+    shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
+    return found | ({"shadow": shadow} if shadow else {})
 
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
@@ -80,6 +91,7 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        judged_at_ms=decision.at_ms,
         preset=_preset(decision),
     )
 

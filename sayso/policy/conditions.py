@@ -10,9 +10,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from sayso.calendars.hours import check_time_zone
 from sayso.errors import InvalidInput
 
-VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step")
+VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step", "now")
 MAX_EXPRESSION_CHARS = 2000
 
 _TOKEN = re.compile(
@@ -21,6 +22,11 @@ _TOKEN = re.compile(
 _ORDER = ("<", ">", "<=", ">=")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_ZONED = re.compile(
+    r"""\.get(?:Date|DayOf(?:Month|Week|Year)|FullYear|Hours|M(?:illiseconds|inutes|onth)|Seconds)"""
+    r"""\(\s*["']([^"'\\]*)["']\s*\)"""
+)
+_OFFSET = re.compile(r"[+-]?[0-9]{2}:[0-9]{2}")
 _NOISE = re.compile(r"^[A-Z_]+: |^Syntax error: | \[[A-Z_]+\]$| \(in container ''\)")
 _KINDS = {
     "DYN": "a value of any type",
@@ -74,6 +80,7 @@ def compile_condition(expression: str) -> Condition:
         raise _compile_error(expression, str(error)) from error
     except TypeError as error:
         raise ConditionError("the expression is not valid UTF-8", expression=expression) from error
+    _check_zones(expression)
     if program.return_type() != _engine().Type.BOOL:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
@@ -81,8 +88,24 @@ def compile_condition(expression: str) -> Condition:
     return Condition(expression, program)
 
 
+def reads_time(expression: str) -> bool:
+    """Return whether a condition reads the time of the call."""
+    tokens = _TOKEN.findall(expression)
+    return any(word == "now" and (not at or tokens[at - 1] != ".") for at, word in enumerate(tokens))
+
+
+def _check_zones(expression: str) -> None:
+    """Raise `ConditionError` for a time zone that does not exist: the expression would never have a result."""
+    for zone in _ZONED.findall(expression):
+        if not _OFFSET.fullmatch(zone):
+            try:
+                check_time_zone(zone)
+            except ValueError as error:
+                raise ConditionError(str(error), expression=expression) from error
+
+
 def bind_facts(facts: Mapping[str, object]) -> Any:
-    """Return `facts`, one value for each of `VARIABLES`, in the engine's form.
+    """Return `facts`, values of `VARIABLES`, in the engine's form. A condition that reads a missing one has no result.
 
     They must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
     """
@@ -105,7 +128,7 @@ def _engine() -> Any:
 def _environment() -> Any:
     kind = _engine().Type
     anything = kind.Map(kind.STRING, kind.DYN)
-    types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT)
+    types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT, kind.TIMESTAMP)
     return _engine().NewEnv(variables=dict(zip(VARIABLES, types, strict=True)))
 
 

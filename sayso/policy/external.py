@@ -28,15 +28,18 @@ class ExternalCall:
 
 
 def evaluate_calls(
-    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1
+    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, at_ms: int | None = None
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-    """Return the items of the calls, with presets for those the policy decides, and the events to record."""
+    """Return the items of the calls, with presets for those the policy decides, and the events to record.
+
+    `at_ms` is the store's time; rules that read the time cannot be evaluated without it.
+    """
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = policy.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
+        decision = policy.judge(_event(run, step, one.call, at_ms))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -122,19 +125,21 @@ def _type_of(value: Any) -> str:
 
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
-    """Return the event of an item's call with these arguments."""
-    return _event(record.run, record.step, item.tool.name, args, item.subagent)
+    """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
+    return _event(record.run, record.step, call, item.judged_at_ms or record.created_at_ms)
 
 
-def _event(run: RunRef, step: int, tool: str, args: JsonObject, subagent: str | None) -> PolicyEvent:
+def _event(run: RunRef, step: int, call: ToolCall, at_ms: int | None) -> PolicyEvent:
     return PolicyEvent(
         run_id=run.id,
         thread_id=run.thread_id,
         step=step,
         agent=run.agent,
-        tool_name=tool,
-        tool_args=args,
-        subagent_name=subagent,
+        tool_name=call.name,
+        tool_args=call.args,
+        subagent_name=call.subagent,
         context=run.facts,
         claimed=run.claimed,
+        at_ms=at_ms,
     )

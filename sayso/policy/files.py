@@ -12,7 +12,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.engine import Action, Policy
 from sayso.policy.file_faults import NAMES, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
-from sayso.records.terms import RuleTerms
+from sayso.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
@@ -96,7 +96,7 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
     if "unattended_approval" in given:
         problem = "terms.unattended_approval: belongs in each rule that needs it; move it there"
         document.report(("terms", "unattended_approval"), problem, at_key=True)
-    merged = start | given
+    merged = _merge_terms(document, ("terms",), start, given)
     _check_moments(document, ("terms",), given, merged)
     return merged if _validate(document, RuleTerms, merged, ("terms",)) else start
 
@@ -110,10 +110,24 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
         *outer, name = _place_tool(value) if part == ("tool",) else PARTS[part]
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
-        given, shaped["terms"] = shaped["terms"], start | shaped["terms"]
+        given = shaped["terms"]
+        shaped["terms"] = _merge_terms(document, (*loc, "terms"), start, given)
         _check_moments(document, (*loc, "terms"), given, shaped["terms"])
         _check_answers(document, loc, rule, shaped["terms"].get("fallback"), check)
     return shaped
+
+
+def _merge_terms(document: Document, loc: Loc, start: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the given terms over those of the file. A timeout of one kind replaces that of the other."""
+    if {"timeout", "timeout_s"} <= given.keys():
+        problem = "timeout and timeout_s both set the deadline; remove one"
+        document.report((*loc, "timeout"), f"{label(document, loc)}{problem}", at_key=True)
+    merged = start | given
+    if "timeout" in given:
+        merged |= {"timeout_s": LONGEST_WAIT_S}  # the working time alone decides
+    elif "timeout_s" in given:
+        merged.pop("timeout", None)
+    return merged
 
 
 def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: dict[str, Any]) -> None:

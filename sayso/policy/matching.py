@@ -1,5 +1,6 @@
 """Matching of one event against one rule."""
 
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
+    `at_ms` is the store's time at which the agent asked; it is only read for rules that need it.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -33,6 +35,7 @@ class PolicyEvent(Immutable):
     context: dict[str, Any] = Field(default_factory=dict)
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    at_ms: int | None = None
 
     @property
     def subject(self) -> Subject:
@@ -53,7 +56,8 @@ class Case:
     def facts(self) -> Any:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
+        now = {} if event.at_ms is None else {"now": datetime.fromtimestamp(event.at_ms / 1000, tz=UTC)}
+        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared, **now})
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -77,9 +81,18 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and all(key in event.claimed for key in condition.claimed_has_keys)
         and _has(event.claimed, condition.claimed_equals)
         and _is_of_model(event, condition.metadata_equals)
+        and (not rule.has_dates or rule.is_valid(_read_time(event)))
+        and (condition.during is None or condition.during.covers(_read_time(event)))
+        and (condition.outside is None or not condition.outside.covers(_read_time(event)))
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
     )
+
+
+def _read_time(event: PolicyEvent) -> int:
+    if event.at_ms is None:
+        raise InvalidInput("the time of this call is unknown")
+    return event.at_ms
 
 
 def _is_of_model(event: PolicyEvent, wanted: JsonObject) -> bool:

@@ -6,7 +6,13 @@ from pathlib import Path
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
 
-PACKAGES = {"yaml": "pyyaml", "cel_expr_python": "cel-expr-python", "jsonschema_rs": "jsonschema-rs"}
+PACKAGES = {
+    "yaml": "pyyaml",
+    "cel_expr_python": "cel-expr-python",
+    "holidays": "holidays",
+    "jsonschema_rs": "jsonschema-rs",
+    "tzdata": "tzdata",
+}
 """The modules that reading rules needs, and their packages."""
 
 

@@ -90,6 +90,7 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")

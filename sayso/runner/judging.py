@@ -42,7 +42,10 @@ def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
-    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait."""
+    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait.
+
+    The rules see the time at which the agent asked.
+    """
     about = _with_context(agent, about)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
@@ -69,6 +72,7 @@ def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[
         "matched_rules": list(decision.matched_rules),
         "rule_version": decision.rule_version,
         **({"error": decision.error} if decision.error else {}),
+        **({"at_ms": decision.at_ms} if decision.at_ms is not None else {}),
     }
     status = RunStatus.FAILED if agent.approval_denial_policy == "fail" else RunStatus.DEGRADED
     reason = f"The rules do not let the agent ask its model: {decision.reason}"
@@ -126,7 +130,8 @@ def _with_call(about: PolicyEvent, call: ToolCall) -> PolicyEvent:
 def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
         return one
-    decision = policy.judge(_with_call(about, one.call))
+    asked_ms = one.ask.judged_at_ms if one.ask.judged_at_ms is not None else about.at_ms
+    decision = policy.judge(_with_call(about, one.call).model_copy(update={"at_ms": asked_ms}))
     return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
 
 
@@ -153,6 +158,8 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
+    if decision.absolute:
+        return f"Denied by policy: {decision.reason}"
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
 

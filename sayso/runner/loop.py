@@ -3,13 +3,13 @@
 State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
 from sayso.clock import monotonic_ms, now_ms
-from sayso.policy.engine import Policy
+from sayso.policy.engine import Policy, PolicyEvent
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner import batches
@@ -34,24 +34,28 @@ async def drive(
     journal: Journal[State],
     outcomes: Mapping[int, Resumption] = NO_OUTCOMES,
     fits: Fits = is_offered,
+    now_ms: Callable[[], int] = now_ms,
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
-    `fits` checks the fallback value of a headless agent. Raises what journal and framework raise; the run can then
-    be driven again from its saved state.
+    `fits` checks the fallback value of a headless agent, and `now_ms` is the clock that rules read. Raises what journal
+    and framework raise; the run can then be driven again from its saved state.
     """
-    return await _Drive(run, policy, journal, fits).run(outcomes)
+    return await _Drive(run, policy, journal, fits, now_ms).run(outcomes)
 
 
 class _Drive(Generic[State]):
     """One drive of a run. `_events` are those that are not saved yet."""
 
-    def __init__(self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits) -> None:
+    def __init__(
+        self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits, now_ms: Callable[[], int]
+    ) -> None:
         self._run = run
         self._agent = run.agent
         self._policy = policy
         self._journal = journal
         self._fits = fits
+        self._now_ms = now_ms
         self._events: list[Event] = []
         self._started_ms: float | None = None
 
@@ -97,18 +101,23 @@ class _Drive(Generic[State]):
         if end is not None:
             return self._exceed(end, turn) if isinstance(end, Exceeded) else end
         agent = self._agent
-        batch, events = judge_turn(agent, turn, self._policy, self._run.describe())
+        batch, events = judge_turn(agent, turn, self._policy, self._describe())
         self._events += events
         if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
             if agent.interaction == "desk":
                 return self._suspend(batch)
-            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
+            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, self._now_ms(), self._fits)
             batch = self._answer(batch, answers)
         return await self._finish(batch)
 
+    def _describe(self) -> PolicyEvent:
+        """Return the facts about the run that rules read, with the time if they need it."""
+        about = self._run.describe()
+        return about.model_copy(update={"at_ms": self._now_ms()}) if self._policy.reads_time else about
+
     def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
         batch = batches.fit_calls(batches.answer_batch(batch, outcomes), self._agent).batch
-        return deny_changed(self._agent, batch, self._policy, self._run.describe())
+        return deny_changed(self._agent, batch, self._policy, self._describe())
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()
@@ -153,7 +162,7 @@ class _Drive(Generic[State]):
         self._run.complete(batch)
 
     def _judge_model_call(self) -> Ending | None:
-        denied = judge_model_call(self._agent, self._policy, self._run.describe())
+        denied = judge_model_call(self._agent, self._policy, self._describe())
         if denied is None:
             return None
         ending, event = denied

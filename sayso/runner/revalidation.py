@@ -2,6 +2,9 @@
 
 A call is denied if the rules now deny it or its key is revoked. It is asked again, with the reason, if its tool
 changed, its rule was withdrawn or its approver is no longer a reviewer. Other calls of the batch keep their outcomes.
+
+The rules see the time at which the agent asked, so the clock alone refuses no call that a person approved. Absolute
+rules are tried at the time of the start, too: nothing lifts their denials.
 """
 
 from collections.abc import Mapping
@@ -19,7 +22,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
-from sayso.transitions.permits import approved_args
+from sayso.transitions.permits import approved_args, may_start
 
 _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
 
@@ -32,24 +35,33 @@ class Revalidation(NamedTuple):
     denied: Mapping[int, str]
 
 
-def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations) -> Revalidation:
-    """Revalidate every approved call that has not started, except calls in doubt."""
+def revalidate(
+    record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations, now_ms: int
+) -> Revalidation:
+    """Revalidate every approved call that has not started. A second start in doubt is denied by absolute rules only."""
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     denied: dict[int, str] = {}
     withdrawn = revocations.find_withdrawal(record.run)
     for item in record.items:
+        if (
+            item.doubt is not None
+            and may_start(item)
+            and (hard := judge_approved(record, item, policy, now_ms)).absolute
+        ):
+            denied[item.index] = f"Denied by policy: {hard.reason}"
         if not _may_start(record, item):
             continue
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
-        unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        decision = None if unchanged else judge_approved(record, item, policy)  # the same rules decide the same
+        same_rules = item.terms.rule_version == policy.version and not policy.limits_start
+        unchanged = same_rules and item.outcome is not None and item.outcome.args is None  # then they decide the same
+        decision = None if unchanged else judge_approved(record, item, policy, now_ms)
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, revocations):
-            decision = decision or judge_approved(record, item, policy)
+            decision = decision or judge_approved(record, item, policy, now_ms)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
@@ -73,9 +85,14 @@ def _may_start(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in started
 
 
-def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
-    """Evaluate the rules in force for an approved call."""
-    return policy.judge(describe_item(record, item, approved_args(item)))
+def judge_approved(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> PolicyDecision:
+    """Evaluate the rules in force for an approved call that starts at `now_ms`."""
+    event = describe_item(record, item, approved_args(item))
+    if policy.limits_start:
+        starting = policy.judge(event.model_copy(update={"at_ms": now_ms}))
+        if starting.absolute:
+            return starting
+    return policy.judge(event)
 
 
 def _find_reason(
@@ -97,7 +114,7 @@ def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations:
     gone = next((name for name in _deciders(item) if name in revocations.inactive), None)
     if gone is not None:
         return f"{gone}, who approved it, is no longer a reviewer."
-    rules = {rule.rule_id for rule in policy.rules if rule.enabled}
+    rules = {rule.rule_id for rule in policy.live}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:
         return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None

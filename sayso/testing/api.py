@@ -100,7 +100,7 @@ class InProcessApi:
         calls = [read_call(*call) for call in enumerate(body.calls)]
         threads = [record.run.thread_id for record in self._desk.records.values() if record.run.owner == request.agent]
         step = max(body.step or 1, 1 + threads.count(run.thread_id))
-        drafts, judged = evaluate_calls(self._desk.policy, run, calls, step)
+        drafts, judged = evaluate_calls(self._desk.policy, run, calls, step, self._desk.clock.now_ms)
         for call, draft in zip(calls, drafts, strict=True):
             check_args(call, draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}

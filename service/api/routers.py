@@ -17,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.discussions import attachments, comments
-from service.api.operations import channels, diagnostics, reports
+from service.api.operations import channels, diagnostics, reports, trials
 from service.api.people import accounts, administration, contacts, duty, groups, who
 
 api = APIRouter(prefix="/api/v1")
@@ -37,6 +37,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     attachments.router,
     freezes.router,
     diagnostics.router,
+    trials.router,
     channels.router,
     reports.router,
     webhooks.events,

@@ -52,7 +52,7 @@ class ClientExecution:
             if redeemed.record is shifted.record:
                 return Change(record)
             check_start(freezes, record, (item.tool.name,), now_ms)
-            _revalidate(record, item, policy, revocations)
+            _revalidate(record, item, policy, revocations, now_ms)
             return Change(redeemed.record, shifted.events + redeemed.events)
 
         return await self.changes.start(suspension_id, redeem)
@@ -110,8 +110,8 @@ def _is_decided(record: SuspensionRecord) -> bool:
     return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
-def _revalidate(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> None:
-    judged = judge_approved(record, item, policy)
+def _revalidate(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations, now_ms: int) -> None:
+    judged = judge_approved(record, item, policy, now_ms)
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")

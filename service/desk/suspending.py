@@ -102,7 +102,7 @@ class Suspending:
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
-        drafts, judged = evaluate_calls(self.policy(), run, calls, turn)
+        drafts, judged = await self._evaluate(run, calls, turn)
         await self._check_calls(draft, calls, drafts, foreign)
         events: tuple[Event, ...] = ()
         if foreign is not None:
@@ -120,12 +120,19 @@ class Suspending:
         """
         run = name_run(draft.run, key, request_id)
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
-        drafts, judged = evaluate_calls(self.policy(), run, calls, draft.step)
+        drafts, judged = await self._evaluate(run, calls, draft.step)
         await self._check_calls(named, calls, drafts)
         saved = await self._create(named, drafts, judged)
         if saved.record.run.request_id != request_id:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
+
+    async def _evaluate(
+        self, run: RunRef, calls: Sequence[ExternalCall], step: int
+    ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+        policy = self.policy()
+        at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
+        return evaluate_calls(policy, run, calls, step, at_ms)
 
     async def _create(
         self,

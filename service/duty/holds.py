@@ -4,7 +4,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from service.duty.hours import is_working, next_awake_ms, next_open_ms
+from sayso.calendars.hours import is_working
+from service.duty.hours import next_awake_ms, next_open_ms
 from service.store.directory.duty import Preferences
 
 DAILY_AT = time(9)

@@ -64,7 +64,7 @@ class FirstPlan:
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
-        checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations)
+        checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations, now_ms)
         self._plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
         self._lease = (record.version + 1, now_ms)
         return tuple(plan_intent(record, fence, one, record.step) for one in self._plan.planned)
@@ -102,7 +102,12 @@ def read_batch(record: SuspensionRecord) -> Batch:
 
 def _read_call(item: Item) -> BatchCall:
     draft = ItemDraft(
-        kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg
+        kind=item.kind,
+        call_id=item.call_id,
+        index=item.index,
+        tool=item.tool,
+        target_arg=item.target_arg,
+        judged_at_ms=item.judged_at_ms,
     )
     call = ToolCall(
         call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args, subagent=item.subagent

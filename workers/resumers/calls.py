@@ -43,7 +43,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
-    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
+    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find(), now_ms)
     batch = read_batch(record)
     if record.state is not None:  # a suspension about a call in doubt has saved the other results
         batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))

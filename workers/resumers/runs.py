@@ -35,7 +35,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     agent = find_agent(agents, record)
     state = await _read_state(wiring, record, agent)
     policy = wiring.rules.policy()
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find())
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), leased.now_ms)
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
@@ -44,7 +44,12 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     outcomes = describe_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
     reached = await drive(
-        _open_run(agent, record, state), policy=policy, journal=journal, outcomes=outcomes, fits=is_answer
+        _open_run(agent, record, state),
+        policy=policy,
+        journal=journal,
+        outcomes=outcomes,
+        fits=is_answer,
+        now_ms=leased.estimate_ms,
     )
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):

@@ -66,6 +66,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
         "subagent_name": item.subagent if item is not None else data.get("subagent"),
         "context": run.facts,
         "claimed": run.claimed,
+        "at_ms": data.get("at_ms", entry.at_ms),
     }
     try:
         return RecordedCall(

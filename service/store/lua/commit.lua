@@ -66,6 +66,7 @@ them.
                                     see `rules.lua`
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
+                                    shadow:<rule>:<action> -> the calls that a shadow rule would have decided so
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script

@@ -107,6 +107,7 @@ ROWS: dict[str, Row] = {
     "markInDoubt": Row((401, 401, 409, 404, 404, 404)),
     "getDiagnostics": people(),
     "checkRules": signed_in(200, {"text": "version: 1"}),
+    "explainCall": people(200, {"call": {"tool": "refund", "args": {"amount": 5}}}),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),

@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
 from service.channels.who import plan
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.channels import MemoryChannel, RoomChannel

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
 from service.duty.holds import Hold, find_hold, joins_digest, next_digest_ms
 from service.duty.hours import is_quiet, next_awake_ms
-from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
