@@ -44,7 +44,7 @@ translations: $(DEV) ## bring the catalogues in templates/languages up to date w
 
 screens: $(DEV) ## take the pictures of the pages in docs/screens
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest tests/service/web/screens.py -q
+	@$(PYTHON) -m pytest tests/service/web/screens.py tests/service/web/card_screens.py -q
 
 check: $(DEV) ## check lint, format, types, imports and architecture
 	@$(PYTHON) -m ruff check .

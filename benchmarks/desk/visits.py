@@ -35,7 +35,7 @@ async def sign_in(running: Running) -> dict[str, str]:
     """Return the headers of a signed-in browser."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}", timeout=60) as http:
         answer = await http.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
-    cookie = f"sayso_session_{running.port}={answer.json()['token']}"
+    cookie = f"sayso_session_{running.port}={answer.json()['token']}; sayso_skipped=1"
     return {"Cookie": cookie, "Accept-Encoding": "gzip", "X-Sayso-Live": "1"}
 
 

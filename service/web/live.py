@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from sayso.errors import NotAuthenticated, Unavailable
 from sayso.records.freezes import Freeze
-from service.store.connection.watch import HEARD_WITHIN_S
+from service.store.connection.watch import HEARD_WITHIN_S, wait_woken
 from service.web.discussions.presence import Others
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.waiting.counting import count_mine
@@ -18,7 +18,7 @@ from service.wiring import Wiring
 
 PING_S = 15.0
 CHECKED_MS = 5_000  # how long a stream relies on a check of its session; each read of rows checks it again
-APART_S = 0.2  # minimum seconds between two events; faster changes are merged
+APART_S = 0.25  # minimum seconds between two events; faster changes are merged
 router = APIRouter()
 
 
@@ -51,43 +51,44 @@ async def follow(
 
 
 async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
-    watch, others = wiring.watch, Others(wiring.presence, visitor.name)
+    watch, others, bell = wiring.watch, Others(wiring.presence, visitor.name), asyncio.Event()
     with (
-        watch.on(visitor.tenant) as changed,
-        watch.on(run or visitor.tenant) as run_changed,
-        watch.on(wiring.presence.topic) as moved,
+        watch.on(visitor.tenant, bell) as changed,
+        watch.on(run or visitor.tenant, bell) as run_changed,
+        watch.on(wiring.presence.topic, bell) as moved,
     ):
         yield "retry: 2000\n\n"
-        await _wait(HEARD_WITHIN_S, changed)
+        await wait_woken(changed, HEARD_WITHIN_S)
         changed.set()  # covers changes between the page and this stream
         run_changed.set()
         moved.set()
         frozen: list[Freeze] = []
+        woken = True
         try:
             while not closing.is_set():
                 principal = await wiring.credentials.identify(visitor.token, in_use=False, within_ms=CHECKED_MS)
-                woken = moved.is_set() or not others.left_s
-                if not (woken or changed.is_set() or run_changed.is_set()):
-                    yield ": ping\n\n"
+                written = [] if woken else [": ping\n\n"]
                 if changed.is_set() or run_changed.is_set():
                     of_run, of_inbox = run_changed.is_set(), changed.is_set()
                     names = changed.take()
                     run_changed.clear()
                     mine = await count_mine(wiring, principal.reviewer("web"), changed.woken_ms or inf)
-                    yield f"event: inbox\ndata: {mine}\n\n"
+                    written.append(f"event: inbox\ndata: {mine}\n\n")
                     if run is None and of_inbox:
-                        yield "event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names)
+                        written.append("event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names))
                     if run is not None:
                         before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:
-                            yield "event: run\ndata: changed\n\n"
-                if woken:
+                            written.append("event: run\ndata: changed\n\n")
+                if moved.is_set() or not others.left_s:
                     moved.clear()
                     if (people := await others.read_change()) is not None:
-                        yield f"event: here\ndata: {people}\n\n"
+                        written.append(f"event: here\ndata: {people}\n\n")
+                if written:
+                    yield "".join(written)
                 await asyncio.sleep(APART_S)
                 if not closing.is_set():  # closing wakes all topics
-                    await _wait(min(PING_S, others.left_s), changed, run_changed, moved)
+                    woken = await wait_woken(bell, min(PING_S, others.left_s))
         except (NotAuthenticated, Unavailable):
             return  # the browser reconnects after two seconds and gets the error then
 
@@ -96,12 +97,3 @@ async def _write_rows(wiring: Wiring, names: set[str]) -> str:
     deadlines = await wiring.buckets.find_deadlines(frozenset(names))
     rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
     return f"event: rows\ndata: {rows}\n\n"
-
-
-async def _wait(timeout_s: float, *events: asyncio.Event) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()

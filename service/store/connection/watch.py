@@ -24,10 +24,11 @@ READERS = 32  # how many woken waiters read at once; each uses a connection to t
 
 
 class Wakes(asyncio.Event):
-    """The wake-ups of one waiter, and the names of what has changed since `take`."""
+    """The wake-ups of one waiter, and the names of what has changed since `take`; `bell` is set with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, bell: asyncio.Event | None = None) -> None:
         super().__init__()
+        self._bell = bell
         self._names: set[str] | None = None
         self.woken_ms = 0.0  # the monotonic time of the last change
 
@@ -45,6 +46,11 @@ class Wakes(asyncio.Event):
             self._names.update(names.decode().split())
         self.woken_ms = monotonic_ms()
         self.set()
+
+    def set(self) -> None:
+        super().set()
+        if self._bell is not None:
+            self._bell.set()
 
 
 class Watch:
@@ -64,9 +70,12 @@ class Watch:
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
-    def on(self, topic: str) -> Iterator[Wakes]:
-        """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again."""
-        event = Wakes()
+    def on(self, topic: str, bell: asyncio.Event | None = None) -> Iterator[Wakes]:
+        """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again.
+
+        A waiter for several topics gives each the same `bell` and waits for that.
+        """
+        event = Wakes(bell)
         if topic in self._heard:
             event.set()
         elif self._channels is not None and topic not in self._waiters:

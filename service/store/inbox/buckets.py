@@ -1,6 +1,7 @@
 """Reads of the buckets of open items, and their repair from the records."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import partial
 from math import inf
@@ -12,6 +13,7 @@ from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Script
 from service.store.inbox.facets import (
+    Audience,
     Facets,
     OpenItem,
     list_places,
@@ -51,6 +53,7 @@ class Buckets:
         self._first = partial(store.connections.intake.run, Script(read_script("first_open")))
         self._reading: asyncio.Future[tuple[Bucket, ...] | None] | None = None
         self._read_at_ms = -inf
+        self._audiences: tuple[tuple[Bucket, ...], Counter[Audience]] = ((), Counter())
         self._deadlines: dict[frozenset[str], asyncio.Future[dict[str, int | None]]] = {}
 
     async def read(self, since_ms: float = inf) -> tuple[Bucket, ...] | None:
@@ -67,6 +70,16 @@ class Buckets:
         except SaysoError:
             self._reading = None if self._reading is reading else self._reading
             raise
+
+    async def count_audiences(self, since_ms: float = inf) -> Counter[Audience] | None:
+        """Return the number of open items by who may decide them; None and `since_ms` as for `read`."""
+        buckets = await self.read(since_ms)
+        if buckets is not None and self._audiences[0] is not buckets:
+            counts: Counter[Audience] = Counter()
+            for facets, size in buckets:
+                counts[facets.audience] += size
+            self._audiences = buckets, counts
+        return None if buckets is None else self._audiences[1]
 
     async def list_first(
         self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None

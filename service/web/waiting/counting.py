@@ -1,6 +1,5 @@
 """Who can decide the items of a bucket, and how many items one reviewer can decide."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from math import inf
 
@@ -10,7 +9,6 @@ from sayso.records.items import Item, ItemTool
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.terms import Terms
 from sayso.transitions.decision_checks import check_reviewer
-from service.store.inbox.buckets import Bucket
 from service.store.inbox.facets import Audience
 from service.wiring import Wiring
 
@@ -32,6 +30,7 @@ _DECISION = Decision(
 )
 
 
+@lru_cache(8192)
 def may_decide(audience: Audience, reviewer: Actor) -> bool:
     """Return whether the desk takes a decision of this reviewer."""
     try:
@@ -41,18 +40,12 @@ def may_decide(audience: Audience, reviewer: Actor) -> bool:
     return True
 
 
-def count_open(buckets: Iterable[Bucket], reviewer: Actor) -> int:
-    """Return how many items the reviewer can decide."""
-    counts: dict[Audience, int] = {}
-    for facets, size in buckets:
-        counts[facets.audience] = counts.get(facets.audience, 0) + size
-    return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
-
-
 async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
     """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
-    buckets = await wiring.buckets.read(since_ms)
-    return await wiring.runs.count_pending() if buckets is None else count_open(buckets, reviewer)
+    counts = await wiring.buckets.count_audiences(since_ms)
+    if counts is None:
+        return await wiring.runs.count_pending()
+    return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))
 
 
 def show_count(count: int) -> str:

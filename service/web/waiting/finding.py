@@ -16,7 +16,7 @@ from service.web.waiting.counting import may_decide
 from service.wiring import Wiring
 
 PAGE = 50
-BUDGET_MS = 60
+BUDGET_MS = 50
 """A search that reads records goes on for this long, unless it has a page sooner."""
 
 _CURSOR = re.compile(r"([0-9]{1,15})\.(\w{1,60})(?:\.(\w{1,20}))?", re.ASCII)

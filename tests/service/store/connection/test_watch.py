@@ -64,6 +64,19 @@ async def test_who_comes_later_to_a_topic_that_is_heard_may_read_at_once(clean_s
                 assert not first.is_set()
 
 
+async def test_one_bell_rings_for_each_of_its_topics(clean_store_url: str) -> None:
+    bell = asyncio.Event()
+    async with watching(clean_store_url) as (watch, redis):
+        with watch.on("run_a", bell) as one, watch.on("run_b", bell) as other:
+            assert await wait_woken(one, 20)
+            assert await wait_woken(other, 20)
+            for topic, event in (("run_a", one), ("run_b", other)):
+                bell.clear()
+                await redis.publish(f"{CHANGES}{topic}", "")
+                assert await wait_woken(bell, 20)
+                assert event.is_set()
+
+
 async def test_a_process_hears_only_what_somebody_there_waits_for(clean_store_url: str) -> None:
     async with watching(clean_store_url) as (watch, redis):
         with watch.on("run_a") as one, watch.on("run_b") as other:
