@@ -16,7 +16,7 @@ from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
-from service.store.directory import contacts, duty, groups
+from service.store.directory import contacts, duty, groups, views
 from service.store.runs import external_events, runs
 from service.store.suspensions import commits, schedule
 from workers import resumers
@@ -64,6 +64,7 @@ TERMS: dict[str, object] = {
     "rule": rules.PolicyRule,
     "run": runs.Run,
     "run status": suspensions.RunStatus,
+    "saved view": views.SavedView,
     "schedule": schedule.Schedule,
     "sealed state": run_state.SealedState,
     "status": suspensions.Status,

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
 
 def now_ms() -> int:
     """Return the wall clock in whole milliseconds since 1970, UTC."""

@@ -34,6 +34,7 @@ from service.store.deliveries import Deliveries
 from service.store.directory.contacts import ContactStore
 from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
+from service.store.directory.views import ViewStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
 from service.store.inbox.buckets import Buckets
@@ -92,6 +93,7 @@ class Wiring:
     groups: Groups
     contacts: Contacts
     duty: Duty
+    views: ViewStore
     instances: Instances
     deliveries: Deliveries
     announcements: AnnouncementQueue
@@ -134,7 +136,7 @@ class Process:
         """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
         wiring = self._tenants.get(name)
         if wiring is None:
-            wiring = self._tenants[name] = self._build(name)
+            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name))
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
@@ -146,11 +148,10 @@ class Process:
         instance = await self.tenant(key.tenant).instances.read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
-    def _build(self, tenant: str) -> Wiring:
-        settings, store = self.settings, TenantStore(self._connections, tenant)
-        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
-        runs, trails, people, duty = Runs(store), Trails(store), People(store), DutyStore(store)
-        intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
+    def _build(self, tenant: str, store: TenantStore) -> Wiring:
+        settings, runs, trails = self.settings, Runs(store), Trails(store)
+        people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
+        rules, intake = RulesInForce(RuleStore(store), self.rulebook, settings.policy), Intake(store, settings)
         suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
             settings=settings,
@@ -177,6 +178,7 @@ class Process:
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
             duty=Duty(duty, people),
+            views=ViewStore(store),
             instances=Instances(store),
             deliveries=Deliveries(store),
             announcements=AnnouncementQueue(store),

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from redis import Redis
 
 from launch.server import running_server
@@ -11,6 +12,14 @@ from service.delivery import http as posts
 from service.settings import Settings
 from service.wiring import Wiring, assemble
 from tests.receivers import Receiver, make_certificate, receiving
+
+# By itself structlog prints the local variables of every frame, which takes seconds where one is a record.
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""`make translations`: brings the catalogues up to date with the messages of templates and sentences.
+"""`make translations`: brings the catalogues up to date with the messages of templates, sentences and scripts.
 
 A new message is left empty for the translator; one that nothing uses any more goes.
 """
@@ -9,16 +9,18 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
+from sayso.problems import PROBLEM_TYPES
 from service.settings import CHECKOUT
-from service.web.languages import CATALOGUES
+from service.web.form_posts import EarlierSignIn
+from service.web.languages import CATALOGUES, list_script_messages
 
 _FOLDERS = {"sayso": "python", "service": "python", "templates": "jinja2"}
-_KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2)}
+_KEYWORDS = {"_": None, "gettext": None, "mark": None, "ngettext": (1, 2), "translate_count": (1, 2)}
 _TRIMMED = {"trimmed": "true", "trim_blocks": "true", "lstrip_blocks": "true"}
 
 
 def extract_messages() -> Catalog:
-    """Return every message of the templates and sentences."""
+    """Return every message of the templates, sentences and scripts."""
     found = Catalog()
     for folder, method in _FOLDERS.items():
         suffix = "**.html" if method == "jinja2" else "**.py"
@@ -27,7 +29,17 @@ def extract_messages() -> Catalog:
             CHECKOUT / folder, [(suffix, method)], options, _KEYWORDS
         ):
             found.add(message)
+    for message in list_script_messages():
+        found.add(message)
+    for message in list_error_messages():
+        found.add(message)
     return found
+
+
+def list_error_messages() -> list[str]:
+    """Return the titles and the default messages of errors, which pages translate."""
+    titles = [row.title for row in PROBLEM_TYPES.values()]
+    return [*titles, *(kind().message for kind in (*PROBLEM_TYPES, EarlierSignIn))]
 
 
 def list_catalogues() -> list[Path]:

@@ -22,7 +22,10 @@ log = structlog.get_logger()
 
 @dataclass
 class Counting:
-    """Counts facts. After a crash, or beside another clock, each still counts once."""
+    """Counts facts.
+
+    Each fact counts once, in its hour and day, however many clocks count it and however often, as after a crash.
+    """
 
     wiring: Wiring
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.clock import HOUR_MS, monotonic_ms
 from sayso.errors import SaysoError, TooManyRequests
 from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
@@ -35,7 +35,7 @@ _LANES_AT_ONCE = 500
 _FAILING_AT_ONCE = 250
 _MOST_AT_ONCE = 8
 _QUICK_MS = 2_000
-_LONGEST_BLOCK_MS = 3_600_000
+_LONGEST_BLOCK_MS = HOUR_MS
 _GRACE_S = 12
 
 log = structlog.get_logger()

@@ -1,29 +1,29 @@
-"""Retention: a job that deletes old runs and trails in batches, at most once an hour."""
+"""Retention: a job that deletes old runs and trails in batches and corrects the buckets of open items, once an hour."""
 
 import asyncio
 
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.clock import DAY_MS, monotonic_ms
 from service.settings import Settings, load
 from service.wiring import Wiring, assemble
 
 EVERY_S = 3_600
 _BATCH = 200
 _LONGEST_MS = 60_000
-_DAY_MS = 86_400_000
 
 log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Delete old runs and trails for up to a minute; the job that RQ runs."""
+    """Delete old runs and trails for up to a minute, then repair the buckets; the job that RQ runs."""
     asyncio.run(_retain(load()))
 
 
 async def _retain(settings: Settings) -> None:
     async with assemble(settings) as wiring:
         await forget_old(wiring, await wiring.schedule.now_ms())
+        await repair_buckets(wiring)
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
@@ -32,8 +32,8 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
-        old = await retention.forget_trails(now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
+        some = await retention.forget_runs(now_ms - settings.keep_runs_days * DAY_MS, _BATCH, now_ms)
+        old = await retention.forget_trails(now_ms - settings.keep_trail_days * DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:
             break
@@ -42,3 +42,9 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     if runs or trails:
         log.info("old_runs_forgotten", runs=runs, trails=trails)
     return runs, trails
+
+
+async def repair_buckets(wiring: Wiring) -> None:
+    """Put the open items into their buckets that a process of an earlier version left out."""
+    if wrong := await wiring.buckets.repair():
+        log.warning("open_items_corrected", count=wrong)

@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, WithJsonSchema
 
 from sayso.calendars.hours import Hours, WorkingHours, list_spans, read_time
+from sayso.clock import HOUR_MS
 
 WORKING_TIME_PATTERN = r"^[1-9][0-9]{0,2} working (days?|hours?)$"
 _WORKING_TIME = re.compile(r"([1-9][0-9]{0,2}) working (day|hour)s?")
-_HOUR_MS = 3_600_000
 _DAY_MINUTES = 1_440
 
 
@@ -31,7 +31,7 @@ def measure_ms(text: str, hours: Hours) -> int:
     if match is None:
         raise ValueError(f"{text[:64]!r} is no working time")
     count, unit = match.groups()
-    return int(count) * (_measure_day_ms(hours) if unit == "day" else _HOUR_MS)
+    return int(count) * (_measure_day_ms(hours) if unit == "day" else HOUR_MS)
 
 
 def find_deadline_ms(text: str, working: WorkingHours, now_ms: int) -> int | None:

@@ -18,7 +18,9 @@ from sayso.rendering.table import render_call
 from sayso.rendering.views import View
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
+from sayso.sentences.moments import write_sentence
 from sayso.sentences.outcomes import describe_outcome, describe_shown
+from sayso.sentences.times import describe_clock
 from sayso.text.invisible import UNCHECKED
 from sayso.text.redaction import redact
 from sayso.text.summaries import Leaf, list_values
@@ -216,7 +218,7 @@ def _show_deliveries(item: ItemView) -> list[RenderableType]:
     found = [_read_delivery(one) for one in item.deliveries]
     silence = describe_silence(found, live=item.state == "open")
     alarm = [Text(silence, "bold red")] if silence else []
-    return [*alarm, *(show_line(describe_delivery(one), width=500) for one in found)]
+    return [*alarm, *(show_line(write_sentence(describe_delivery(one), describe_clock), width=500) for one in found)]
 
 
 def _read_delivery(one: DeliveryView) -> Delivery:

@@ -104,8 +104,23 @@ class WhoView(ResponseModel):
     end: str
 
 
+class SavedViewView(ResponseModel):
+    """A search of the inbox that you saved under a name."""
+
+    id: str
+    name: str
+    search: str
+
+
+class SavedViewPage(ResponseModel):
+    """Saved views, sorted by name."""
+
+    views: tuple[SavedViewView, ...]
+
+
 LIST_GROUPS = Request("GET", "/api/v1/groups", GroupPage)
 LIST_ALL_ABSENCES = Request("GET", "/api/v1/absences", AbsencePage)
+LIST_VIEWS = Request("GET", "/api/v1/account/views", SavedViewPage)
 
 
 def create_group(name: str, members: Sequence[str], editors: Sequence[str]) -> Request[GroupView]:
@@ -182,3 +197,13 @@ def show_who(rule: str, at: datetime, call: JsonValue = None) -> Request[WhoView
 def path_of(name: str | None) -> str:
     """Return the path of your own account, or of a reviewer."""
     return f"/api/v1/reviewers/{segment(name)}" if name is not None else "/api/v1/account"
+
+
+def save_view(name: str, search: str) -> Request[SavedViewView]:
+    """Save a search of the inbox, in place of your view with the same name."""
+    return Request("POST", "/api/v1/account/views", SavedViewView, body={"name": name, "search": search})
+
+
+def delete_view(view_id: str) -> Request[Empty]:
+    """Delete one of your saved views."""
+    return Request("DELETE", f"/api/v1/account/views/{segment(view_id)}", Empty)

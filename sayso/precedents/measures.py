@@ -9,10 +9,11 @@ from hashlib import sha256
 from itertools import islice
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from sayso.canonical_json import JsonObject
 from sayso.rendering.calls import normalize
-from sayso.rendering.money import AMOUNTS, CURRENCIES, TO, TO_ALSO
+from sayso.rendering.money import AMOUNTS, CURRENCIES, NUMBER, TO, TO_ALSO
 
 _MOST_VALUES = 200
 """Values that are read of a call, so that a large one costs no more than a small one."""
@@ -20,7 +21,6 @@ _MOST_VALUES = 200
 _MOST_QUANTITIES, _MOST_RECIPIENTS, _MOST_PATH_CHARS = 8, 20, 80
 _RECIPIENTS = frozenset((*TO, *TO_ALSO, "recipients", "cc", "bcc", "email", "emailaddress", "toemail", "toaddress"))
 _AMOUNTS, _CURRENCIES = frozenset(AMOUNTS), frozenset(CURRENCIES)
-_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
 _LARGEST = 10**15
 _NAME_ONLY = re.compile(
     r"(id|number|no|code|port|year|phone|zip|index|version|timestamp|date|time|at|page|offset|line)$"
@@ -60,7 +60,7 @@ def find_measures(args: JsonObject) -> Measures:
 
 def read_quantity(name: str, text: str, *, is_text: bool) -> Decimal | None:
     """Return a number that measures something, given the normalized name of its argument; amounts may be texts."""
-    if (is_text and name not in _AMOUNTS) or _NAME_ONLY.search(name) or not _NUMBER.fullmatch(text):
+    if (is_text and name not in _AMOUNTS) or _NAME_ONLY.search(name) or not NUMBER.fullmatch(text):
         return None
     return Decimal(text)
 
@@ -68,7 +68,7 @@ def read_quantity(name: str, text: str, *, is_text: bool) -> Decimal | None:
 def write_measures(measures: Measures) -> str:
     """Return the stored form, without the texts of recipients."""
     quantities = {key: str(number) for key, number in measures.quantities.items()}
-    return json.dumps([quantities, [*measures.recipients]], separators=(",", ":"))
+    return to_json([quantities, [*measures.recipients]]).decode()
 
 
 def read_measures(written: str | bytes) -> Measures:

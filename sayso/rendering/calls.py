@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sayso.canonical_json import JsonObject
+from sayso.text.language import _
 from sayso.text.lengths import cut
 from sayso.text.summaries import Leaf, list_values
 
@@ -13,6 +15,7 @@ MAX_PARSED_CHARS = 20_000
 """Longer texts are shown in full, but not parsed: the flag says so."""
 
 _SHORT_CHARS = 60
+_SEPARATORS = re.compile(r"[^a-z0-9]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -59,12 +62,19 @@ class Call:
 
 def normalize(key: str) -> str:
     """Return an argument's name in lower case without separators."""
-    return re.sub(r"[^a-z0-9]", "", key.lower())
+    return _SEPARATORS.sub("", key.lower())
 
 
 def read_text(leaf: Leaf) -> str:
     """Return a text as stored; a leaf quotes ambiguous texts, such as those with outer blanks."""
     return str(json.loads(leaf.text, strict=False)) if not leaf.literal and leaf.text.startswith('"') else leaf.text
+
+
+def name_several(names: Sequence[str]) -> str:
+    """Return the first of several names, and how many more there are."""
+    if not names[1:]:
+        return shorten(names[0])
+    return _("%(first)s and %(count)s more", first=shorten(names[0]), count=len(names) - 1)
 
 
 def shorten(text: str, most: int = _SHORT_CHARS) -> str:

@@ -2,8 +2,9 @@
 
 import re
 
-from sayso.rendering.calls import Call, read_text, shorten
+from sayso.rendering.calls import Call, name_several, read_text
 from sayso.rendering.views import Mark, Place, Sketch
+from sayso.text.language import _
 
 _PATHS = ("path", "filepath", "file", "filename", "targetfile")
 _PATCHES = ("diff", "patch", "unifieddiff")
@@ -22,19 +23,18 @@ def render(call: Call) -> Sketch | None:
     patches = [leaf for leaf in call.find_texts(*_PATCHES) if _HUNK.search(read_text(leaf))]
     old, new, contents = call.find_texts(*_OLD), call.find(*_NEW), call.find_texts(*_CONTENTS)
     if patches:
-        names = [read_text(leaf) for leaf in paths] or _NAME.findall(read_text(patches[0])) or ["files"]
+        names = [read_text(leaf) for leaf in paths] or _NAME.findall(read_text(patches[0])) or [_("files")]
         body = [Place(leaf.path, "code", _mark_lines(read_text(leaf))) for leaf in patches]
-        verb = "Change"
+        headline = _("Change %(files)s", files=name_several(names))
     elif paths and old and new:
-        names, verb = [read_text(leaf) for leaf in paths], "Change"
+        headline = _("Change %(files)s", files=name_several([read_text(leaf) for leaf in paths]))
         body = [*(Place(leaf.path, "removed") for leaf in old), *(Place(leaf.path, "added") for leaf in new)]
     elif paths and contents and call.tool_words & _WRITES:
-        names, verb = [read_text(leaf) for leaf in paths], "Write"
+        headline = _("Write %(files)s", files=name_several([read_text(leaf) for leaf in paths]))
         body = [Place(leaf.path, "code") for leaf in contents]
     else:
         return None
-    more = f" and {len(names) - 1} more" if names[1:] else ""
-    return Sketch(f"{verb} {shorten(names[0])}{more}", notable=[Place(leaf.path) for leaf in paths], body=body)
+    return Sketch(headline, notable=[Place(leaf.path) for leaf in paths], body=body)
 
 
 def _mark_lines(text: str) -> list[Mark]:

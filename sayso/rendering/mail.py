@@ -2,7 +2,7 @@
 
 from email.utils import getaddresses
 
-from sayso.rendering.calls import Call, read_text, shorten
+from sayso.rendering.calls import Call, name_several, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Place, Sketch
 from sayso.text.language import _
 from sayso.text.summaries import Leaf
@@ -23,8 +23,7 @@ def render(call: Call) -> Sketch | None:
     addressed = any("@" in read_text(leaf) for leaf in (*to, *cc, *bcc))
     if not addressed or not (subjects or bodies):
         return None
-    first, *others = map(read_text, (*to, *cc, *bcc))
-    headline = _("Mail to %(who)s", who=_name_several(first, len(others)))
+    headline = _("Mail to %(who)s", who=name_several([read_text(leaf) for leaf in (*to, *cc, *bcc)]))
     subject = f": “{shorten(read_text(subjects[0]))}”" if subjects else ""
     return Sketch(
         headline=f"{headline}{subject}",
@@ -41,13 +40,9 @@ def render(call: Call) -> Sketch | None:
 def _check_blind(bcc: list[Leaf]) -> list[Flag]:
     if not bcc:
         return []
-    who = _name_several(read_text(bcc[0]), len(bcc) - 1)
+    who = name_several([read_text(leaf) for leaf in bcc])
     sentence = _("Bcc: %(who)s gets a copy that the other recipients do not see.", who=who)
     return [Flag(sentence, label="Bcc")]
-
-
-def _name_several(first: str, more: int) -> str:
-    return _("%(first)s and %(count)s more", first=shorten(first), count=more) if more else shorten(first)
 
 
 def _check_headers(leaves: list[Leaf]) -> list[Flag]:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.rendering.accounts import has_iban_form, is_valid, mark_fours
 from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import Flag, Place, Sketch
@@ -20,7 +21,9 @@ _REFERENCES = ("reference", "ref", "orderid", "invoiceid", "invoice", "subject",
 _VERBS = frozenset(
     ("pay", "payment", "payout", "refund", "transfer", "charge", "donate", "withdraw", "deposit", "money")
 )
-_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,8})?")
+"""Numbers that are read exactly; longer ones only name something."""
+
 _CURRENCY = re.compile(r"[A-Za-z]{3}")
 _MINOR_UNIT = re.compile(r"\b(cents?|pence|minor|smallest|centimes|pennies)\b", re.IGNORECASE)
 _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"))
@@ -28,7 +31,7 @@ _WITHOUT_DECIMALS = frozenset(("CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", 
 
 def render(call: Call) -> Sketch | None:
     """Return a payment with exactly one amount, which is not in a minor unit such as cents."""
-    amounts = [leaf for leaf in call.find(*AMOUNTS) if _NUMBER.fullmatch(read_text(leaf))]
+    amounts = [leaf for leaf in call.find(*AMOUNTS) if NUMBER.fullmatch(read_text(leaf))]
     currencies = [leaf for leaf in _find_currencies(call) if _CURRENCY.fullmatch(leaf.text)]
     pays = bool(call.tool_words & _VERBS)
     if len(amounts) != 1 or len(currencies) > 1 or not (currencies or pays) or _is_minor(call):
@@ -51,6 +54,32 @@ def write_amount(number: str, currency: str) -> str:
     value = Decimal(number)
     decimals = len(number.partition(".")[2])
     return f"{currency} {value:,.{max(decimals, 0 if currency in _WITHOUT_DECIMALS else 2)}f}"
+
+
+def name_currency(values: JsonObject) -> str:
+    """Return the currency that exactly one key of an object names, such as `EUR`; empty without one."""
+    found = {str(value).upper() for key, value in values.items() if normalize(key) in CURRENCIES and _is_code(value)}
+    return found.pop() if len(found) == 1 else ""
+
+
+def lacking_decimals(number: str, currency: str) -> str:
+    """Return what a number lacks of the decimals of its currency: `.00`, `0` or nothing."""
+    point, lacking = "" if "." in number else ".", 2 - len(number.partition(".")[2])
+    return "" if currency in _WITHOUT_DECIMALS or lacking < 1 else f"{point}{'0' * lacking}"
+
+
+def is_amount(key: str, number: str) -> bool:
+    """Return whether a key names an amount of money, and the text is a plain number."""
+    return normalize(key) in AMOUNTS and NUMBER.fullmatch(number) is not None
+
+
+def names_minor_unit(schema: JsonObject) -> bool:
+    """Return whether a schema describes a minor unit such as cents anywhere."""
+    return _MINOR_UNIT.search(canonical_json(schema).decode()) is not None
+
+
+def _is_code(value: JsonValue) -> bool:
+    return isinstance(value, str) and _CURRENCY.fullmatch(value) is not None
 
 
 def _find_currencies(call: Call) -> list[Leaf]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from sayso.records.deliveries import DeliveryState
+from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.names import name_reviewers
-from sayso.sentences.times import describe_clock
 from sayso.text.language import _, mark
 
 NOBODY = mark("Nobody was notified of this item: every delivery failed.")
@@ -61,27 +61,26 @@ class Delivery(NamedTuple):
     seen_at_ms: int | None
 
 
-def describe_delivery(one: _Delivery) -> str:
+def describe_delivery(one: _Delivery) -> Sentence:
     """Return who was notified over which channel, and when; or why not, and when the next attempt is due."""
     who = name_recipient(one.person)
     if one.step:
         who = _("%(who)s (escalation step %(step)s)", who=who, step=one.step)
     notices = _OUTCOME_NOTICES if one.outcome else _NOTICES
-    notice = _(notices.get(one.state, notices[DeliveryState.QUEUED])) % {"who": who, "channel": one.channel}
+    text = _(notices.get(one.state, notices[DeliveryState.QUEUED]), who=who, channel=one.channel)
     arrived = {DeliveryState.SEEN.value: one.seen_at_ms, DeliveryState.SENT.value: one.sent_at_ms}
     at_ms = arrived.get(one.state)
-    if at_ms:
-        notice = _("%(notice)s at %(when)s", notice=notice, when=describe_clock(at_ms))
+    notice = compose(_("%(notice)s at %(when)s"), notice=text, when=Moment(at_ms)) if at_ms else (text,)
     reason = end_sentence(one.reason) if one.reason else ""
     again = one.next_try_at_ms
-    further = _("The next attempt is due at %(when)s.", when=describe_clock(again)) if again else ""
+    further = compose(_("The next attempt is due at %(when)s."), when=Moment(again)) if again else ()
     if one.state == DeliveryState.FAILED:
         reason = reason or _("the provider gave no reason.")
-        further = further or _("No further attempt follows.")
-        return f"{notice}: {reason} {further}"
+        further = further or (_("No further attempt follows."),)
+        return (*notice, f": {reason} ", *further)
     if reason and one.state in arrived:
         reason = _("The last attempt failed: %(reason)s", reason=reason)
-    return " ".join(filter(None, (f"{notice}.", reason, further)))
+    return (*notice, f". {reason}" if reason else ".", *((" ", *further) if further else ()))
 
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sayso.canonical_json import canonical_json
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, Decision, DecisionAction
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import may_reach
@@ -20,6 +20,13 @@ _AFTER_DENIAL = {
     "fail": mark("If you deny it, the run fails."),
 }
 
+_YOURS: dict[str, str] = {
+    DecisionAction.APPROVE: mark("You approved."),
+    DecisionAction.DENY: mark("You denied."),
+    DecisionAction.VALUE: mark("You gave a value."),
+    DecisionAction.FAIL: mark("You failed the run."),
+}
+
 DENIAL_PRESETS = (mark("Wrong amount"), mark("Not now"), mark("Ask me first"), mark("Not allowed"))
 """Reasons of a denial that a reviewer chooses, and edits if they like."""
 
@@ -31,20 +38,11 @@ DOUBT_CHOICES = (
 """Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
 
 
-def describe_need(item: Item) -> str:
-    """Return what the item needs, such as `needs approval`."""
-    if item.doubt is not None:
-        return _("may already have run")
-    if _needs_value(item):
-        return _("needs a value")
-    return _("needs approval")
-
-
 def describe_wanted(item: Item) -> str:
-    """Return the value that the item needs, such as `wants loyalty_code`; empty where it needs an approval."""
-    if item.doubt is not None or not _needs_value(item):
+    """Return the value that the item needs, such as `wants: Confirmation code`; empty where it needs an approval."""
+    if item.doubt is not None or not (item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed):
         return ""
-    return _("wants %(argument)s", argument=item.target_arg) if item.target_arg else _("wants a value")
+    return _("wants: %(what)s", what=item.prompt.title or item.target_arg or _("a value"))
 
 
 def describe_number(record: SuspensionRecord, item: Item) -> str:
@@ -76,16 +74,24 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def describe_quorum(item: Item) -> str:
-    """Return the decisions against the quorum, by the largest group of equal approvals; empty where one is enough."""
+    """Return the decisions against the quorum: `1 of 2 have approved; 1 denial is enough`.
+
+    It counts the largest group of equal approvals. Empty where one decision is enough.
+    """
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
     approvals, denials = _count_decisions(item)
-    counts = _("%(most)s of %(approvals)s approvals, %(denied)s of %(denials)s denials")
-    if len(approvals) > 1:
-        counts = _("%(most)s of %(approvals)s approvals of the same arguments, %(denied)s of %(denials)s denials")
-    most = max(approvals.values(), default=0)
-    return counts % {"most": most, "approvals": quorum.approve, "denied": denials, "denials": quorum.deny}
+    approved = _("1 approval is enough")
+    if quorum.approve > 1:
+        counts = _("%(most)s of %(needed)s have approved")
+        if len(approvals) > 1:
+            counts = _("%(most)s of %(needed)s have approved the same arguments")
+        approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
+    denied = _("1 denial is enough")
+    if quorum.deny > 1:
+        denied = _("%(denied)s of %(needed)s have denied", denied=denials, needed=quorum.deny)
+    return f"{approved}; {denied}"
 
 
 def count_quorum(item: Item) -> str:
@@ -119,13 +125,13 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
     entitled = entitle(record, item, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.terms.reviewers, "or"))
-    if any(decision.by.id == by.id for decision in item.decisions):
-        deadlock = describe_deadlock(record, item)
-        return _("You have decided. %(rest)s", rest=deadlock or _("Other reviewers must still decide."))
+    own = next((one for one in item.decisions if one.by.id == by.id), None)
+    if own is not None:
+        return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
     counted = find_counted(item, entitled)
     if counted is not None:
-        who = counted.by.id
-        return _("%(who)s has decided for the same reviewer. Other reviewers must still decide.", who=who)
+        rest = _describe_lack(item, counted)
+        return _("%(who)s has decided for the same reviewer. %(rest)s", who=counted.by.id, rest=rest)
     return ""
 
 
@@ -137,8 +143,14 @@ def describe_resemblance(names: Sequence[str]) -> str:
     return sentence % {"names": join_words(names)}
 
 
-def _needs_value(item: Item) -> bool:
-    return item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed
+def _describe_lack(item: Item, decision: Decision) -> str:
+    """Return how many more decisions like this one the quorum needs."""
+    approvals, denials = _count_decisions(item)
+    if decision.action is DecisionAction.DENY:
+        lack = item.terms.quorum.deny - denials
+    else:
+        lack = item.terms.quorum.approve - approvals[canonical_json(args_of(item, decision))]
+    return _("Waiting for %(count)s more.", count=lack)
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:

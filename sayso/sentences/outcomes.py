@@ -8,11 +8,11 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.times import describe_span
 from sayso.text.language import _, mark, ngettext
+from sayso.text.summaries import count_changes
 from sayso.transitions.item_states import ItemState, find_item_state
-
-LATE = mark("Nobody decided in time")
 
 _DECISIONS: dict[str, str] = {
     DecisionAction.APPROVE: mark("%(who)s approved"),
@@ -21,12 +21,19 @@ _DECISIONS: dict[str, str] = {
     DecisionAction.FAIL: mark("%(who)s failed"),
 }
 
-_BY_FALLBACK: dict[str, str] = {
-    Verdict.APPROVED: mark("approved by the fallback"),
-    Verdict.DENIED: mark("denied by the fallback"),
-    Verdict.ANSWERED: mark("answered with the fallback’s value"),
-    Verdict.FAILED: mark("failed by the fallback"),
+_LATE: dict[str, tuple[str, str]] = {
+    Verdict.APPROVED: (
+        mark("Approved by itself: nobody answered in time"),
+        mark("Approved by itself at %(when)s: nobody answered in time"),
+    ),
+    Verdict.DENIED: (mark("Denied: nobody answered in time"), mark("Denied at %(when)s: nobody answered in time")),
+    Verdict.ANSWERED: (
+        mark("The fallback’s value was used: nobody answered in time"),
+        mark("The fallback’s value was used at %(when)s: nobody answered in time"),
+    ),
+    Verdict.FAILED: (mark("Failed: nobody answered in time"), mark("Failed at %(when)s: nobody answered in time")),
 }
+"""What a deadline has decided, without and with its time."""
 
 _MACHINES: dict[str, str] = {
     ActorKind.TIMEOUT: mark("the deadline"),
@@ -99,9 +106,16 @@ class _Shown(Protocol):
     def look_ms(self) -> int: ...
 
 
+class _Tool(Protocol):
+    @property
+    def args(self) -> JsonObject: ...
+
+
 class _Decided(Protocol):
     """A stored item, or one from an API response."""
 
+    @property
+    def tool(self) -> _Tool: ...
     @property
     def doubt(self) -> object | None: ...
     @property
@@ -118,11 +132,11 @@ def describe_actor(actor: _Actor) -> str:
     return _(_MACHINES[actor.kind]) if actor.kind in _MACHINES else actor.id
 
 
-def describe_decision(decision: Decision) -> str:
-    """Return one reviewer's decision: `ben approved with edited arguments`."""
+def describe_decision(item: Item, decision: Decision) -> str:
+    """Return one reviewer's decision: `ben approved with 1 change`."""
     made = _(_DECISIONS[decision.action]) % {"who": describe_actor(decision.by)}
     if decision.args is not None:
-        made = _("%(decision)s with edited arguments", decision=made)
+        made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
     absent = decision.by.for_person
     return _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
 
@@ -145,8 +159,8 @@ def describe_outcome(item: _Decided) -> str:
     outcome = item.outcome
     if outcome is None:
         return ""
-    if outcome.by.kind == ActorKind.TIMEOUT:
-        return f"{_(LATE)}: {describe_fallback_verdict(outcome.verdict)}"
+    if outcome.by.kind == ActorKind.TIMEOUT and outcome.verdict in _LATE:
+        return _(_LATE[outcome.verdict][0])
     if outcome.by.id == COVERED.id and outcome.by.kind == COVERED.kind:
         return _("Closed: a decision on another item was enough")
     name = describe_actor(outcome.by)
@@ -154,13 +168,19 @@ def describe_outcome(item: _Decided) -> str:
     if outcome.verdict == Verdict.ANSWERED:
         return _(_find_choice(item, outcome)) % {"who": name}
     if outcome.verdict == Verdict.APPROVED and outcome.args is not None:
-        return _("%(who)s approved this with edited arguments", who=name)
+        changes = _count(item.tool.args, outcome.args)
+        return _("%(who)s approved this with %(changes)s", who=name, changes=changes)
     return _(_VERDICTS.get(outcome.verdict, f"%(who)s {outcome.verdict} this")) % {"who": name}
 
 
-def describe_fallback_verdict(verdict: str) -> str:
-    """Return the fallback's verdict: `denied by the fallback`."""
-    return _(_BY_FALLBACK[verdict]) if verdict in _BY_FALLBACK else _("decided by the fallback")
+def describe_outcome_when(item: Item) -> Sentence:
+    """Return the item's outcome, with its time where the deadline decided; empty while it is open."""
+    outcome = item.outcome
+    if outcome is None:
+        return ()
+    if outcome.by.kind is ActorKind.TIMEOUT:
+        return compose(_(_LATE[outcome.verdict][1]), when=Moment(outcome.at_ms))
+    return (describe_outcome(item),)
 
 
 def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
@@ -174,6 +194,11 @@ def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
     if not reason:
         return _("The call failed")
     return _("Failed: %(reason)s", reason=f"{reason[:_REASON_CHARS]}{'…' if len(reason) > _REASON_CHARS else ''}")
+
+
+def _count(before: JsonObject, after: JsonObject) -> str:
+    """Return the number of changes; at least one, for a masked value that changed looks the same."""
+    return ngettext("%(num)s change", "%(num)s changes", max(1, count_changes(before, after)))
 
 
 def _find_choice(item: _Decided, outcome: _Outcome) -> str:

@@ -9,11 +9,12 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
-from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RuleCondition, Subject
+from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.times import describe_span
 from sayso.sentences.windows import describe_dates, describe_window
+from sayso.text.lengths import cut
 from sayso.text.summaries import write_leaf
 
 _SIGNS = {
@@ -60,12 +61,9 @@ def _describe_effect(rule: PolicyRule) -> str:
         return f"{calls} run without asking anyone."
     if rule.action is Action.DENY:
         return f"{calls} are denied."
-    target = rule.request_payload.target_arg if rule.request_payload is not None else None
-    wish = f"a value of {target} from " if target is not None else ""
-    who, then = describe_who(terms), describe_end(terms)
     if terms.timeout_s == 0:
-        return f"{calls} wait for nobody: {then} at once."
-    return f"{calls} wait {describe_wait(terms)} for {wish}{who}; then {then}."
+        return f"{calls} wait for nobody: {describe_end(terms)} at once."
+    return f"{calls} wait {_describe_waiting(terms, rule.request_payload)}; then {describe_end(terms)}."
 
 
 def describe_default(policy: Policy) -> str:
@@ -74,9 +72,7 @@ def describe_default(policy: Policy) -> str:
         return "Calls that no rule matches run without asking anyone."
     if policy.default is Action.DENY:
         return "Calls that no rule matches are denied."
-    terms = policy.terms
-    who, then = describe_who(terms), describe_end(terms)
-    return f"Calls that no rule matches wait {describe_wait(terms)} for {who}; then {then}."
+    return f"Calls that no rule matches wait {_describe_waiting(policy.terms)}; then {describe_end(policy.terms)}."
 
 
 def describe_calls(rule: PolicyRule) -> str:
@@ -137,7 +133,8 @@ def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
     if fallback.action is FallbackAction.FAIL:
         return "the run fails"
     if fallback.action is FallbackAction.ESCALATE and terms.escalate:
-        return f"{name_reviewers(terms.escalate[0].reviewers)} can also decide"
+        names = terms.escalate[0].reviewers
+        return f"{name_reviewers(names)} {'is' if len(names) == 1 else 'are'} asked too"
     return "it is denied" if single else "they are denied"
 
 
@@ -163,11 +160,9 @@ def describe_decision(decision: PolicyDecision) -> str:
         return "It would run without asking anyone."
     if decision.action is Action.DENY:
         return f"It would be denied.{f' {_FINAL}' if decision.absolute else ''}"
-    terms, payload = decision.terms, decision.request_payload
-    target = payload.target_arg if payload is not None and decision.action is Action.REQUEST_USER_INPUT else None
-    wish = f"a value of {target} from " if target is not None else ""
-    end = describe_end(terms, single=True)
-    return f"It would wait {describe_wait(terms)} for {wish}{describe_who(terms)}; then {end}."
+    payload = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
+    end = describe_end(decision.terms, single=True)
+    return f"It would wait {_describe_waiting(decision.terms, payload)}; then {end}."
 
 
 def describe_trial(trial: Trial) -> str:
@@ -216,6 +211,13 @@ def _describe_unmet(trial: Trial) -> str:
     return sentences.get(trial.part, "It does not match.")
 
 
+def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -> str:
+    """Return how long a call waits, and for whom."""
+    target = payload.target_arg if payload is not None else None
+    wish = f"a value of {target} from " if target is not None else ""
+    return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
+
+
 def _describe_facts(condition: RuleCondition) -> list[str]:
     facts = _list_facts(condition.context_equals, condition.context_has_keys)
     claims = _list_facts(condition.claimed_equals, condition.claimed_has_keys)
@@ -238,5 +240,4 @@ def _see(saw: JsonObject) -> str:
 
 
 def _write(value: JsonValue) -> str:
-    text = " ".join(write_leaf(value).split())
-    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"
+    return cut(" ".join(write_leaf(value).split()), _VALUE_CHARS)

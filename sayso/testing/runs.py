@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sayso.canonical_json import JsonObject
-from sayso.clock import new_id, new_number
+from sayso.clock import DAY_MS, new_id, new_number
 from sayso.records.events import Event
 from sayso.records.items import assign_numbers
 from sayso.records.run_state import SealedState, seal_state
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk
 
 _WORKER = "test worker"
-_LEASE_MS = 86_400_000
+_LEASE_MS = DAY_MS
 
 
 async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:

@@ -18,20 +18,25 @@ SUMMARY_PATH_CHARS = 32
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value and its path; a literal is a number, boolean, null or empty value. Only a summary cuts a leaf short."""
+    """One value and its path; a literal is a number, boolean, null or empty value. Only a summary cuts a leaf short.
+
+    `currency` is that of an amount, where a key beside it names one.
+    """
 
     path: str
     text: str
     literal: bool
     cut: bool = False
+    currency: str = ""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The first leaves, and the number of omitted ones."""
+    """The first leaves, and the number of omitted ones with the length of their texts."""
 
     shown: tuple[Leaf, ...]
     hidden_values: int
+    hidden_chars: int = 0
 
 
 def list_values(value: JsonValue) -> list[Leaf]:
@@ -56,7 +61,14 @@ def summarize(args: JsonObject) -> Summary:
     """Return a summary of the arguments that fits on one line."""
     values = list_values(args) if args else []
     shown = tuple(_shorten(leaf) for leaf in values[:SUMMARY_PAIRS])
-    return Summary(shown, len(values) - len(shown))
+    hidden = values[SUMMARY_PAIRS:]
+    return Summary(shown, len(hidden), sum(len(leaf.text) for leaf in hidden))
+
+
+def count_changes(before: JsonObject, after: JsonObject) -> int:
+    """Return how many values differ between two objects, with those that only one of them has."""
+    old, new = ({leaf.path: leaf.text for leaf in list_values(one)} if one else {} for one in (before, after))
+    return sum(old.get(path) != new.get(path) for path in old.keys() | new.keys())
 
 
 def write_pretty(value: JsonValue, indent: str = "") -> str:

@@ -21,7 +21,7 @@ def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
     for place in range(len(record.items)):
         item = change.record.items[place]  # closing one item may have closed the others
         if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
-            step = _escalate_at_deadline if _escalates(change.record, item) else _time_out
+            step = _escalate_at_deadline if escalates_at_deadline(change.record, item) else _time_out
             change = _then(change, step(change.record, item, now_ms))
     return change
 
@@ -33,7 +33,7 @@ def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_
     for item in record.items:
         if item.item_id in held:
             continue
-        while item.open and (due := _next_step_at(record, item)) is not None and now_ms >= due:
+        while item.open and (due := next_step_at_ms(record, item)) is not None and now_ms >= due:
             change = _then(change, add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
             item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
     return change
@@ -103,13 +103,14 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     return put_item(record, closed, (Event(EventType.TIMED_OUT, data),), now_ms)
 
 
-def _escalates(record: SuspensionRecord, item: Item) -> bool:
-    """Whether the deadline adds reviewers: the fallback says so, or would approve an item nobody has seen."""
+def escalates_at_deadline(record: SuspensionRecord, item: Item) -> bool:
+    """Return whether the deadline adds reviewers: the fallback says so, or would approve an item nobody has seen."""
     adds_reviewers = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
     return adds_reviewers and item.escalated < len(item.terms.escalate)
 
 
-def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
+def next_step_at_ms(record: SuspensionRecord, item: Item) -> int | None:
+    """Return when the reviewers of the item's next escalation step are added; None without a step."""
     if item.escalated >= len(item.terms.escalate):
         return None
     return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000

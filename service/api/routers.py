@@ -18,7 +18,7 @@ from service.api import (
 )
 from service.api.discussions import attachments, comments
 from service.api.operations import channels, diagnostics, reports, trials
-from service.api.people import accounts, administration, contacts, duty, groups, who
+from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -51,6 +51,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     groups.router,
     contacts.account,
     contacts.reviewers,
+    saved_views.account,
     duty.account,
     duty.reviewers,
     duty.absences,

@@ -2,14 +2,14 @@
 
 import structlog
 
-from sayso.clock import iso_utc, new_id, now_ms
+from sayso.clock import DAY_MS, iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.groups import check_working_hours
 from service.store.directory.duty import MOST_ABSENCES, Absence, DutyStore, Preferences
 from service.store.people import People
 
-LONGEST_ABSENCE_MS = 400 * 86_400_000
-_KEPT_MS = 90 * 86_400_000
+LONGEST_ABSENCE_MS = 400 * DAY_MS
+_KEPT_MS = 90 * DAY_MS
 """How long an ended absence stays listed."""
 
 _LOG = structlog.get_logger(__name__)

@@ -7,13 +7,15 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
+from sayso.records.decisions import ActorKind
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.characters import describe_characters
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
-from sayso.sentences.outcomes import describe_decision, describe_outcome
+from sayso.sentences.moments import write_sentence
+from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_outcome_when
 from sayso.text.invisible import write_signs
 from sayso.text.lengths import cut
 from sayso.text.redaction import redact
@@ -106,7 +108,7 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
-        decisions=tuple(write_signs(describe_decision(one)) for one in item.decisions),
+        decisions=tuple(write_signs(describe_decision(item, one)) for one in item.decisions),
         live=live,
         closing="" if live else secrets.scrub(describe_closing(record, item)),
         ended="" if live else describe_end(record, item),
@@ -129,6 +131,8 @@ def describe_closing(record: SuspensionRecord, item: Item) -> str:
 def describe_end(record: SuspensionRecord, item: Item) -> str:
     """Return how the item ended: who decided, over which channel, and when."""
     outcome = item.outcome
+    if outcome is not None and outcome.by.kind is ActorKind.TIMEOUT:
+        return f"{write_sentence(describe_outcome_when(item), iso_utc)}."
     if outcome is not None:
         return f"{write_signs(describe_outcome(item))} over {outcome.by.channel} at {iso_utc(outcome.at_ms)}."
     if record.status is Status.CANCELLED:
@@ -152,7 +156,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Rule", item.terms.rule_id or "no rule"),
         Line("Reviewers", describe_reviewers(record, item)),
         Line(_DEADLINE, iso_utc(item.terms.deadline_at_ms)),
-        Line("If nobody decides", describe_fallback(record, item)),
+        Line("If nobody answers", describe_fallback(record, item)),
         Line("Quorum", describe_quorum(item)),
         Line("Claimed", _describe_claim(record, item)),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),

@@ -65,7 +65,7 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
     """Return what a decision has led to: the outcome, or what the quorum still needs."""
     if not item.open:
         return describe_closing(record, item)
-    return f"Your decision is recorded. The item waits for more: {describe_quorum(item)}."
+    return f"Your decision is recorded. {describe_quorum(item)}."
 
 
 async def _check_offered(

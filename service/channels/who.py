@@ -1,14 +1,18 @@
 """Who is asked when: the people behind the reviewers of a rule, with their delegates, holds and channels."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from sayso.errors import NotFound
 from sayso.policy.engine import Policy
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
-from sayso.records.terms import FallbackAction, group_of
+from sayso.records.terms import FallbackAction, RuleTerms, group_of
 from sayso.sentences.deadlines import describe_fallback
 from service.channels.base import Channel, SharedOnly
 from service.channels.previews import SampleCall, build_sample
@@ -16,10 +20,12 @@ from service.channels.table import Channels
 from service.duty.absences import absent_delegate, find_absence
 from service.duty.holds import find_hold
 from service.duty.hours import find_working_hours
+from service.duty.weeks import Day, list_days
 from service.store.directory.duty import Preferences
 from service.store.directory.groups import Group
 from service.wiring import Wiring
 
+MOST_PEOPLE = 30
 _OWN = "The channel's own destination."
 
 
@@ -81,6 +87,33 @@ async def plan(wiring: Wiring, channels: Channels, policy: Policy, rule_id: str,
     asked = await _Planner(wiring, channels, record, item).list_asked()
     end = describe_fallback(record, item)
     return Plan(tuple(asked), item.terms.deadline_at_ms, f"{end[:1].upper()}{end[1:]}.")
+
+
+class Week(NamedTuple):
+    """Who is asked in a step over a week. Above `MOST_PEOPLE`, `left_out` people are not considered."""
+
+    step: int
+    after_s: int
+    days: list[Day]
+    left_out: int
+
+
+async def plan_weeks(wiring: Wiring, terms: RuleTerms, first: date, zone: ZoneInfo) -> list[Week]:
+    """Return who is asked when over the week from a local day on, for each step of a rule."""
+    absences = await wiring.duty.list_absences()
+    active = {one.name for one in await wiring.reviewers.list_all() if one.active}
+    steps = [(0, terms.reviewers), *((one.after_s, one.reviewers) for one in terms.escalate)]
+    weeks = []
+    for step, (after_s, reviewers) in enumerate(steps):
+        listed = [await _list_names(wiring, one) for one in reviewers or ("",)]
+        names = [name for name in dict.fromkeys(name for some in listed for name in some) if name in active]
+        considered = names[:MOST_PEOPLE]
+        delegates = [one.delegate for one in absences if one.delegate in active]
+        everybody = dict.fromkeys((*considered, *delegates))
+        preferences = {name: await find_preferences(wiring, name, reviewers) for name in everybody}
+        list_all = partial(list_days, preferences, considered, absences, first, zone, urgent=terms.urgent)
+        weeks.append(Week(step, after_s, await asyncio.to_thread(list_all), len(names) - len(considered)))
+    return weeks
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,16 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 
+from sayso.clock import DAY_MS, HOUR_MS
 from service.delivery.http import Answer
 
 FIRST_RETRY_MS = 2_000
-LONGEST_RETRY_MS = 3_600_000
+LONGEST_RETRY_MS = HOUR_MS
 EVENT_WAITS_S = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 64_800, 79_200)
 """The waits after each attempt at an event: ten attempts within three days."""
 
-EVENTS_RETRY_FOR_MS = 3 * 86_400_000
-LONGEST_ASKED_MS = 86_400_000
+EVENTS_RETRY_FOR_MS = 3 * DAY_MS
+LONGEST_ASKED_MS = DAY_MS
 """The longest wait that a receiver can request."""
 
 _RETRY_LATER = (429, 503)

@@ -5,13 +5,12 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from sayso.calendars.hours import is_working
+from sayso.clock import HOUR_MS
 from service.duty.hours import next_awake_ms, next_open_ms
 from service.store.directory.duty import Preferences
 
 DAILY_AT = time(9)
 """The local time of a daily digest."""
-
-_HOUR_MS = 3_600_000
 
 
 class Hold(NamedTuple):
@@ -57,7 +56,7 @@ def next_digest_ms(preferences: Preferences, from_ms: int) -> int | None:
     local = datetime.fromtimestamp(from_ms / 1000, tz=UTC).astimezone(zone)
     if preferences.digest == "hourly":
         passed_ms = (local.minute * 60 + local.second) * 1000 + from_ms % 1000
-        return next_open_ms(preferences, from_ms - passed_ms + _HOUR_MS)
+        return next_open_ms(preferences, from_ms - passed_ms + HOUR_MS)
     days = (local.date() + timedelta(days=ahead) for ahead in range(3))
     moments = (round(datetime.combine(day, DAILY_AT, tzinfo=zone).timestamp() * 1000) for day in days)
     return next_open_ms(preferences, next(moment for moment in moments if moment > from_ms))

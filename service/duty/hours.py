@@ -3,10 +3,10 @@
 from zoneinfo import ZoneInfo
 
 from sayso.calendars.hours import FURTHEST_DAYS, WorkingHours, days_from, find_span, next_working_ms
+from sayso.clock import DAY_MS
 from service.store.directory.duty import Preferences
 from service.store.directory.groups import Group
 
-_DAY_MS = 86_400_000
 _MOST_SPANS = 30
 
 
@@ -26,7 +26,7 @@ def next_open_ms(preferences: Preferences, now_ms: int) -> int:
     for _ in range(_MOST_SPANS):
         working_ms = next_working_ms(working, open_ms)
         if working_ms is None:
-            return now_ms + FURTHEST_DAYS * _DAY_MS
+            return now_ms + FURTHEST_DAYS * DAY_MS
         if working_ms == open_ms:
             break
         open_ms = next_awake_ms(preferences, working_ms)

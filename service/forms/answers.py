@@ -11,6 +11,7 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.names import join_words
+from sayso.text.language import _
 from service.forms.controls import Field, Post, normalize
 from service.forms.fields import args_fields, note_problems, read_fields, value_fields
 from service.forms.nested import change_form, clear_problems, find_changed, unfold_all
@@ -76,33 +77,33 @@ def describe_problems(forms: Forms, error: SaysoError) -> str:
     marked = [field for field in (*forms.args, *forms.value) if field.faulty]
     if not marked:
         secret = "problems" in error.facts and any(field.masked for field in forms.value)
-        return "Nothing was sent. Correct the value." if secret else ""
-    whole = "the arguments" if marked[0] in forms.args else "the value"
+        return _("Correct the value.") if secret else ""
+    whole = _("the arguments") if marked[0] in forms.args else _("the value")
     names = [whole if field.name is None else field.shown_name for field in marked]
-    return f"Nothing was sent. Correct {join_words(names)}."
+    return _("Correct %(fields)s.", fields=join_words(names))
 
 
 def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     """Return the submitted decision; raises `InvalidInput` or `TooLarge`."""
     answer = post.get("answer", "")
     if answer not in list(Answer):
-        raise InvalidInput("Choose one of the decisions on this page.")
+        raise InvalidInput(_("Choose one of the decisions on this page."))
     args: JsonObject | None = None
     value: JsonValue = None
     if answer == Answer.EDIT:
         typed = _read_value(forms.args, post)
         if not isinstance(typed, dict):
-            raise InvalidInput("The arguments must be one JSON object, in braces.")
+            raise InvalidInput(_("The arguments must be one JSON object, in braces."))
         args = typed
     elif answer == Answer.VALUE:
         value = _read_value(forms.value, post)
     if len(canonical_json([args, value])) > limit_bytes:
-        raise TooLarge(f"Your input is over {limit_bytes} bytes. Shorten it and send it again.")
+        raise TooLarge(_("Your input is over %(limit)s bytes. Shorten it and send it again.", limit=limit_bytes))
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
     number = post.get("number", "").strip() or None
     if number is not None and not re.fullmatch("[0-9]{2}", number):
-        raise InvalidInput("The number has two digits, such as 07. Type it again.")
+        raise InvalidInput(_("The number has two digits, such as 07. Type it again."))
     try:
         return DecisionRequest.model_validate(
             {
@@ -121,7 +122,7 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
 def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
     reading = read_fields(fields, post)
     if not reading.valid:
-        raise InvalidInput("Some fields are invalid; see below. Nothing was changed.")
+        raise InvalidInput(_("Some fields are invalid; see below. Nothing was changed."))
     return reading.value
 
 

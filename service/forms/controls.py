@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import canonical_json, parse_json
 from sayso.errors import InvalidInput
+from sayso.text.language import _
 from sayso.text.summaries import write_key, write_pretty
 from service.forms.schemas import Shape
 
@@ -167,7 +168,7 @@ def read_leaf(field: Field, typed: str) -> JsonValue | Absent:
     if field.shape.kind in ("choice", "boolean"):
         return _read_choice(field, typed)
     if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
-        raise InvalidInput("Enter a number, such as 12 or 12.5.")
+        raise InvalidInput(_("Enter a number, such as 12 or 12.5."))
     return _read_json(typed)
 
 
@@ -191,7 +192,7 @@ def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
     if field.shape.nullable:
         return None
     if field.requested or isinstance(default, Absent):
-        raise InvalidInput("Enter a value.")
+        raise InvalidInput(_("Enter a value."))
     return default
 
 
@@ -199,7 +200,7 @@ def _read_choice(field: Field, typed: str) -> JsonValue:
     for option in field.shape.options:
         if write_canonical(option) == typed:
             return option
-    raise InvalidInput("Choose one of the listed values.")
+    raise InvalidInput(_("Choose one of the listed values."))
 
 
 def _read_json(typed: str) -> JsonValue:

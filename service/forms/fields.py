@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.text.language import _
 from service.forms.controls import ABSENT, Absent, Field, Post, make_field, shape_of_value
 from service.forms.nested import read_field
 from service.forms.schemas import Shape, properties_of, shape_of
@@ -79,8 +80,14 @@ def _note(field: Field, place: str, problems: Sequence[tuple[str, str, str]]) ->
     field = replace(field, children=tuple(inside.get(child.key, child) for child in field.children))
     left = [text for path, _, text in own if path == place or not field.faulty]
     if left and (field.masked or any(_PATTERN in text for text in left)):
-        return replace(field, problem=field.shape.description or "This does not have the required form.")
+        return replace(field, problem=field.shape.description or _describe_form(field.shape))
     return replace(field, problem=field.problem or "; ".join(left))
+
+
+def _describe_form(shape: Shape) -> str:
+    if shape.exact_digits:
+        return _("%(count)s digits, no spaces.", count=shape.exact_digits)
+    return _("Digits only, no spaces.") if shape.digits else _("This does not have the required form.")
 
 
 def _list_places(field: Field, place: str) -> list[tuple[Field, str]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
+from sayso.text.language import _
 from sayso.text.summaries import write_pretty
 from service.forms.controls import ABSENT, NESTED, Absent, Field, Post, make_field, normalize, read_leaf, shape_of_value
 from service.forms.schemas import Shape, entries_of, is_alike, properties_of, variants_of
@@ -72,17 +73,18 @@ class _Unfolding:
             return None
         if not self._is_present(field):
             return _nest(field, "list", present=False)
-        stated = self.post.get(f"{field.key}.#", "")
-        count = int(stated) if stated.isdecimal() and len(stated) < 4 else len(original)
+        stated = _read_number(self.post.get(f"{field.key}.#", ""))
+        count = len(original) if stated is None else stated
         if count > MANY_ENTRIES:
-            raise InvalidInput(f"A list in a form has at most {MANY_ENTRIES} entries.")
+            raise InvalidInput(_("A list in a form has at most %(count)s entries.", count=MANY_ENTRIES))
         children = []
         for place in range(count):
-            origin = self.post.get(f"{field.key}.{place}.@", str(place))
-            inside = origin.isdecimal() and len(origin) < 4 and int(origin) < len(original)
-            value = original[int(origin)] if inside else ABSENT
+            origin = _read_number(self.post.get(f"{field.key}.{place}.@", str(place)))
+            if origin is not None and origin >= len(original):
+                origin = None
+            value = ABSENT if origin is None else original[origin]
             child = self._child(field, place, shape, value, None, required=True)
-            children.append(replace(self.unfold(child, depth + 1, tabs), origin=origin if inside else ""))
+            children.append(replace(self.unfold(child, depth + 1, tabs), origin="" if origin is None else str(origin)))
         return _nest(field, "list", children)
 
     def _unfold_variants(self, field: Field, depth: int, tabs: int) -> Field | None:
@@ -124,15 +126,15 @@ class _Unfolding:
 def unfold_all(fields: Sequence[Field]) -> tuple[Field, ...]:
     """Return the fields of stored or requested values with the fields inside, where their schemas describe them."""
     left = MANY_INSIDE
-    unfound_inside: list[Field] = []
+    unfolded: list[Field] = []
     for field in fields:
         walk = _Unfolding(_NO_POST, left)
         try:
-            unfound_inside.append(walk.unfold(field))
+            unfolded.append(walk.unfold(field))
             left = walk.left
         except _TooMany:
-            unfound_inside.append(field)
-    return tuple(unfound_inside)
+            unfolded.append(field)
+    return tuple(unfolded)
 
 
 def read_field(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
@@ -169,8 +171,8 @@ def change_form(post: Post, step: str) -> Post:
     if action in ("give", "omit"):
         changed[f"{key}.?"] = "1" if action == "give" else "0"
     elif action == "add":
-        place = changed.get(f"{key}.#", "0")
-        changed |= {f"{key}.#": str(int(place) + 1), f"{key}.{place}.@": ""} if place.isdecimal() else {}
+        count = _read_number(changed.get(f"{key}.#", "0"))
+        changed |= {f"{key}.#": str(count + 1), f"{key}.{count}.@": ""} if count is not None else {}
     elif action in ("remove", "up", "down"):
         _move(changed, action, *_split(key))
     return changed
@@ -193,15 +195,15 @@ def _read_inside(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
     if not field.present:
         problem = "Enter a value." if field.required and field.requested else ""
         return ABSENT, replace(field, problem=problem)
-    found_inside = [
+    readings = [
         _read_inside(one, post)
         for one in field.children
         if field.shape.kind != "variants" or one.key == field.children[field.chosen].key
     ]
-    read = {shown.key: shown for _, shown in found_inside}
+    read = {shown.key: shown for _, shown in readings}
     children = tuple(read.get(one.key) or _retype(one, post) for one in field.children)
     children = tuple(replace(one, origin=before.origin) for one, before in zip(children, field.children, strict=True))
-    parts = [part for part, _ in found_inside]
+    parts = [part for part, _ in readings]
     return _join(field, parts), replace(field, children=children)
 
 
@@ -239,14 +241,18 @@ def _has_controls(shape: Shape) -> bool:
 
 
 def _split(key: str) -> tuple[str, int]:
-    parent, _, place = key.rpartition(".")
-    return (parent, int(place)) if place.isdecimal() and len(place) < 4 else (key, 0)
+    parent, _, text = key.rpartition(".")
+    place = _read_number(text)
+    return (key, 0) if place is None else (parent, place)
+
+
+def _read_number(text: str) -> int | None:
+    """Return a number of entries or a place among them; None for any other text, and for more than three digits."""
+    return int(text) if text.isdecimal() and len(text) < 4 else None
 
 
 def _move(post: dict[str, str], action: str, parent: str, place: int) -> None:
-    stated = post.get(f"{parent}.#", "")
-    count = int(stated) if stated.isdecimal() and len(stated) < 4 else 0
-    order = [*range(min(count, MANY_ENTRIES))]
+    order = [*range(min(_read_number(post.get(f"{parent}.#", "")) or 0, MANY_ENTRIES))]
     target = {"up": place - 1, "down": place + 1}.get(action, place)
     if place not in order or target not in order:
         return

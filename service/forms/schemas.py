@@ -13,6 +13,7 @@ _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean":
 _MAX_OPTIONS = 100
 _MAX_HOPS = 8
 _MAX_VARIANTS = 8
+_EXACT_DIGITS = re.compile(r"\^(\[0-9\]|\\d)\{([0-9]{1,4})\}\$")
 _DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 
 
@@ -20,8 +21,8 @@ _DIGITS = re.compile(r"\^(\[0-9\]|\\d)(\+|\{[0-9]+(,[0-9]*)?\})\$")
 class Shape:
     """A control's kind (text, integer, number, boolean, choice or json), with its description.
 
-    A `secret` value is typed unseen. `digits` are all that a text may contain. `node` is the schema with its references
-    resolved inside `root`.
+    A `secret` value is typed unseen. `digits` are all that a text may contain, `exact_digits` of them if not 0. `node`
+    is the schema with its references resolved inside `root`.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Shape:
     description: str = ""
     secret: bool = False
     digits: bool = False
+    exact_digits: int = 0
     date: bool = False
     unit: str = ""
     node: JsonObject = field(default_factory=dict, compare=False, repr=False)
@@ -53,6 +55,8 @@ def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
     """Return the shape of one value; references resolve inside `root` only."""
     node, nullable = _resolve(schema, root)
     kind, options = _kind_of(node)
+    pattern = _text(node.get("pattern"))
+    exact = _EXACT_DIGITS.fullmatch(pattern)
     return Shape(
         kind=kind,
         nullable=nullable or None in options,
@@ -60,7 +64,8 @@ def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
         title=_text(node.get("title")),
         description=_text(node.get("description")),
         secret=is_secret(node),
-        digits=_DIGITS.fullmatch(_text(node.get("pattern"))) is not None,
+        digits=_DIGITS.fullmatch(pattern) is not None,
+        exact_digits=int(exact[2]) if exact is not None else 0,
         date=node.get("format") == "date",
         unit=_text(node.get("unit")) or _text(node.get("x-unit")),
         node=node,

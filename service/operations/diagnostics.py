@@ -130,11 +130,14 @@ async def _check_records(wiring: Wiring) -> Finding:
 
 
 async def _check_buckets(wiring: Wiring) -> Finding:
-    wrong = await wiring.buckets.repair()
-    if not wrong:
-        return Finding("inbox", True, "Every open item is where filters and counts find it.")
-    text = f"Filters and counts missed {wrong} open items, which are in their places again."
-    return Finding("inbox", False, text, "Stop processes of earlier versions, and run `sayso doctor` again.")
+    found = await wiring.buckets.find_comparison()
+    if found is None:
+        return Finding("inbox", True, "Workers compare filters and counts with the records once an hour.")
+    if not found.wrong:
+        return Finding("inbox", True, f"Filters and counts had every open item at {describe_clock(found.at_ms)}.")
+    missed = f"{found.wrong} open {'item' if found.wrong == 1 else 'items'}"
+    text = f"Filters and counts missed {missed} until {describe_clock(found.at_ms)}."
+    return Finding("inbox", False, text, "Stop processes of earlier versions. They are compared again within the hour.")
 
 
 async def _check_trails(wiring: Wiring) -> Finding:

@@ -8,6 +8,7 @@ after a crash it expires and the message is sent again. The lists are hints; the
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.suspensions.commits import Commit, write_message
@@ -15,7 +16,7 @@ from service.store.suspensions.outbox import LANE, Delivery, pack_delivery
 from service.store.tenants import TenantStore
 
 CLAIM_MS = 30_000  # three times as long as an attempt may take
-KEPT_MS = 86_400_000  # how long a message is kept after its delivery
+KEPT_MS = DAY_MS  # how long a message is kept after its delivery
 FAILED_KEPT_MS = 30 * KEPT_MS  # how long a message is kept that was not delivered
 _MOST_FAILURES = 1_000
 

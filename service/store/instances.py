@@ -1,5 +1,6 @@
 """Instances of the Agent Approval Protocol. A deleted one cannot suspend: its mark is kept for seven days."""
 
+from sayso.clock import DAY_MS
 from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS
@@ -7,7 +8,7 @@ from service.store.suspensions.commits import Commit, Idempotency
 from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
 
-KEPT_MS = 7 * 86_400_000  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
+KEPT_MS = 7 * DAY_MS  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
 
 
 class Registration(Immutable):

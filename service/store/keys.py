@@ -1,5 +1,6 @@
 """The names of all keys. The header of `lua/commit.lua` describes their values."""
 
+from functools import lru_cache
 from hashlib import sha256
 
 # Channels of a tenant, suspension or run; every commit that changes it publishes there.
@@ -51,6 +52,7 @@ class TenantKeys:
         self.trails = f"{prefix}trails"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
+        self.views = f"{prefix}views"  # saved views by person
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
@@ -184,6 +186,12 @@ class TenantKeys:
     def lane(self, endpoint_id: str) -> str:
         """The messages for one endpoint, by their next attempt."""
         return f"{self.prefix}lane:{endpoint_id}"
+
+
+@lru_cache(64)
+def keys_of(tenant: str) -> TenantKeys:
+    """Return the keys of a tenant, the same object each time: every commit needs them."""
+    return TenantKeys(tenant)
 
 
 def _hash(*names: str) -> str:

@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any, NamedTuple
 
+from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
-from service.store.suspensions.rule_hits import DAY_MS, SHADOW
+from service.store.suspensions.rule_hits import SHADOW
 from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000  # how long after its last report a process counts as alive

@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
-from service.store.keys import TenantKeys
+from service.store.keys import keys_of
 from service.store.lua import read_script
 from service.store.suspensions.commits import Commit
 from service.store.suspensions.reading import Readings
@@ -38,7 +38,7 @@ class TenantStore:
     def __init__(self, connections: Connections, tenant: str) -> None:
         self.connections = connections
         self.redis = connections.redis
-        self.keys = TenantKeys(tenant)
+        self.keys = keys_of(tenant)
         self.readings = Readings(tenant)
         self._commit = connections.redis.register_script(read_script("commit"))
 

@@ -4,7 +4,7 @@ from redis.asyncio import Redis
 
 from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
-from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, TenantKeys
+from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.store.people import ApiKey, Session
 
 
@@ -43,7 +43,7 @@ class Tokens:
     async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
         """Record when a key or a person was last here."""
         async with translated():
-            await self._redis.hset(TenantKeys(tenant).used, holder, at_ms)
+            await self._redis.hset(keys_of(tenant).used, holder, at_ms)
 
     async def close_session(self, token_hash: str) -> None:
         async with translated():

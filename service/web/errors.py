@@ -7,10 +7,19 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.problems import Problem
+from sayso.errors import NotFound
+from sayso.problems import PROBLEM_TYPES, Problem
+from sayso.text.language import _, mark, speaking
+from service.web.languages import choose_language, load_catalogue
 from service.web.pages import render
 
 _PAGE_HEADERS = frozenset({"Retry-After", "Allow"})
+
+_NOT_FOUND = PROBLEM_TYPES[NotFound].slug
+_UNKNOWN = (
+    ("/items/", mark("This item does not exist, or is not yours to see.")),
+    ("/runs/", mark("This run does not exist, or is not yours to see.")),
+)
 
 Again = Callable[[Problem], Response]  # renders the page of a rejected form, with the problem and the input
 
@@ -38,9 +47,12 @@ def render_problem(request: Request, problem: Problem) -> Response:
 
 def _render_plain(request: Request, problem: Problem) -> Response:
     visitor = getattr(request.state, "visitor", None)
-    return render(
-        request, "pages/problem.html", title=problem.title, code=problem.status, visitor=visitor, problem=problem
-    )
+    unknown = next((text for path, text in _UNKNOWN if request.url.path.startswith(path)), "")
+    detail = unknown if unknown and problem.slug == _NOT_FOUND else problem.detail
+    with speaking(load_catalogue(choose_language(request))):  # an error may come before the language is known
+        title, detail = _(problem.title), _(detail)
+    page = "pages/problem.html"
+    return render(request, page, title=title, code=problem.status, visitor=visitor, problem=problem, detail=detail)
 
 
 def _sign_in_from(request: Request) -> str:

@@ -9,6 +9,7 @@ from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from sayso.text.language import _, mark
+from service.auth.reviewers import require_role
 from service.http.compression import unmask_token
 from service.web.sessions import Visitor, process_of
 
@@ -29,7 +30,7 @@ class EarlierSignIn(NotAllowed):
 def describe_refusal(error: SaysoError) -> str:
     """Return why a form was refused, for the page that shows it again."""
     again = _("You have signed in again. %(rest)s", rest=_(SEND_AGAIN))
-    return again if isinstance(error, EarlierSignIn) else error.message
+    return again if isinstance(error, EarlierSignIn) else _(error.message)
 
 
 async def check_origin(request: Request) -> None:
@@ -44,7 +45,7 @@ async def check_origin(request: Request) -> None:
     origin = request.headers.get("origin")
     if site in ("same-origin", "none") or (site is None and (origin is None or _is_own(request, origin))):
         return
-    raise NotAllowed("This form was sent from another site. Open the page here and send it again.")
+    raise NotAllowed(_("This form was sent from another site. Open the page here and send it again."))
 
 
 async def read_post(request: Request, visitor: Visitor) -> Post:
@@ -68,6 +69,12 @@ def check_session(post: Post, visitor: Visitor) -> None:
         raise EarlierSignIn
 
 
+def check_admin(post: Post, visitor: Visitor) -> None:
+    """Raise `EarlierSignIn` for a form of another session, and `NotAllowed` for one of somebody who is no admin."""
+    check_session(post, visitor)
+    require_role(visitor.principal.roles, "admin")
+
+
 def read_reason(post: Post) -> str:
     """Return the form's reason, with LF line breaks and within the limit."""
     return post.get("reason", "").replace("\r\n", "\n").strip()[:_MAX_REASON_CHARS]
@@ -77,10 +84,10 @@ def _parse(body: bytes) -> Post:
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError as error:
-        raise InvalidInput("The form cannot be read. Open the page again and send it from there.") from error
+        raise InvalidInput(_("The form cannot be read. Open the page again and send it from there.")) from error
     post = dict(pairs)
     if len(post) != len(pairs):
-        raise InvalidInput("The form names a field twice. Open the page again and send it from there.")
+        raise InvalidInput(_("The form names a field twice. Open the page again and send it from there."))
     return post
 
 

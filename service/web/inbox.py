@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.clock import now_ms
-from sayso.text.language import _, mark
+from sayso.clock import monotonic_ms, now_ms
+from sayso.text.language import _
+from service.store.directory.views import LONGEST_SEARCH, MOST_VIEWS
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
 from service.web.content.alike.tables import MOST, make_inbox_rows, make_tables
@@ -16,22 +17,19 @@ from service.web.content.cards import group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
+from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of
 from service.web.waiting.finding import PAGE, Found, find_open, read_cursor
+from service.web.waiting.menus import read_filters
 from service.wiring import Wiring
 
 _MOST_FINISHED = 100
-_FILTERS = (
-    ("is:mine", mark("For me")),
-    ("is:doubt", mark("May already have run")),
-    ("is:escalated", mark("Escalated")),
-)
 _MINE = queries.parse_query("is:mine")
 
 router = APIRouter()
 
 After = Annotated[str, Query(max_length=100)]
-Text = Annotated[str, Query(max_length=queries.LONGEST)]
+Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 
 
 @router.get("/")
@@ -40,21 +38,28 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
     wiring, place = wiring_of(request), read_cursor(after)
     if not q and not after and await is_first_visit(request, visitor):
         return RedirectResponse("/welcome", 303)
+    if found_place := await find_place(request, q):
+        return RedirectResponse(found_place, 303)
     query = await asyncio.to_thread(queries.parse_query, q)
-    reviewer = visitor.principal.reviewer("web")
-    found = Found() if query.problem else await find_open(wiring, reviewer, query, place)
+    reviewer, since_ms = visitor.principal.reviewer("web"), monotonic_ms()
+    filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
+    found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms)
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title=_("Inbox"),
+        since_ms=since_ms,
+        search=query.text,
         query=query,
         found=found,
         sections=group_cards(make_inbox_rows(found.cards)),
         after=after,
-        filters=_FILTERS,
+        filters=filters,
+        views=await wiring.views.list_of(visitor.name),
+        most_views=MOST_VIEWS,
         most=MOST,
-        waiting=await wiring.runs.count_pending() if query and not found.cards else 0,
+        waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
         finished="" if found.cards or query or after else await _read_finished(wiring),
     )
 

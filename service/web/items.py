@@ -18,11 +18,18 @@ from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.money import names_minor_unit
 from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
-from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome, describe_shown
+from sayso.sentences.outcomes import (
+    describe_decision,
+    describe_failure,
+    describe_outcome,
+    describe_outcome_when,
+    describe_shown,
+)
 from sayso.text.language import _
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
@@ -125,9 +132,9 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
     if waits and until == str(item.terms.deadline_at_ms):
         return  # the form was sent twice
     if not (until.isascii() and until.isdigit() and len(until) <= 15):
-        raise InvalidInput("Choose one of the new deadlines.")
+        raise InvalidInput(_("Choose one of the new deadlines."))
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
-        raise InvalidInput("The deadline cannot move to that time, or it has moved since. Choose again.")
+        raise InvalidInput(_("The deadline cannot move to that time, or it has moved since. Choose again."))
     await desk.extend(suspension_id, item_id, int(until), visitor.principal.reviewer("web"))
 
 
@@ -231,7 +238,7 @@ async def _gather(
     lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
-        "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
+        "title": item.tool.name,
         "now_ms": found.now_ms,
         "record": view.record,
         "item": view.item,
@@ -268,11 +275,12 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "banner": None,
         "sure": False,
         "item_state": find_item_state(record, item),
-        "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "ineligibility": sentences.describe_ineligibility(record, item, visitor),
         "fallback": deadlines.describe_fallback(record, item),
+        "deadline": deadlines.describe_deadline(record, item),
+        "next_step": deadlines.describe_next_step(record, item),
         "number": sentences.describe_number(record, item),
         "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
         "denial_name": sentences.name_denial(record, item),
@@ -285,6 +293,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "claim": find_claim(item.claim, now_ms) if item.open else None,
         "waits_for_answer": find_open_inquiry(item.inquiries) is not None,
         "outcome": describe_outcome(item),
+        "outcome_when": describe_outcome_when(item),
     }
 
 
@@ -301,13 +310,15 @@ def _describe_args(
     args = version.args if version is not None else item.tool.args
     view = render_call(item.tool.name, args, schema)
     return {
+        "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
         "display": make_display(item, version, schema).hash,
+        "minor": schema is not None and names_minor_unit(schema),
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
             (
-                describe_decision(decision),
+                describe_decision(item, decision),
                 decision.message or "",
                 decision.at_ms,
                 find_changes(item, decision),

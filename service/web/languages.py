@@ -1,24 +1,34 @@
 """The languages of the pages: English, and the catalogues in `templates/languages`.
 
-A person's choice in a cookie wins over what the browser prefers (RFC 9110, section 12.5.4).
+A person's choice in a cookie wins over what the browser prefers (RFC 9110, section 12.5.4). Scripts have their messages
+from the page; see `templates/static/words.js`.
 """
 
+import json
+from collections.abc import Iterator
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
 
 from babel import Locale, negotiate_locale
+from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from fastapi import Request
 
 from sayso.text.language import ENGLISH, speak
+from service.http.assets import STATIC
 from service.settings import CHECKOUT
 
 CATALOGUES = CHECKOUT / "templates" / "languages"
 DEFAULT = "en"
 COOKIE = "sayso_language"
+
+Message = str | tuple[str, str]
+"""A message of a script, or its forms for one and for many."""
+
+_KEYWORDS = {"_": None, "ngettext": (1, 2)}
 
 
 @cache
@@ -54,6 +64,31 @@ def compile_catalogue(path: Path) -> NullTranslations:
         write_mo(compiled, read_po(file, locale=path.stem, abort_invalid=True))
     compiled.seek(0)
     return GNUTranslations(compiled)
+
+
+@cache
+def list_script_messages() -> tuple[Message, ...]:
+    """Return every message of the scripts."""
+    return tuple(dict.fromkeys(_extract_messages()))
+
+
+@cache
+def write_script_words(code: str) -> str:
+    """Return the messages of the scripts with their translations as JSON; those with two forms by the first of them."""
+    catalogue = load_catalogue(code)
+    words: dict[str, str | list[str]] = {}
+    for message in list_script_messages():
+        if isinstance(message, str):
+            words[message] = catalogue.gettext(message)
+        else:
+            words[message[0]] = [catalogue.ngettext(*message, count) for count in (1, 2)]
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":"))
+
+
+def _extract_messages() -> Iterator[Message]:
+    for path in sorted(STATIC.glob("*.js")):
+        for _line, message, *_rest in extract_from_file("javascript", path, _KEYWORDS, options={"jsx": False}):
+            yield message if isinstance(message, str) else (message[0], message[1])
 
 
 def _list_preferred(header: str) -> list[str]:

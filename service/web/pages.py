@@ -2,12 +2,15 @@
 
 import asyncio
 from functools import partial
+from math import inf
 
+from babel.dates import format_date
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.rendering.money import lacking_decimals
 from sayso.sentences.characters import describe_characters
 from sayso.sentences.items import DENIAL_PRESETS, DOUBT_CHOICES
 from sayso.sentences.names import join_words
@@ -18,7 +21,6 @@ from sayso.sentences.times import (
     describe_clock,
     describe_due,
     describe_hour,
-    describe_left,
     describe_local,
     describe_span,
     describe_when,
@@ -30,21 +32,32 @@ from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.http.assets import STATIC, asset
 from service.http.compression import compress
+from service.store.directory.views import LONGEST_SEARCH
 from service.web import navigation
 from service.web.content.deciding.trees import group_digits, make_tree, place_rows, reads_backwards
-from service.web.languages import choose_language, load_catalogue
+from service.web.languages import DEFAULT, choose_language, load_catalogue, write_script_words
 from service.web.people.display_choices import read_display
 from service.web.sessions import Visitor, wiring_of
 from service.web.waiting.counting import count_mine, show_count
 
 
 async def show(
-    request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
+    request: Request,
+    visitor: Visitor,
+    template: str,
+    *,
+    title: str,
+    code: int = 200,
+    since_ms: float = inf,
+    **context: object,
 ) -> Response:
-    """Return a page for a signed-in person, with the store's time and the number of items that they can decide."""
+    """Return a page for a signed-in person, with the store's time and the number of items that they can decide.
+
+    A count that was read after the monotonic time `since_ms` counts.
+    """
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await count_mine(wiring, visitor.principal.reviewer("web"))
+    pending = await count_mine(wiring, visitor.principal.reviewer("web"), since_ms)
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
@@ -63,12 +76,14 @@ def render(
     """Return the page; `pending` is None if it was not counted."""
     language = choose_language(request)
     frame: dict[str, object] = {
+        "search": "",
         "language": language,
+        "script_words": "" if language == DEFAULT else write_script_words(language),
         "title": write_signs(title),
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
-        "admin": visitor is not None and "admin" in visitor.principal.roles,
+        "admin": visitor is not None and visitor.is_admin,
         "screen": read_display(request),
         "version": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
@@ -104,22 +119,23 @@ def _make_environment() -> Environment:
         "clock": describe_clock,
         "due": describe_due,
         "hour": describe_hour,
+        "day": partial(format_date, format="EEE d MMM"),
         "local": describe_local,
         "iso": iso_utc,
         "span": describe_span,
-        "left": describe_left,
         "state": describe_state,
         "pairs": list_values,
         "pretty": write_pretty,
         "tree": make_tree,
         "placed": place_rows,
         "grouped": group_digits,
+        "decimals": lacking_decimals,
         "rtl": reads_backwards,
         "listed": join_words,
         "scope": describe_scope,
         "count": show_count,
     }
-    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED, "longest_search": LONGEST_SEARCH}
     environment.globals |= {"main_places": navigation.MAIN, "in_bar": navigation.IN_BAR, "freeze": navigation.FREEZE}
     environment.globals |= {"doubt_choices": DOUBT_CHOICES, "denial_presets": DENIAL_PRESETS}
     return environment

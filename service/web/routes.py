@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
 from service.auth.hosts import check_host
-from service.web import inbox, items, live, runs, searches, sign_ins, webhooks
+from service.web import inbox, items, live, runs, sign_ins, webhooks
 from service.web.alike import pages as alike
 from service.web.channels import slack
 from service.web.discussions import attachments, comments, presence
@@ -16,6 +16,7 @@ from service.web.operations import channels, operate, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
 from service.web.rulebook import drafts, rules, trials
+from service.web.waiting import saved_views
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
 router = APIRouter(include_in_schema=False, dependencies=_CHECKS)
@@ -23,6 +24,7 @@ _CHANNELS = (channels, app_files, notifications, slack, webhooks)
 _MODULES = (
     sign_ins,
     inbox,
+    saved_views,
     alike,
     items,
     inquiries,
@@ -32,7 +34,6 @@ _MODULES = (
     history,
     insights,
     runs,
-    searches,
     operate,
     welcome,
     accounts,

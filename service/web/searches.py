@@ -1,32 +1,20 @@
-"""Search by ID: redirect to the page of a run or suspension."""
+"""Search by ID: the page of a run or suspension."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import Request
 
 from sayso.errors import NotFound
-from sayso.text.language import _
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable
 from service.web.content.cards import item_href
-from service.web.pages import show
-from service.web.sessions import SignedIn, wiring_of
+from service.web.sessions import wiring_of
 
-router = APIRouter()
-
-
-@router.get("/search")
-async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Redirect to the run or suspension with this ID, or show that there is none."""
-    wanted = q.strip()
-    place = await find_place(request, wanted) if wanted else None
-    if place is not None:
-        return RedirectResponse(place, 303)
-    return await show(request, visitor, "pages/search.html", title=_("Search"), code=404 if wanted else 200, q=wanted)
+_IDS = ("run_", "sus_")
 
 
 async def find_place(request: Request, wanted: str) -> str | None:
-    """Return the path of the run or suspension with this ID, or None."""
+    """Return the path of the run or suspension with this ID; None if there is none, or if this is no ID."""
+    wanted = wanted.strip()
+    if not wanted.startswith(_IDS):
+        return None
     wiring = wiring_of(request)
     try:
         return f"/runs/{(await wiring.runs.read(wanted)).id}"

@@ -41,6 +41,10 @@ class Visitor:
         return self.principal.tenant
 
     @property
+    def is_admin(self) -> bool:
+        return "admin" in self.principal.roles
+
+    @property
     def csrf(self) -> str:
         """The CSRF token of every form of this session, masked anew each time."""
         return mask_token(self.principal.csrf)
@@ -87,23 +91,24 @@ def session_token(request: Request, settings: Settings) -> str | None:
 
 
 def set_session(response: Response, settings: Settings, token: str) -> None:
-    """Set the cookie, hidden from scripts."""
-    response.set_cookie(
-        cookie_name(settings),
-        token,
-        max_age=settings.session_max_s,
-        path="/",
-        secure=settings.secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    """Set the cookie of a session."""
+    set_cookie(response, settings, cookie_name(settings), token, settings.session_max_s)
 
 
 def clear_session(response: Response, settings: Settings) -> None:
-    """Delete the cookie."""
-    response.delete_cookie(
-        cookie_name(settings), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax"
-    )
+    """Delete the cookie of a session."""
+    delete_cookie(response, settings, cookie_name(settings))
+
+
+def set_cookie(response: Response, settings: Settings, name: str, value: str, kept_s: int) -> None:
+    """Set a cookie of all pages, hidden from scripts."""
+    secure = settings.secure_cookies
+    response.set_cookie(name, value, max_age=kept_s, path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def delete_cookie(response: Response, settings: Settings, name: str) -> None:
+    """Delete a cookie of all pages."""
+    response.delete_cookie(name, path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
 
 
 def safe_next(path: str | None) -> str:

@@ -87,7 +87,7 @@ async def change_endpoint(request: Request, visitor: SignedIn, endpoint_id: str)
         elif act == "delete":
             await managing.delete_endpoint(wiring, caller, endpoint_id)
         else:
-            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -106,7 +106,7 @@ async def send_again(request: Request, visitor: SignedIn) -> Response:
         if post.get("act") == "all":
             chosen = [one.id for one in await managing.list_failures(wiring, caller)]
         if not chosen:
-            raise InvalidInput("Choose the messages to send again.")
+            raise InvalidInput(_("Choose the messages to send again."))
         await managing.send_again(wiring, caller, chosen)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
@@ -148,7 +148,7 @@ async def change_sender(request: Request, visitor: SignedIn, sender_id: str) -> 
 def _read_draft(post: Post) -> EndpointDraft:
     events = tuple(one for one in WebhookEvent if post.get(f"event:{one}"))
     if not events:
-        raise InvalidInput("Choose at least one event.")
+        raise InvalidInput(_("Choose at least one event."))
     scheme: managing.Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
     return EndpointDraft(post.get("url", "").strip(), events, scheme, post.get("description", "").strip()[:200])
 
@@ -167,7 +167,7 @@ async def _show_secret(request: Request, visitor: Visitor, secret: Secret) -> Re
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if "admin" in visitor.principal.roles:
+    if visitor.is_admin:
         context = await _gather(request, visitor, post, sentence=describe_refusal(error))
         show_page_again(request, _PAGE, visitor=visitor, **context)
 

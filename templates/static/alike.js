@@ -2,6 +2,7 @@
 // joins it.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const APART_MS = 300;
   const query = new URLSearchParams(location.search).get("q");
   const timers = new Map();
@@ -17,7 +18,7 @@
 
   function makeClosed(group) {
     const closed = Object.assign(document.createElement("li"), { id: group.id, className: "item gone" });
-    closed.append(Object.assign(document.createElement("p"), { textContent: "All of these are decided" }));
+    closed.append(Object.assign(document.createElement("p"), { textContent: _("All of these are decided") }));
     return closed;
   }
 

@@ -2,6 +2,7 @@
 // reports with the decision which rows were.
 (() => {
   "use strict";
+  const { ngettext } = window.sayso;
   const form = document.getElementById("batch");
   const rows = [...form.querySelectorAll(".alike-rows tbody tr")];
   const boxes = rows.map((row) => row.querySelector("input[type=checkbox]"));
@@ -11,7 +12,6 @@
   const label = document.createElement("span");
   let sent = null;
 
-  const plural = (count) => (count === 1 ? "1 row" : `${count} rows`);
   const ticked = (within = form) => [...within.querySelectorAll("tbody input:checked")];
 
   // Sums are exact: units are whole numbers of the smallest decimal.
@@ -39,11 +39,12 @@
     for (const place of form.querySelectorAll(".decide .picked")) {
       if (place.textContent !== String(count)) place.textContent = count;
     }
-    const rest = unseen.size ? ` · ${plural(unseen.size)} not yet shown` : "";
+    const lacking = ngettext("%(num)s row not yet shown", "%(num)s rows not yet shown", unseen.size);
+    const rest = unseen.size ? ` · ${lacking}` : "";
     if (label.textContent !== rest) label.textContent = rest;
     approve.toggleAttribute("aria-disabled", Boolean(unseen.size || !count));
     if (approve.hasAttribute("aria-disabled")) approve.setAttribute("aria-disabled", "true");
-    counted.textContent = unseen.size ? "" : rows.length === 1 ? "1 row shown" : `All ${rows.length} rows shown`;
+    counted.textContent = unseen.size ? "" : ngettext("%(num)s row shown", "All %(num)s rows shown", rows.length);
   }
 
   function update() {

@@ -1,10 +1,11 @@
 // Counts the changes of an edit, asks before it is discarded, and fills the reason of a denial from a preset.
 (() => {
   "use strict";
+  const { _, ngettext } = window.sayso;
   const form = () => document.getElementById("edit"); // live.js may replace it
   const reason = () => document.getElementById("message");
   const reasonKey = `reason ${location.pathname}`;
-  const name = (number) => `${number} change${number === 1 ? "" : "s"}`;
+  const name = (number) => ngettext("%(num)s change", "%(num)s changes", number);
   const isKept = () => "kept" in form().dataset; // the server filled it with earlier input
   const fields = () => [...form().querySelectorAll("input:not([type=hidden]), textarea, select")];
 
@@ -22,14 +23,14 @@
     const number = count();
     button.hidden = !number && !isKept();
     document.querySelector(".nothing").hidden = !button.hidden;
-    const label = `Review ${name(number)}`;
+    const label = _("Review %(changes)s", { changes: name(number) });
     if (!isKept() && button.textContent !== label) button.textContent = label; // an equal text would unsettle the bar
   }
 
   function stop(event) {
     const number = form() ? count() : 0;
-    const discards = number ? name(number) : "your input";
-    const confirmed = !form() || !(number || isKept()) || confirm(`Discard ${discards}?`);
+    const asks = number ? _("Discard %(changes)s?", { changes: name(number) }) : _("Discard your input?");
+    const confirmed = !form() || !(number || isKept()) || confirm(asks);
     if (!confirmed) event.preventDefault();
   }
 

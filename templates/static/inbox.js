@@ -3,6 +3,7 @@
 // while rows are selected.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
   const query = new URLSearchParams(location.search).get("q");
   const pill = document.getElementById("fresh"), column = document.querySelector(".list"); // scrolls beside an item
@@ -59,7 +60,7 @@
 
   function offer() {
     pill.hidden = !waiting.size;
-    pill.textContent = `${waiting.size} new · Show`;
+    pill.textContent = _("%(count)s new · Show", { count: waiting.size });
   }
 
   function showWaiting() {

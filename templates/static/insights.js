@@ -1,6 +1,7 @@
 // Draws the figures of the table beside it. Without this script the table stands alone.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const figure = document.getElementById("plot");
   const hourly = Boolean(figure.dataset.hourly);
   const points = JSON.parse(figure.dataset.points);
@@ -11,7 +12,7 @@
   // Days are those of UTC, as they were counted; hours are the reader's.
   const named = hourly ? (at) => new Date(at * 1000) : (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC");
   const clock = points[0].at(-1) - points[0][0] < 2 * 86400;
-  const words = new Intl.DateTimeFormat("en", {
+  const words = new Intl.DateTimeFormat(document.documentElement.lang, {
     ...(clock ? { hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short" }),
     ...(hourly ? {} : { timeZone: "UTC" }),
   });
@@ -20,7 +21,7 @@
   function draw() {
     plot?.destroy();
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-    const lines = [["Waiting", "--ink", []], ["Decided", "--good", [8, 4]], ["Fallback", "--bad", [2, 4]]];
+    const lines = [[_("Waiting"), "--ink", []], [_("Decided"), "--good", [8, 4]], [_("Fallback"), "--bad", [2, 4]]];
     plot = new uPlot(
       {
         width: Math.max(240, figure.clientWidth),

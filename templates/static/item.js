@@ -3,6 +3,7 @@
 // This runs before the page is drawn, so no form is sent earlier. Without scripts the server shows everything in full.
 (() => {
   "use strict";
+  const { _, ngettext } = window.sayso;
   const RUNS = ".approval, .edited, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
@@ -21,16 +22,30 @@
   const readKey = (values = answers.dataset.values) =>
     `read ${document.querySelector(".who")?.textContent} ${location.pathname} ${values}`;
 
+  // The button of a requested value names what it sends, except a secret or what is too long to read there.
+  const PLAIN = /^[\p{L}\p{N}][\p{L}\p{N} .,:_-]{0,23}$/u;
+
+  function nameOf(button) {
+    const controls = [...button.form?.elements ?? []].filter((one) => one.matches(".value:not(.doubt) :is(input:not([type=hidden]), select, textarea)"));
+    const places = new Set(controls.map((one) => one.name));
+    const [chosen] = controls.filter((one) => one.type !== "radio" || one.checked);
+    if (places.size !== 1 || !chosen || chosen.type === "password") return names.get(button);
+    const choice = chosen.type === "radio" ? chosen.closest("label").textContent : chosen.selectedOptions?.[0].text;
+    const value = choice ?? chosen.value;
+    if (!chosen.value || !PLAIN.test(value)) return names.get(button);
+    return choice === undefined ? _("Send %(value)s", { value }) : _("Choose %(value)s", { value });
+  }
+
   function guard() {
-    const rest = unread.size === 1 ? "1 text not yet shown" : `${unread.size} texts not yet shown`;
+    const rest = ngettext("%(num)s text not yet shown", "%(num)s texts not yet shown", unread.size);
     for (const form of answers.querySelectorAll(RUNS)) {
       const button = form.querySelector(".wide");
       if (!button) continue; // the rules deny the edit
       if (!names.has(button)) names.set(button, button.textContent);
       if (!unread.size) button.removeAttribute("aria-disabled");
       else if (!button.hasAttribute("aria-disabled")) button.setAttribute("aria-disabled", "true"); // else no change
-      const name = unread.size ? `${names.get(button)} · ${rest}` : names.get(button);
-      if (button.textContent !== name) button.textContent = name;
+      const name = unread.size ? `${nameOf(button)} · ${rest}` : nameOf(button);
+      if (button.textContent !== name) button.firstChild.data = name; // typing does not unsettle the bar, see settle.js
     }
   }
 
@@ -78,6 +93,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
     answers.addEventListener("click", press);
+    for (const type of ["input", "change"]) answers.addEventListener(type, guard);
     // Before the review of an edit, the arguments that stay as requested may have been read.
     const unchanged = document.querySelector(".unchanged");
     if (unchanged) unchanged.open = !sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));

@@ -2,6 +2,7 @@
 // modifier, or if it is turned off in Me. Approving takes two keys: one arms, Enter sends; see arm.js.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const PREFIX_MS = 2000;
   const FIELDS = "input:not([type=checkbox], [type=radio]), textarea, select";
   const one = (selector) => document.querySelector(selector);
@@ -42,6 +43,7 @@
   }
 
   function goBack(field) {
+    if (one(".dropdown[open]")) return; // menus.js closes it
     const fold = field?.closest("details[open]");
     if (fold) {
       fold.open = false;
@@ -57,42 +59,40 @@
   }
 
   function search() {
-    const field = one("main [type=search]");
-    field?.focus();
-    field?.select();
-    if (!field) location.assign("/search");
+    one("#q").focus();
+    one("#q").select();
   }
 
   const always = () => true;
   const alone = () => path && !framed;
   const KEYS = [
-    ["j", "Next row", () => rows().length, () => step(1)],
-    ["k", "Previous row", () => rows().length, () => step(-1)],
-    ["ArrowDown", "Next row", currentRow, () => step(1)],
-    ["ArrowUp", "Previous row", currentRow, () => step(-1)],
-    ["o", "Open the row, as Enter does", () => rows().length, () => currentRow()?.querySelector("a")?.click()],
-    [".", "Show new rows", () => one("#fresh"), () => one("#fresh").click()],
-    ["/", "Search", () => !framed, search],
-    ["a", "Approve: Enter sends", approval, () => document.dispatchEvent(new Event("arm"))],
-    ["d", "Deny, with a reason", deny, openDenial],
-    ["e", "Edit", () => one(".begin:not([hidden])"), () => one(".begin").click()],
-    ["]", "Next text not yet shown", () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
-    ["c", "I handle this, or release it", claim, () => claim().requestSubmit()],
-    ["m", "Comment", () => one("#comment"), () => one("#comment").focus()],
-    ["t", "Extend the deadline", () => one("#until"), () => one("#until").focus()],
-    ...["read", "tree", "json"].map((name, place) => [`${place + 1}`, `View as ${name === "json" ? "JSON" : name}`,
-      () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
-    ["n", "Next item", () => alone() || split(), () => (split() ? split().step(1) : location.assign(`/next?after=${encodeURIComponent(rowId)}`))],
-    ["p", "Previous item", () => alone() || split(), () => (split() ? split().step(-1) : location.assign(`/next?before=${encodeURIComponent(rowId)}`))],
-    ["u", "Back to the list", () => (!framed && one(".crumb a")) || split(), () => (split() ? split().focusRow() : backToList())],
+    ["j", _("Next row"), () => rows().length, () => step(1)],
+    ["k", _("Previous row"), () => rows().length, () => step(-1)],
+    ["ArrowDown", _("Next row"), currentRow, () => step(1)],
+    ["ArrowUp", _("Previous row"), currentRow, () => step(-1)],
+    ["o", _("Open the row, as Enter does"), () => rows().length, () => currentRow()?.querySelector("a")?.click()],
+    [".", _("Show new rows"), () => one("#fresh"), () => one("#fresh").click()],
+    ["/", _("Search"), () => !framed, search],
+    ["a", _("Approve: Enter sends"), approval, () => document.dispatchEvent(new Event("arm"))],
+    ["d", _("Deny, with a reason"), deny, openDenial],
+    ["e", _("Edit"), () => one(".begin:not([hidden])"), () => one(".begin").click()],
+    ["]", _("Next text not yet shown"), () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
+    ["c", _("I handle this, or release it"), claim, () => claim().requestSubmit()],
+    ["m", _("Comment"), () => one("#comment"), () => one("#comment").focus()],
+    ["t", _("Extend the deadline"), () => one("#until"), () => one("#until").focus()],
+    ...[["read", _("View to read")], ["tree", _("View as a tree")], ["json", _("View as JSON")]].map(([name, does], place) =>
+      [`${place + 1}`, does, () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
+    ["n", _("Next item"), () => alone() || split(), () => (split() ? split().step(1) : location.assign(`/next?after=${encodeURIComponent(rowId)}`))],
+    ["p", _("Previous item"), () => alone() || split(), () => (split() ? split().step(-1) : location.assign(`/next?before=${encodeURIComponent(rowId)}`))],
+    ["u", _("Back to the list"), () => (!framed && one(".crumb a")) || split(), () => (split() ? split().focusRow() : backToList())],
     ...[...document.querySelectorAll("[data-go]")].map((link) => [
-      `g ${link.dataset.go}`, `Go to ${link.firstChild.textContent.trim()}`, always, () => top.location.assign(link.href),
+      `g ${link.dataset.go}`, _("Go to %(page)s", { page: link.firstChild.textContent.trim() }), always, () => top.location.assign(link.href),
     ]),
-    ["?", "This list", () => !framed, showSheet],
+    ["?", _("This list"), () => !framed, showSheet],
   ];
   const OTHERS = [
-    ["Ctrl+Enter", "Send the form you are in", () => one("main form")],
-    ["Esc", "One step back", always],
+    ["Ctrl+Enter", _("Send the form you are in"), () => one("main form")],
+    ["Esc", _("One step back"), always],
   ];
 
   // The list of keys
@@ -110,11 +110,11 @@
       for (const key of keys.split(/[ +]/)) term.append(element("kbd", key), " ");
       list.append(term, element("dd", does));
     }
-    const choice = element("p", single ? "Single keys are on: " : "Single keys are off: ");
-    choice.append(element("a", "change it in Me", { href: "/me#display-h" }));
-    const close = element("button", "Close");
+    const choice = element("p", single ? _("Single keys are on:") : _("Single keys are off:"));
+    choice.append(" ", element("a", _("change it in Me"), { href: "/me#display-h" }));
+    const close = element("button", _("Close"));
     close.addEventListener("click", () => sheet.close());
-    sheet.append(element("h2", "Keyboard shortcuts", { id: "keys-h" }), list, choice, close);
+    sheet.append(element("h2", _("Keyboard shortcuts"), { id: "keys-h" }), list, choice, close);
     document.body.append(sheet);
   }
 

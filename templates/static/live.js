@@ -2,6 +2,7 @@
 // Pages work without this script. It never moves the focus and never changes a form in use.
 (() => {
   "use strict";
+  const { _, ngettext } = window.sayso;
   const SAY_APART_MS = 10000;
   const { body } = document;
   const announcement = document.getElementById("say");
@@ -30,7 +31,7 @@
     badge.textContent = shown;
     badge.hidden = !number;
     document.title = (number ? `(${shown}) ` : "") + body.dataset.title;
-    if (pending !== null && number > pending) say(number === 1 ? "1 item waits for you." : `${shown} items wait for you.`);
+    if (pending !== null && number > pending) say(ngettext("%(num)s item waits for you.", "%(num)s items wait for you.", number, { num: shown }));
     pending = number;
   }
 
@@ -64,10 +65,10 @@
     Object.assign(region.dataset, fresh.dataset);
     if (!texts.length) return;
     const section = Object.assign(document.createElement("section"), { className: "kept" });
-    section.append(Object.assign(document.createElement("h2"), { textContent: "Your input was not used" }));
+    section.append(Object.assign(document.createElement("h2"), { textContent: _("Your input was not used") }));
     for (const text of texts) {
       const box = Object.assign(document.createElement("textarea"), { readOnly: true, value: text });
-      box.setAttribute("aria-label", "Your input");
+      box.setAttribute("aria-label", _("Your input"));
       section.append(box);
     }
     region.append(section);
@@ -75,12 +76,12 @@
 
   function swap(region, fresh) {
     if ("closed" in fresh.dataset && !("closed" in region.dataset) && inUse(region)) {
-      notify(fresh.dataset.notice, "Show the current state");
+      notify(fresh.dataset.notice, _("Show the current state"));
       close(region, fresh);
       return;
     }
     if (inUse(region)) {
-      if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
+      if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, _("Show the current state"));
       return;
     }
     if (withoutTokens(region) === withoutTokens(fresh)) return;
@@ -102,7 +103,7 @@
         const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
           const typed = [...document.querySelectorAll("[data-live]")].some(inUse);
-          notify(`You are signed out.${typed ? " Your input stays on this page." : ""}`, "Sign in", typed ? "_blank" : "");
+          notify(typed ? _("You are signed out. Your input stays on this page.") : _("You are signed out."), _("Sign in"), typed ? "_blank" : "");
         } else if (response.ok) {
           const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
           document.dispatchEvent(new CustomEvent("fetched", { detail: fresh })); // for times.js

@@ -1,6 +1,7 @@
 // Shows who else has an item open, on its row and on its page, and says so of an item on this page while it is visible.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const EVERY_MS = 10000;
   const csrf = document.querySelector("[name=csrf]")?.value ?? "";
   const main = document.getElementById("main");
@@ -8,8 +9,9 @@
 
   function describe(people) {
     if (!people.length) return "";
-    if (people.length === 1) return `${people[0]} looks`;
-    return people.length === 2 ? `${people[0]} and ${people[1]} look` : `${people.length} people look`;
+    const [first, second] = people;
+    if (people.length === 1) return _("%(who)s looks", { who: first });
+    return people.length === 2 ? _("%(first)s and %(second)s look", { first, second }) : _("%(count)s people look", { count: people.length });
   }
 
   function put(place, rowId) {

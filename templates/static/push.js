@@ -1,13 +1,14 @@
 // Turns on notifications of this browser. Permission is requested only after a click.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (sign) => sign.charCodeAt(0));
   const write = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const device = () => (navigator.userAgentData?.platform || navigator.platform || "browser") + (matchMedia("(display-mode: standalone)").matches ? ", app" : "");
 
   async function subscribe(form) {
     if ((await Notification.requestPermission()) !== "granted") {
-      throw new Error("Notifications are blocked. Allow them for this site in the browser's settings.");
+      throw new Error(_("Notifications are blocked. Allow them for this site in the browser’s settings."));
     }
     const registration = await navigator.serviceWorker.register("/service-worker.js");
     await navigator.serviceWorker.ready;
@@ -22,11 +23,11 @@
     const button = form.querySelector("button");
     const hint = form.querySelector("[role=status]");
     if (!("serviceWorker" in navigator) || !("PushManager" in window) || !("Notification" in window)) {
-      hint.textContent = "This browser cannot be notified here. It needs https, and on an iPhone the installed app.";
+      hint.textContent = _("This browser cannot be notified here. It needs https, and on an iPhone the installed app.");
       continue;
     }
     button.disabled = false;
-    hint.textContent = "Your browser then asks for your permission.";
+    hint.textContent = _("Your browser then asks for your permission.");
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       button.disabled = true;

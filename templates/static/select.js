@@ -2,6 +2,7 @@
 // one that was decided elsewhere, or that only others can decide, loses it.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const HELD_MS = 500;
   const { keys } = window.sayso;
   const inbox = document.getElementById("inbox"), form = document.getElementById("selection");
@@ -14,7 +15,8 @@
   const boxOf = (row) => row?.querySelector(".pick input");
 
   function update() {
-    const text = `${selected.size} selected${selected.size < most ? "" : ", the most at once"}`;
+    const facts = { count: selected.size };
+    const text = selected.size < most ? _("%(count)s selected", facts) : _("%(count)s selected, the most at once", facts);
     if (count.textContent !== text) count.textContent = text;
     const ended = any && !selected.size;
     any = selected.size > 0;
@@ -89,10 +91,10 @@
 
   const works = () => boxes().length;
   keys.add(
-    ["x", "Select the row", works, () => boxOf(keys.activeRow())?.click()],
-    ["Shift+j", "Select this row and the next", works, () => extend(1)],
-    ["Shift+k", "Select this row and the previous", works, () => extend(-1)],
-    ["*", "Select the rows alike", () => keys.activeRow()?.dataset.alike, selectAlike],
-    ["Ctrl+Enter", "Decide the selected rows together", () => selected.size, () => form.requestSubmit()],
+    ["x", _("Select the row"), works, () => boxOf(keys.activeRow())?.click()],
+    ["Shift+j", _("Select this row and the next"), works, () => extend(1)],
+    ["Shift+k", _("Select this row and the previous"), works, () => extend(-1)],
+    ["*", _("Select the rows alike"), () => keys.activeRow()?.dataset.alike, selectAlike],
+    ["Ctrl+Enter", _("Decide the selected rows together"), () => selected.size, () => form.requestSubmit()],
   );
 })();

@@ -9,7 +9,7 @@ self.addEventListener("push", (event) => {
   try {
     card = event.data.json();
   } catch {
-    card = { title: "Sayso", body: "Open Sayso to see what waits for you.", path: "/", tag: "sayso" };
+    card = { title: "Sayso", path: "/", tag: "sayso" };
   }
   // The same tag replaces the notification before, so a closed item does not look open.
   event.waitUntil(self.registration.showNotification(card.title, {

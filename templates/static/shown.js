@@ -2,6 +2,7 @@
 // each unread text with an element .end; one that was read in this tab has none.
 (() => {
   "use strict";
+  const { ngettext } = window.sayso;
   const TABLES = ":is(#call > table, #call > .first > table, #call > .unchanged > table) > tbody > tr";
   const RUNS = ".approval, .edited, .value";
 
@@ -18,7 +19,7 @@
 
     function count() {
       const all = rows.length && answers.querySelector(RUNS) && !unseen().length;
-      counted.textContent = all ? (rows.length === 1 ? "1 value shown" : `All ${rows.length} values shown`) : "";
+      counted.textContent = all ? ngettext("%(num)s value shown", "All %(num)s values shown", rows.length) : "";
     }
 
     function update() {

@@ -2,14 +2,15 @@
 // Nothing is sent to an item while another one is loading.
 (() => {
   "use strict";
+  const { _ } = window.sayso;
   const wide = matchMedia("(min-width: 1200px)");
-  const DECISIONS = ".approval, .edited, .value, .deny";
   const main = document.getElementById("main");
   let pane = null, frame = null, current = null, wanted = null, sent = null;
 
   const links = () => [...document.querySelectorAll("#rows li:not(.gone, [data-others]) h3 a[href^='/items/']")];
   const rowIdOf = (path) => path.split("/").slice(2).join("-");
   const rowOf = (path) => document.getElementById(rowIdOf(path));
+  const isModified = (event) => event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button;
   const isLoading = () => frame.hasAttribute("aria-busy");
   const itemKeys = () => frame.contentWindow.sayso?.keys;
   const focusHeading = () => {
@@ -20,8 +21,8 @@
   };
 
   function make(path) {
-    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: "Item" });
-    frame = Object.assign(document.createElement("iframe"), { title: "Item", src: path });
+    pane = Object.assign(document.createElement("section"), { className: "pane", ariaLabel: _("Item") });
+    frame = Object.assign(document.createElement("iframe"), { title: _("Item"), src: path });
     frame.addEventListener("load", loaded);
     pane.append(Object.assign(document.createElement("p"), { className: "latest", role: "status" }), frame);
     main.append(pane);
@@ -34,11 +35,19 @@
   }
 
   function mayLeave() {
-    const page = frame && !isLoading() && frame.contentDocument;
-    if (!page) return true;
-    const fields = [...page.querySelectorAll("main :is(input:not([type=hidden]), textarea:not([readonly]), select)")];
-    const isTyped = fields.some(frame.contentWindow.sayso?.changed ?? (() => false)) || page.querySelector("[data-kept]");
-    return !isTyped || confirm("Discard your input?");
+    const page = frame && !isLoading() && frame.contentDocument && frame.contentWindow.sayso;
+    if (!page?.isTyped?.()) return true;
+    if (!confirm(_("Discard your input?"))) return false;
+    page.discard(); // or leave.js would ask again
+    return true;
+  }
+
+  // Another page: leave.js asks for the ways out that do not pass by here, such as the browser's own buttons.
+  function leave(event) {
+    const link = event.type === "click" && event.target.closest("a[href]:not([target], [download])");
+    const stays = event.type === "click" && (!link || isModified(event) || link.getAttribute("href").startsWith("#"));
+    if (event.defaultPrevented || stays) return;
+    if (!mayLeave()) event.preventDefault();
   }
 
   // `quiet` is an item that opens by itself: it counts as seen once the reviewer does something there.
@@ -94,7 +103,7 @@
   function hook(page) {
     page.addEventListener("submit", (event) => {
       const { target, submitter, defaultPrevented } = event;
-      if (!defaultPrevented && target.matches(DECISIONS) && !submitter?.matches(".back")) sent = current;
+      if (!defaultPrevented && target.matches(".approval, .edited, .value, .deny") && !submitter?.matches(".back")) sent = current;
       if (!new URL(target.action).pathname.startsWith("/items/")) target.target = "_top";
     });
     page.addEventListener("click", (event) => {
@@ -125,7 +134,7 @@
 
   function press(event) {
     const link = event.target.closest("#rows h3 a[href^='/items/'], .latest a");
-    if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+    if (!link || !wide.matches || isModified(event)) return;
     event.preventDefault();
     open(link.pathname, { focus: event.detail === 0 || link.matches(".latest a") }); // a key presses with detail 0
   }
@@ -138,6 +147,7 @@
   }
 
   document.addEventListener("click", press);
+  for (const type of ["click", "submit"]) addEventListener(type, leave);
   new MutationObserver(() => { if (current) mark(); }).observe(document.getElementById("inbox"), { childList: true, subtree: true });
   window.sayso.split = {
     isOpen: () => Boolean(frame), open: (link) => link.matches("[href^='/items/']") && open(link.pathname), step,

@@ -3,8 +3,9 @@
   "use strict";
   let skew = Number(document.body.dataset.now) - Date.now();
 
-  // The same words as sayso/sentences/times.py, in the language of the page.
-  const { leftWords, agoWords, upWords, nowWords } = document.body.dataset;
+  const { _ } = window.sayso;
+
+  // The same words as sayso/sentences/times.py.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function span(ms) {
     let rest = Math.floor(Math.max(0, ms) / 1000);
@@ -23,21 +24,21 @@
 
   function due(at, now) {
     const left = at - now;
-    if (left < 600000) return left > 0 ? span(left < 60000 ? left : Math.floor(left / 60000) * 60000) : upWords;
+    if (left < 600000) return left > 0 ? span(left < 60000 ? left : Math.floor(left / 60000) * 60000) : _("time is up");
     const moment = new Date(at), midnight = new Date(now).setHours(0, 0, 0, 0);
     const days = Math.round((new Date(at).setHours(0, 0, 0, 0) - midnight) / 86400000);
     if (!days) return moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
     return days < 7 ? part(moment, { weekday: "short" }) : `${moment.getDate()} ${part(moment, { month: "short" })}`;
   }
 
-  const ago = (ms) => (ms < 1000 ? nowWords : agoWords.replace("{}", span(ms).split(" ").slice(0, 2).join(" ")));
+  const ago = (ms) => (ms < 1000 ? _("just now") : _("%(span)s ago", { span: span(ms).split(" ").slice(0, 2).join(" ") }));
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
   function tick(root) {
     const now = Date.now() + skew;
     for (const node of root.querySelectorAll("[data-left]")) {
       const left = Number(node.dataset.left) - now;
-      put(node, left > 0 ? leftWords.replace("{}", span(left)) : upWords);
+      put(node, left > 0 ? _("in %(span)s", { span: span(left) }) : _("time is up"));
       node.classList.toggle("soon", left < 60000);
     }
     for (const node of root.querySelectorAll("[data-due-at]")) {
@@ -49,7 +50,8 @@
     for (const node of root.querySelectorAll("[data-moment]")) {
       const moment = new Date(Number(node.dataset.moment));
       const day = moment.toDateString() === new Date(now).toDateString() ? {} : { day: "numeric", month: "short", year: "numeric" };
-      put(node, moment.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit", hour12: false }));
+      const text = moment.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit", hour12: false });
+      put(node, node.dataset.words?.replace("{}", text) ?? text);
     }
     for (const node of root.querySelectorAll("[data-hour]")) {
       const moment = new Date(Number(node.dataset.hour));
@@ -63,7 +65,7 @@
     tick(fresh);
     tick(document);
   });
-  window.sayso = { now: () => Date.now() + skew }; // for inbox.js
+  window.sayso.now = () => Date.now() + skew; // for inbox.js
   tick(document);
   setInterval(() => tick(document), 1000);
 })();

@@ -88,7 +88,7 @@ def give_a_value(page: Page) -> None:
     open_from_inbox(page, "hotel_booking.book")
     page.get_by_label("check_out").fill("2022-05-07")
     read_to_the_end(page)
-    page.get_by_role("button", name="Send value").click()
+    page.get_by_role("button", name="Send").click()
     expect(page.locator("#standing")).to_contain_text('"until": "2022-05-07"')
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
@@ -23,3 +24,9 @@ async def wiring(clean_store_url: str, tmp_path: Path, monkeypatch: pytest.Monke
     settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, lease_s=1, drain_window_s=60)
     async with assemble(settings) as wired:
         yield wired
+
+
+@pytest.fixture
+async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(clean_store_url) as client:
+        yield client

@@ -1,11 +1,9 @@
 """Every change of an item or a run is announced in its commit while an endpoint exists, with secrets masked."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import jsonschema_rs
-import pytest
 from redis.asyncio import Redis
 
 from sayso.clock import new_id
@@ -35,12 +33,6 @@ LOGIN = ToolDefinition(
     description="Sign in.",
     parameters={"type": "object", "properties": {"password": {"type": "string", "format": "password"}}},
 )
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
 
 
 async def add_endpoint(wiring: Wiring, **members: Any) -> Endpoint:

@@ -1,8 +1,9 @@
-"""Each fact counts once, in its hour and day, whoever counts and however often; the figures are those of the trail."""
+"""Each fact counts once, in its hour and day, however often it is counted; the figures are those of the trail."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -11,14 +12,17 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
+from sayso.clock import DAY_MS, HOUR_MS
 from sayso.records.decisions import DecisionRequest, Shown
+from sayso.records.events import TrailEntry
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from service.auth.credentials import TENANT
 from service.operations.insights.fatigue import find_warning
 from service.operations.insights.figures import RANGES, Insights, read_insights
 from service.store.directory.duty import Preferences
-from service.store.insights.tallies import HOUR_MS, Metric, tally
+from service.store.insights.facts import Facts, ItemFact, Step
+from service.store.insights.tallies import Count, Metric, tally
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
@@ -28,13 +32,8 @@ from workers.counting import Counting
 KEYS = TenantKeys(TENANT)
 TWO = RuleTerms(quorum={"approve": 2})  # type: ignore[arg-type]
 Fate = Literal["approved", "edited", "denied", "half", "late", "headless", "cancelled", "open"]
+FIGURES = ("asked", "decided", "approved", "denied", "edited", "fallback")
 FATES: tuple[Fate, ...] = ("approved", "edited", "denied", "half", "late", "headless", "cancelled", "open")
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
 
 
 async def live(wiring: Wiring, fate: Fate) -> SuspensionRecord:
@@ -60,28 +59,42 @@ async def decide(wiring: Wiring, record: SuspensionRecord, fate: Fate) -> None:
     await wiring.desk.decide(record.id, "i1", request, person("ben"))
 
 
-async def count_trails(wiring: Wiring, records: list[SuspensionRecord]) -> Counter[str]:
-    """Return the same figures from all events of the trails."""
-    found: Counter[str] = Counter()
+async def count_trails(wiring: Wiring, records: list[SuspensionRecord]) -> dict[int, Counter[str]]:
+    """Return the figures of each hour, recounted from all events of the trails."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
     for record in records:
         for event in await wiring.runs.trail(record.run.id):
-            data = event.data
-            if event.type == "run_paused":
-                found["asked"] += len(data["payload"]["items"])
-            elif event.type == "decision_recorded":
-                found[f"by {data['by']['id']}"] += 1
-                found["decided"] += data["verdict"] is not None
-                found["approved"] += data["verdict"] == "approved"
-                found["denied"] += data["verdict"] == "denied"
-                found["edited"] += data["edited"]
-            elif event.type == "timed_out":
-                found["fallback"] += 1
-    return +found
+            found[event.at_ms // HOUR_MS].update(list_counted(event))
+    return {hour: counts for hour, counts in found.items() if counts}
+
+
+def list_counted(event: TrailEntry) -> Iterator[str]:
+    data = event.data
+    if event.type == "run_paused":
+        yield from ["asked"] * len(data["payload"]["items"])
+    elif event.type == "decision_recorded":
+        yield f"by {data['by']['id']}"
+        if data["verdict"] is not None:
+            yield from ("decided", data["verdict"])
+        if data["edited"]:
+            yield "edited"
+    elif event.type == "timed_out":
+        yield "fallback"
+
+
+def sum_up(counted: Counter[Count]) -> Counter[str]:
+    """Return the counts of all tools, and the decisions of each person."""
+    found: Counter[str] = Counter()
+    for (metric, name), count in counted.items():
+        if metric in FIGURES:
+            found[metric] += count
+        elif metric == Metric.BY:
+            found[f"by {name}"] += count
+    return found
 
 
 def list_figures(insights: Insights) -> Counter[str]:
-    names = ("asked", "decided", "approved", "denied", "edited", "fallback")
-    figures = {name: getattr(insights.now, name) for name in names}
+    figures = {name: getattr(insights.now, name) for name in FIGURES}
     return +Counter({**figures, **{f"by {one.name}": one.decided for one in insights.people}})
 
 
@@ -94,13 +107,32 @@ async def test_figures_are_those_of_the_trails(wiring: Wiring, redis: Redis, fat
     for waiting in twice:  # delivered again
         await wiring.counters.count([(one, tally(one.facts, {})) for one in waiting[::2] if one.facts])
     await asyncio.gather(*(Counting(wiring).count_waiting() for _ in range(3)))
-    brute = await count_trails(wiring, records)
+    hours = await count_trails(wiring, records)
+    days: dict[int, Counter[str]] = defaultdict(Counter)
+    for hour, figures in hours.items():
+        days[hour // 24].update(figures)
+    assert {hour: sum_up((await wiring.counters.read_hours(hour, hour))[0]) for hour in hours} == hours
+    assert {day: sum_up((await wiring.counters.read_days(day, day))[0]) for day in days} == days
+    brute = sum(hours.values(), Counter[str]())
     for span in RANGES:
         insights = await read_insights(wiring, span, None)
         assert list_figures(insights) == brute
         assert insights.waiting == insights.points[-1].waiting == fates.count("half") + fates.count("open")
         assert sum(point.asked for point in insights.points) == brute["asked"]
         assert insights.waiting_before == 0
+
+
+async def test_fact_counts_in_its_own_hour_and_day(wiring: Wiring, redis: Redis) -> None:
+    at_ms = await wiring.schedule.now_ms()
+    moments = [at_ms - days * DAY_MS for days in (0, 1, 3)]
+    for moment in moments:
+        facts = Facts(commit="c 1", at_ms=moment, items=(ItemFact(tool="refund", step=Step.ASKED),))
+        await redis.zadd(KEYS.facts, {json.dumps(facts): moment})
+    await Counting(wiring).count_waiting()
+    for moment in moments:
+        hour, day = moment // HOUR_MS, moment // DAY_MS
+        assert await wiring.counters.read_hours(hour, hour) == [{(Metric.ASKED, "refund"): 1}]
+        assert await wiring.counters.read_days(day, day) == [{(Metric.ASKED, "refund"): 1}]
 
 
 async def test_counters_end_and_no_fact_is_left(wiring: Wiring, redis: Redis) -> None:

@@ -52,12 +52,6 @@ async def subscriber(world: World, receiver: Receiver) -> AsyncIterator[Made]:
         yield made
 
 
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
-
-
 async def deliver(world: World, courier: Courier | None = None) -> None:
     """Attempt each due delivery once."""
     courier = courier or Courier(world.wiring)

@@ -44,12 +44,6 @@ async def wiring(clean_store_url: str, tmp_path: Path, certificate: Path) -> Asy
         await hasty.aclose()
 
 
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
-
-
 async def register(wiring: Wiring, *programs: Program) -> list[str]:
     """Register and verify an endpoint for each program; return their ids."""
     ids = []

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import structlog
 
-from sayso.clock import boot_id, monotonic_ms, now_ms
+from sayso.clock import DAY_MS, boot_id, monotonic_ms, now_ms
 from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import is_small
 
 FOLDER = "notes"
-_KEPT_MS = 7 * 86_400_000
+_KEPT_MS = 7 * DAY_MS
 _POLL_S = 0.05
 
 log = structlog.get_logger()

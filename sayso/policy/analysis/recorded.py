@@ -12,10 +12,11 @@ from sayso.policy.rules import ASKING
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.text.language import mark
 from sayso.text.redaction import MASK
 
-NOT_KEPT = "The arguments were not kept."
-MASKED = "Secret arguments are masked in the record."
+NOT_KEPT = mark("The arguments were not kept.")
+MASKED = mark("Secret arguments are masked in the record.")
 
 
 def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:

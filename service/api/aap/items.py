@@ -1,7 +1,7 @@
 """Convert a request of the protocol into a suspension with one item, whose times never change."""
 
 from sayso.canonical_json import JsonObject
-from sayso.clock import new_id
+from sayso.clock import DAY_MS, new_id
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
@@ -14,7 +14,7 @@ from service.store.instances import Instance
 
 ADAPTER = "aap"
 ORIGIN = Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")
-KEPT_MS = 8 * 86_400_000  # retention of a key after its deadline: seven days of delivery attempts, and one more
+KEPT_MS = 8 * DAY_MS  # retention of a key after its deadline: seven days of delivery attempts, and one more
 
 
 def fit_draft(timeout_s: int, draft: ItemDraft) -> ItemDraft:

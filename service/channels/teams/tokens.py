@@ -8,12 +8,12 @@ import httpx
 import jwt
 import structlog
 
-from sayso.clock import monotonic_ms
+from sayso.clock import DAY_MS, monotonic_ms
 from sayso.errors import NotAuthenticated, Unavailable
 from service.channels.base import DeliveryFailed
 from service.channels.providers import explain_status, request
 
-KEYS_VALID_MS = 86_400_000
+KEYS_VALID_MS = DAY_MS
 KEYS_AGAIN_MS = 60_000
 """The least time between two requests for keys, so that forged tokens cause few."""
 

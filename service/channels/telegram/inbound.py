@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from sayso.clock import DAY_MS
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SaysoError, StaleDigest, Unavailable
 from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item
@@ -30,10 +31,10 @@ from service.channels.values import read_value
 from service.wiring import Wiring
 
 POSITION = "position"
-POSITION_VALID_MS = 6 * 86_400_000
+POSITION_VALID_MS = 6 * DAY_MS
 """Telegram numbers updates anew after a week without any, so an old position would skip new updates."""
 
-REPLY_VALID_MS = 86_400_000
+REPLY_VALID_MS = DAY_MS
 START = "/start CODE"
 
 _AGAIN_AFTER_S = (0.5, 2.0, 5.0)

@@ -5,6 +5,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from sayso.sentences.times import describe_brief, describe_span
+from sayso.text.language import _
 from service.store.insights.recents import Recent, RecentDecisions, Recents
 
 DECISIONS = 20
@@ -22,9 +23,11 @@ class Fatigue(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the item's bar says of it."""
-        return (
-            f"{self.approved} approved in {describe_span(self.span_ms)}, median {describe_brief(self.median_ms)}. "
-            "Take the next from another tool, or pause 10 min."
+        return _(
+            "%(count)s approved in %(span)s, median %(median)s. Take the next from another tool, or pause 10 min.",
+            count=self.approved,
+            span=describe_span(self.span_ms),
+            median=describe_brief(self.median_ms),
         )
 
 

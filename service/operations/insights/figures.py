@@ -3,12 +3,13 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from sayso.clock import DAY_MS, HOUR_MS
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
-from service.store.insights.tallies import DAY_MS, HOUR_MS, Count, Metric, find_quantile
+from service.store.insights.tallies import Count, Metric, find_quantile
 from service.wiring import Wiring
 
 Range = Literal["24h", "7d", "30d", "90d"]
@@ -29,7 +30,7 @@ _SPANS: dict[Range, _Span] = {
     "90d": _Span(DAY_MS, 90),
 }
 RANGES: tuple[Range, ...] = tuple(_SPANS)
-_SUGGESTED: Range = "30d"
+_SUGGESTED = _SPANS["30d"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Insights:
     before: Figures
     points: tuple[Point, ...] = ()
     tools: tuple[ToolFigures, ...] = ()
-    people: tuple[PersonFigures, ...] = field(default=())
+    people: tuple[PersonFigures, ...] = ()
 
 
 async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> Insights:
@@ -112,9 +113,9 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     now_ms = await wiring.schedule.now_ms()
     span = _SPANS[range_]
     slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
-    wanted = slots if range_ == _SUGGESTED else await _read(wiring.counters, _SPANS[_SUGGESTED], now_ms, 30)
+    suggesting = await _read(wiring.counters, _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
-    return await asyncio.to_thread(_build, range_, now_ms, waiting, slots, wanted[-30:], person)
+    return await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person)
 
 
 def _build(

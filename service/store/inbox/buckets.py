@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
 from sayso.records.suspensions import SuspensionRecord
-from service.store.connection.connecting import text, translated
+from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script
 from service.store.inbox.facets import (
     Audience,
@@ -32,7 +32,10 @@ from service.store.tenants import TenantStore
 MOST_BUCKETS = 5_000
 """With more buckets, readers scan the inbox: an agent that names a new tool in every call must not slow every page."""
 
-_COMPLETE = b"complete"
+_COMPLETE, _COMPARED = "complete", "compared"
+_MARKS = frozenset((_COMPLETE, _COMPARED))
+"""The fields of the hash of buckets that name no bucket."""
+
 _BATCH = 200
 
 
@@ -41,6 +44,13 @@ class Bucket(NamedTuple):
 
     facets: Facets
     size: int
+
+
+class Comparison(NamedTuple):
+    """When all buckets were last compared with the records, and how many items were not in theirs."""
+
+    at_ms: int
+    wrong: int
 
 
 class Buckets:
@@ -71,6 +81,14 @@ class Buckets:
             self._reading = None if self._reading is reading else self._reading
             raise
 
+    async def count_due(self, wanted: Sequence[Facets], until_ms: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return, for each of these buckets, how many of its items are due until each of these times."""
+        if not wanted:
+            return []
+        async with translated():
+            found = await self._count([self._keys.bucket(name_bucket(one)) for one in wanted], [*until_ms])
+        return [tuple(found[at : at + len(until_ms)]) for at in range(0, len(found), len(until_ms))]
+
     async def count_audiences(self, since_ms: float = inf) -> Counter[Audience] | None:
         """Return the number of open items by who may decide them; None and `since_ms` as for `read`."""
         buckets = await self.read(since_ms)
@@ -82,22 +100,26 @@ class Buckets:
         return None if buckets is None else self._audiences[1]
 
     async def list_first(
-        self, wanted: Collection[Facets] | None, limit: int, after: OpenItem | None = None
+        self,
+        wanted: Collection[Facets] | None,
+        limit: int,
+        after: OpenItem | None = None,
+        until_ms: int | None = None,
     ) -> list[OpenItem]:
-        """Return the open items of these buckets that follow `after`, the earliest deadline first.
+        """Return the open items of these buckets that follow `after`, the earliest deadline first, due until a time.
 
         With None, return pending suspensions instead, by their earliest deadline and without an item's id.
         """
-        from_ms = after.deadline_at_ms if after is not None else 0
+        from_ms, to_ms = after.deadline_at_ms if after is not None else 0, "+inf" if until_ms is None else until_ms
         if wanted is None:
-            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit]
+            args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit, to_ms]
             found = await self._ask_first([self._keys.inbox], args)
             return [OpenItem(at_ms, member, "") for member, at_ms in found]
         if not wanted:
             return []
         keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
         member = name_member(after.suspension_id, after.item_id) if after is not None else ""
-        found = await self._ask_first(keys, [from_ms, member, limit])
+        found = await self._ask_first(keys, [from_ms, member, limit, to_ms])
         return [read_member(one, at_ms) for one, at_ms in found]
 
     async def find_deadlines(self, names: frozenset[str]) -> dict[str, int | None]:
@@ -111,16 +133,29 @@ class Buckets:
     async def complete(self, now_ms: int) -> int:
         """Put all open items of an earlier version into their buckets, once in a store; return their number."""
         async with translated():
-            if await self._redis.hexists(self._keys.buckets, _COMPLETE.decode()):
+            if await self._redis.hexists(self._keys.buckets, _COMPLETE):
                 return 0
-        repaired = await self.repair()
+        filed = await self._repair_all()
         async with translated():
-            await self._redis.hset(self._keys.buckets, _COMPLETE.decode(), str(now_ms))
-        return repaired
+            await self._redis.hset(self._keys.buckets, _COMPLETE, str(now_ms))
+        return filed.wrong
+
+    async def find_comparison(self) -> Comparison | None:
+        """Return the result of the last `repair`; None before the first."""
+        async with translated():
+            found = await self._redis.hget(self._keys.buckets, _COMPARED)
+        return Comparison(*map(int, text(found).split())) if found is not None else None
 
     async def repair(self) -> int:
         """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
+        found = await self._repair_all()
         async with translated():
+            await self._redis.hset(self._keys.buckets, _COMPARED, f"{found.at_ms} {found.wrong}")
+        return found.wrong
+
+    async def _repair_all(self) -> Comparison:
+        async with translated():
+            began_ms = as_ms(*await self._redis.time())
             raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
         ids = [text(one) for one in raw]
         held = await self._read_places()
@@ -128,8 +163,8 @@ class Buckets:
         for start in range(0, len(ids), _BATCH):
             for record in await self._lookups.read_page(ids[start : start + _BATCH]):
                 if not isinstance(record, UnreadableRecord):
-                    wrong += await self._repair(record, held)
-        return wrong + await self._remove_strangers(held)
+                    wrong += await self._repair(record, held, began_ms)
+        return Comparison(began_ms, wrong + await self._remove_strangers(held, began_ms))
 
     async def _read_deadlines(self, names: list[str]) -> dict[str, int | None]:
         async with translated():
@@ -146,11 +181,13 @@ class Buckets:
             if await self._redis.hlen(self._keys.buckets) > MOST_BUCKETS:
                 return None
             stored: dict[Any, Any] = await self._redis.hgetall(self._keys.buckets)
-        if stored.pop(_COMPLETE, None) is None:
+        named = {text(name): text(written) for name, written in stored.items()}
+        if _COMPLETE not in named:
             return None
+        facets = [read_facets(written) for name, written in named.items() if name not in _MARKS]
+        keys = [self._keys.bucket(name) for name in named if name not in _MARKS]
         async with translated():
-            sizes = await self._count([self._keys.bucket(text(name)) for name in stored]) if stored else []
-        facets = map(read_facets, map(text, stored.values()))
+            sizes = await self._count(keys) if keys else []
         return tuple(Bucket(one, size) for one, size in zip(facets, sizes, strict=True) if size)
 
     async def _read_places(self) -> dict[str, dict[str, int]]:
@@ -158,20 +195,21 @@ class Buckets:
         held: dict[str, dict[str, int]] = {}
         async with translated():
             for raw in await self._redis.hkeys(self._keys.buckets):
-                if raw == _COMPLETE:
+                name = text(raw)
+                if name in _MARKS:
                     continue
-                members: list[Any] = await self._redis.zrange(self._keys.bucket(text(raw)), 0, -1, withscores=True)
+                members: list[Any] = await self._redis.zrange(self._keys.bucket(name), 0, -1, withscores=True)
                 for member, deadline_at_ms in members:
-                    held.setdefault(text(member), {})[text(raw)] = int(deadline_at_ms)
+                    held.setdefault(text(member), {})[name] = int(deadline_at_ms)
         return held
 
-    async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]]) -> int:
+    async def _repair(self, record: SuspensionRecord, held: dict[str, dict[str, int]], began_ms: int) -> int:
         """Correct the items of a record unless it changed meanwhile; its own commit has corrected it then."""
         commit, wrong = Commit(), 0
         commit.expect(self._keys.suspension(record.id), record.version)
         for member, place in list_places(record).items():
             name, found = name_bucket(place.facets), held.pop(member, {})
-            if found == {name: place.deadline_at_ms}:
+            if found == {name: place.deadline_at_ms} or record.updated_at_ms > began_ms:
                 continue
             wrong += 1
             self._remove(commit, member, (one for one in found if one != name))
@@ -179,13 +217,15 @@ class Buckets:
             commit.write("ZADD", self._keys.bucket(name), place.deadline_at_ms, member)
         return wrong if wrong and await self._send(commit) else 0
 
-    async def _remove_strangers(self, held: dict[str, dict[str, int]]) -> int:
-        """Remove the members that no pending record has, each only if its record is still as it was read."""
+    async def _remove_strangers(self, held: dict[str, dict[str, int]], began_ms: int) -> int:
+        """Remove the members that no pending record has, unless their record changed meanwhile."""
         removed = 0
         for member, names in held.items():
             suspension_id = read_member(member, 0).suspension_id
             record = next(iter(await self._lookups.read_page([suspension_id])), None)
             if isinstance(record, UnreadableRecord) or member in list_places(record):
+                continue
+            if record is not None and record.updated_at_ms > began_ms:
                 continue
             commit = Commit()
             commit.expect(self._keys.suspension(suspension_id), record.version if record is not None else 0)

@@ -84,6 +84,7 @@ def name_bucket(facets: Facets) -> str:
     return sha256(write_facets(facets).encode()).hexdigest()[:32]
 
 
+@lru_cache(4096)
 def write_facets(facets: Facets) -> str:
     """Return the stored form."""
     return json.dumps(facets, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,8 @@
-"""The queue of facts and the counters of one tenant."""
+"""The queue of facts and the counters of one tenant.
+
+Each fact counts once, in its hour and day, however many processes count it and however often; the figures are those of
+the trail.
+"""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -7,9 +11,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from sayso.clock import DAY_MS, HOUR_MS
 from service.store.connection.connecting import text, translated
-from service.store.insights.facts import Facts
-from service.store.insights.tallies import DAY_MS, HOUR_MS, Count
+from service.store.insights.facts import Facts, read_facts
+from service.store.insights.tallies import Count
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
@@ -29,7 +34,7 @@ class Waiting(NamedTuple):
 
 
 class Counters:
-    """Counters by hour for two weeks and by day for half a year. Each fact counts once, however often it is sent."""
+    """Counters by hour for two weeks and by day for half a year."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
@@ -99,6 +104,6 @@ def _parse_counts(found: Mapping[bytes | str, bytes]) -> Counter[Count]:
 
 def _parse(stored: bytes) -> Facts | None:
     try:
-        return Facts.model_validate_json(stored)
+        return read_facts(stored)
     except ValidationError:
         return None

@@ -1,9 +1,12 @@
 """Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
 
+import json
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
-from sayso.records.base import Immutable
+from pydantic import TypeAdapter
+
 from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -17,7 +20,7 @@ class Step(StrEnum):
     FALLBACK = "fallback"
 
 
-class ItemFact(Immutable):
+class ItemFact(NamedTuple):
     """An item that was asked, or its outcome; `wait_ms` is the time to a person's decision."""
 
     tool: str
@@ -27,7 +30,7 @@ class ItemFact(Immutable):
     wait_ms: int = 0
 
 
-class PersonFact(Immutable):
+class PersonFact(NamedTuple):
     """One decision of a person; `look_ms` is None where it was not measured."""
 
     name: str
@@ -36,7 +39,7 @@ class PersonFact(Immutable):
     look_ms: int | None = None
 
 
-class Facts(Immutable):
+class Facts(NamedTuple):
     """The facts of one commit. `commit` makes equal facts of two commits two members of the queue.
 
     `came` and `left` count suspensions that began to wait for people, or stopped.
@@ -50,6 +53,9 @@ class Facts(Immutable):
     people: tuple[PersonFact, ...] = ()
 
 
+_STORED = TypeAdapter(Facts)
+
+
 def write_facts(
     before: SuspensionRecord | None, after: SuspensionRecord, following: SuspensionRecord | None
 ) -> str | None:
@@ -61,15 +67,12 @@ def write_facts(
     people = tuple(_list_people(before, after)) if before is not None else ()
     if not (items or people or came or left):
         return None
-    facts = Facts(
-        commit=f"{after.id} {after.version}",
-        at_ms=after.updated_at_ms,
-        came=came,
-        left=left,
-        items=items,
-        people=people,
-    )
-    return facts.model_dump_json(exclude_defaults=True)
+    return json.dumps(Facts(f"{after.id} {after.version}", after.updated_at_ms, came, left, items, people))
+
+
+def read_facts(stored: bytes) -> Facts:
+    """Return stored facts; raises `ValidationError` for those of another version."""
+    return _STORED.validate_json(stored)
 
 
 def _is_pending(record: SuspensionRecord | None) -> bool:
@@ -85,9 +88,9 @@ def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Ite
             continue
         by = outcome.by.kind if outcome is not None else None
         if prior is None and by in (None, ActorKind.TIMEOUT):
-            yield ItemFact(tool=item.tool.name, step=Step.ASKED)
+            yield ItemFact(item.tool.name, Step.ASKED)
         if by is ActorKind.TIMEOUT:
-            yield ItemFact(tool=item.tool.name, step=Step.FALLBACK)
+            yield ItemFact(item.tool.name, Step.FALLBACK)
         elif by is ActorKind.HUMAN and prior is not None and outcome is not None:
             yield _describe_outcome(after, item, outcome)
 
@@ -95,7 +98,7 @@ def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Ite
 def _describe_outcome(record: SuspensionRecord, item: Item, outcome: Outcome) -> ItemFact:
     edited = outcome.verdict is Verdict.APPROVED and outcome.args is not None
     wait_ms = max(0, outcome.at_ms - record.created_at_ms)
-    return ItemFact(tool=item.tool.name, step=Step.DECIDED, verdict=outcome.verdict, edited=edited, wait_ms=wait_ms)
+    return ItemFact(item.tool.name, Step.DECIDED, outcome.verdict, edited, wait_ms)
 
 
 def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[PersonFact]:
@@ -105,4 +108,4 @@ def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[
             if one.id not in known and one.by.kind is ActorKind.HUMAN:
                 look_ms = one.shown.look_ms if one.shown is not None else None
                 approved = one.action == "approve"
-                yield PersonFact(name=one.by.id, decision_id=one.id, approved=approved, look_ms=look_ms)
+                yield PersonFact(one.by.id, one.id, approved, look_ms)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.facts import PersonFact
-from service.store.insights.tallies import DAY_MS
 from service.store.tenants import TenantStore
 
 _KEPT = 40

@@ -10,8 +10,6 @@ from zoneinfo import ZoneInfo
 from sayso.records.decisions import Verdict
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
 FAST_MS = 3_000
 """A decision after a shorter look counts as fast."""
 

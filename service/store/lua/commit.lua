@@ -26,7 +26,8 @@ them.
   sayso:{t}:bucket:<digest> zset    "<suspension> <item>" of the open items with the same facets, without "sus_" -> deadline,
                                     ms; see `facets.py`
   sayso:{t}:buckets         hash    digest -> facets as JSON, of every bucket with members; "complete": since when all
-                                    open items are in buckets, ms
+                                    open items are in buckets, ms; "compared": when they were last compared with the
+                                    records, ms, and how many items were wrong
   sayso:{t}:pace            string  when the pace of all requests is idle again, µs; at most a minute; see `pace.lua`
   sayso:{t}:pace-of:<owner> string  the same of one owner
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
@@ -74,6 +75,7 @@ them.
   sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
                                     180 days
   sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
+  sayso:{t}:views           hash    person -> their saved views as JSON; written outside of this script
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 

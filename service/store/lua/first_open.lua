@@ -2,18 +2,19 @@
 --[[ Return the first open items of several buckets, by deadline and then by name.
 
 KEYS  the buckets.
-ARGV  the deadline, ms, and the member after which to begin (the member empty: with that deadline); the most items.
+ARGV  the deadline, ms, and the member after which to begin (the member empty: with that deadline); the most items;
+      the latest deadline, ms, or +inf.
 
 Returns member, deadline, member, deadline and so on.
 ]]
 
-local from, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local from, after, most, to = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 -- Append up to `most` entries of a bucket that come after the given one.
 local function list(key, count, into)
   local offset, found = 0, 0
   while found < count do
-    local page = redis.call('ZRANGE', key, from, '+inf', 'BYSCORE', 'LIMIT', offset, count, 'WITHSCORES')
+    local page = redis.call('ZRANGE', key, from, to, 'BYSCORE', 'LIMIT', offset, count, 'WITHSCORES')
     for i = 1, #page, 2 do
       if found < count and (tonumber(page[i + 1]) > tonumber(from) or page[i] > after) then
         found = found + 1

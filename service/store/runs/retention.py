@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
@@ -11,7 +12,7 @@ from service.store.suspensions.commits import Commit
 from service.store.suspensions.rule_hits import DEFAULT
 from service.store.tenants import TenantStore
 
-PROMISED_MS = 8 * 86_400_000  # how long a request of another protocol, its key and its message are kept after its end
+PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
 
 
 class _Age(NamedTuple):

@@ -141,14 +141,18 @@ class Runs:
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
-        async with translated():
-            raw = await self._redis.hget(self._keys.definitions, digest)
-        return ToolDefinition.model_validate_json(raw) if raw else None
+        return (await self._read_definitions([digest]))[digest]
 
     async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
         """Return the definitions of all tools in the records by digest."""
         digests = {item.tool.definition for record in records for item in record.items if item.tool.definition}
-        return {digest: await self.definition(digest) for digest in sorted(digests)}
+        return await self._read_definitions(sorted(digests)) if digests else {}
+
+    async def _read_definitions(self, digests: list[str]) -> dict[str, ToolDefinition | None]:
+        async with translated():
+            found = await self._redis.hmget(self._keys.definitions, digests)
+        parsed = (ToolDefinition.model_validate_json(raw) if raw else None for raw in found)
+        return dict(zip(digests, parsed, strict=True))
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> int:
         """Return the number of this turn in the owner's thread, from 1."""

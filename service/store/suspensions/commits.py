@@ -2,19 +2,20 @@
 
 from dataclasses import dataclass, field
 
+from sayso.clock import DAY_MS
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
-from service.store.keys import CHANGES, TenantKeys
+from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents
-from service.store.suspensions.rule_hits import DAY_MS, HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
+from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
+IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def build_commit(
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
     """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
-    keys = TenantKeys(after.tenant)
+    keys = keys_of(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     head, entries = write_events(head, change.events, after.updated_at_ms)

@@ -4,11 +4,11 @@ import json
 from hashlib import sha256
 from uuid import UUID
 
-from sayso.clock import iso_utc
+from sayso.clock import DAY_MS, iso_utc
 from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
 
-RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
+RETRY_FOR_MS = 7 * DAY_MS  # how long after the decision a message is sent
 LANE = "lane:"  # before the endpoint in the list of lanes
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.precedents.measures import find_measures, write_measures
 from sayso.records.decisions import ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.items import Item
@@ -12,7 +13,7 @@ from sayso.transitions.deciding import find_item
 from service.store.keys import TenantKeys
 
 MOST_PRECEDENTS = 200
-_KEPT_MS = 180 * 86_400_000
+_KEPT_MS = 180 * DAY_MS
 
 Write = tuple[str, str, *tuple[str | int, ...]]
 """A command, its key and its arguments."""

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
+from sayso.clock import DAY_MS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
 
 DEFAULT = "-"
 """The name of the default among rules; no rule id begins with it."""
 
-DAY_MS = 86_400_000
 HITS_KEPT_MS = 40 * DAY_MS
 MOST_ITEMS = 20
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -16,7 +15,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_denial
 from sayso.text.language import _
 from service.store.suspensions.reading import split_readable
-from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, make_shown, read_picks
+from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, read_picks, read_shown
 from service.web.content.alike.tables import MOST, make_tables
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import EVERYTHING
@@ -65,7 +64,7 @@ async def decide(request: Request) -> Response:
     try:
         check_session(post, visitor)
         if not picks:
-            raise InvalidInput("Tick at least one row. Nothing was changed.")
+            raise InvalidInput(_("Tick at least one row. Nothing was changed."))
         results = await _decide_all(request, visitor, picks, post)
     except SaysoError as error:
         context = await _gather(request, visitor, chosen, ticked=picks, reason=read_reason(post))
@@ -77,19 +76,20 @@ async def decide(request: Request) -> Response:
 
 async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pick], post: Post) -> list[Result]:
     cards = await _read_cards(request, visitor, picks)
-    tables, _ = await asyncio.to_thread(make_tables, cards, 1)
+    tables, _others = await asyncio.to_thread(make_tables, cards, 1)
     shown = {
-        line.card.row_id: make_shown(line, table, picks[line.card.row_id], post)
+        line.card.row_id: read_shown(line, table, picks[line.card.row_id], post)
         for table in tables
         for line in table.lines
     }
     alone = {card.row_id for card in cards if not card.alike and not card.ineligibility}
     results = []
     for row_id, pick in picks.items():
-        send = partial(_send, request, visitor, row_id, _make_decision(pick, post), shown.get(row_id))
+        error: SaysoError | None = None
         try:
-            await (_refuse() if row_id in alone else send())
-            error = None
+            if row_id in alone:
+                raise Conflict(_("This item needs a page of its own. Open it and decide it there."))
+            await _send(request, visitor, row_id, _make_decision(pick, post), shown.get(row_id))
         except NotFound:
             continue
         except SaysoError as refusal:
@@ -98,10 +98,6 @@ async def _decide_all(request: Request, visitor: Visitor, picks: Mapping[str, Pi
         record = (await wiring_of(request).desk.suspensions.read(suspension_id)).record
         results.append(describe_result(f"/items/{suspension_id}/{item_id}", record, item_id, error))
     return results
-
-
-async def _refuse() -> None:
-    raise Conflict("This item needs a page of its own. Open it and decide it there.")
 
 
 async def _send(

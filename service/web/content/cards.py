@@ -7,6 +7,7 @@ from gettext import NullTranslations
 from typing import Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.precedents.comparing import find_unusual
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.freezes import Freeze
@@ -25,7 +26,6 @@ from sayso.transitions.item_states import ItemState, find_item_state
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.web.content.alike.kinds import find_alike
-from service.web.content.finished import DAY_MS
 from service.web.content.flags import list_flags
 from service.web.content.headlines import Headline, make_headline
 from service.web.content.queries import EVERYTHING, Query
@@ -162,8 +162,12 @@ def list_closed(records: Iterable[SuspensionRecord]) -> list[Closed]:
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every decided or cancelled item of a suspension."""
-    record = mask_record(record)
-    return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
+    masked = mask_record(record)
+    return [
+        _row(masked, find_item(masked, item.item_id), describe_outcome(item))
+        for item in record.items
+        if find_item_state(record, item) != ItemState.OPEN
+    ]
 
 
 def _make_cards(
@@ -181,11 +185,15 @@ def _make_cards(
         ineligibility = sentences.describe_ineligibility(record, item, reviewer)
         if not item.open or not query.matches(masked, shown, mine=not ineligibility):
             continue
+        if query.due_within_ms is not None and item.terms.deadline_at_ms > now_ms + query.due_within_ms:
+            continue
         definition = definitions.get(item.tool.definition or "")
         schema = definition.parameters if definition is not None else None
         call = _Call(shown.tool.model_dump_json(), schema is not None, find_spoken(), shown, schema)
         headline, view = _arrange(call)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
+        if query.unusual and not unusual:
+            continue
         view = replace(view, flags=(*view.flags, *unusual))
         hold = deadlines.describe_hold(record, item, freezes, now_ms)
         yield Card(
@@ -197,7 +205,7 @@ def _make_cards(
             view=view,
             flags=list_flags(shown, view, reviewer, held=bool(hold)),
             hold=hold,
-            wanted=sentences.describe_wanted(item),
+            wanted=sentences.describe_wanted(shown),
             quorum=sentences.count_quorum(item),
             claim=_describe_claim(item, reviewer, now_ms),
             ineligibility=ineligibility,
@@ -239,7 +247,7 @@ def _find_section(due_at_ms: int, now_ms: int) -> str:
     return "today" if due_at_ms // DAY_MS == now_ms // DAY_MS else "later"
 
 
-def _row(record: SuspensionRecord, item: Item) -> Row:
+def _row(record: SuspensionRecord, item: Item, described: str) -> Row:
     outcome = item.outcome
     if outcome is not None and outcome.args is not None:
         item = item.model_copy(update={"tool": item.tool.model_copy(update={"args": outcome.args})})
@@ -247,7 +255,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         href=item_href(record, item),
         item=item,
         state=find_item_state(record, item),
-        outcome=describe_outcome(item) or _("The run was cancelled"),
+        outcome=described or _("The run was cancelled"),
         note=(outcome.message or "") if outcome is not None and outcome.by.kind is not ActorKind.TIMEOUT else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from statistics import median_low
 
+from sayso.clock import DAY_MS
 from sayso.records.decisions import ActorKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.times import describe_span
 from sayso.text.language import _
-
-DAY_MS = 86_400_000
 
 
 def describe_finished(records: Iterable[SuspensionRecord], now_ms: int, *, cut: bool) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sayso.clock import HOUR_MS
 from sayso.errors import InvalidInput
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import SuspensionRecord
@@ -20,7 +21,7 @@ SHOW = "show"
 """The control of a form whose page shows the secrets; with the value `only` the form decides nothing."""
 
 _NOTHING = Redacted({}, frozenset())
-_SHOWN_MS = 3_600_000
+_SHOWN_MS = HOUR_MS
 _PLACE = "web"
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sayso.records.decisions import DecisionAction
+from sayso.records.decisions import DecisionAction, Verdict
 from sayso.records.events import EventType, TrailEntry
 from sayso.sentences.deliveries import name_recipient
 from sayso.sentences.names import join_words, name_reviewers
-from sayso.sentences.outcomes import describe_fallback_verdict
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
 from sayso.text.language import _, mark, ngettext
@@ -18,7 +17,10 @@ from service.web.content.facts import Facts
 
 @dataclass(frozen=True)
 class Line:
-    """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet."""
+    """One event as a sentence, a note and further data; the tone is good, bad, wait, plain or quiet.
+
+    `until_ms` is the time until which the event holds, if it has one.
+    """
 
     seq: int
     at_ms: int
@@ -29,6 +31,7 @@ class Line:
     data: str = ""
     source: str = ""
     depth: int = 0
+    until_ms: int = 0
 
     @property
     def voice(self) -> str:
@@ -45,6 +48,12 @@ _VOICES: Mapping[str, str] = {
 }
 VOICES = {"sayso": "Sayso", "rules": mark("Rules"), "agent": mark("Agent")}
 """The names of the voices in a timeline."""
+
+_UNTIL: Mapping[str, str] = {
+    EventType.ESCALATED: "deadline_at_ms",
+    EventType.DEADLINE_EXTENDED: "deadline_at_ms",
+    EventType.ITEM_CLAIMED: "until_ms",
+}
 
 Sentence = tuple[str, str, str]  # tone, sentence, note
 
@@ -72,7 +81,8 @@ def _describe(entry: TrailEntry, facts: Facts) -> Line:
     tone, text, note = describe(facts)
     has_output = entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED)
     data = write_pretty(facts.value("output")) if has_output and facts.value("output") is not None else ""
-    return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data)
+    until_ms = facts.number(_UNTIL.get(entry.type, ""))
+    return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data, until_ms=until_ms)
 
 
 def _llm_completed(facts: Facts) -> Sentence:
@@ -129,19 +139,23 @@ def _decision_recorded(facts: Facts) -> Sentence:
 def _decided(facts: Facts) -> Sentence:
     covered = facts.texts("closed_with_it")
     if covered:
-        return "plain", _("One decision was enough and the other items are closed; the run can continue"), ""
-    return "plain", _("All items are decided; the run can continue"), ""
+        return "plain", _("One decision was enough; the other items are closed"), ""
+    return "plain", _("All decided"), ""
+
+
+_TIMED_OUT: Mapping[str, str] = {
+    Verdict.APPROVED: mark("%(item)s was approved by itself: nobody answered in time"),
+    Verdict.DENIED: mark("%(item)s was denied: nobody answered in time"),
+    Verdict.ANSWERED: mark("The fallback’s value was used for %(item)s: nobody answered in time"),
+    Verdict.FAILED: mark("%(item)s failed: nobody answered in time"),
+}
 
 
 def _timed_out(facts: Facts) -> Sentence:
     verdict = facts.text("verdict")
-    effect = describe_fallback_verdict(verdict)
-    text = _("Nobody decided in time: %(item)s was %(effect)s", item=facts.item, effect=effect)
+    unknown = mark("%(item)s was decided by its fallback: nobody answered in time")
+    text = _(_TIMED_OUT.get(verdict, unknown)) % {"item": facts.item}
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
-
-
-def _until(tone: str, text: str, facts: Facts, key: str = "deadline_at_ms") -> Sentence:
-    return tone, text, _("until %(when)s", when=facts.clock(key))
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:
@@ -196,8 +210,8 @@ def _run_started(facts: Facts) -> Sentence:
 
 def _run_resuming(facts: Facts) -> Sentence:
     attempt = facts.number("attempt")
-    text = _("A worker leased the run (attempt %(attempt)s)", attempt=attempt)
-    return "quiet", text if attempt > 1 else _("A worker leased the run"), ""
+    text = _("A worker has the run (attempt %(attempt)s)", attempt=attempt)
+    return "quiet", text if attempt > 1 else _("A worker has the run"), ""
 
 
 def _batch_completed(facts: Facts) -> Sentence:
@@ -211,7 +225,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: lambda facts: (
         "quiet",
-        ngettext("Evaluating %(num)s call", "Evaluating %(num)s calls", facts.number("tool_call_count")),
+        ngettext("The rules checked %(num)s call", "The rules checked %(num)s calls", facts.number("tool_call_count")),
         join_words(facts.texts("tool_names")),
     ),
     EventType.POLICY_DECISION: _policy_decision,
@@ -220,17 +234,19 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", _("Reviewers were reminded of %(item)s", item=facts.item), ""),
-    EventType.ESCALATED: lambda facts: _until(
+    EventType.ESCALATED: lambda facts: (
         "wait",
         _(
             "%(item)s was escalated to %(reviewers)s",
             item=facts.item,
             reviewers=name_reviewers(facts.texts("reviewers")) or _("more reviewers"),
         ),
-        facts,
+        "",
     ),
-    EventType.DEADLINE_EXTENDED: lambda facts: _until(
-        "plain", _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item), facts
+    EventType.DEADLINE_EXTENDED: lambda facts: (
+        "plain",
+        _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item),
+        "",
     ),
     EventType.CARD_MOVED: lambda facts: (
         "plain",
@@ -242,8 +258,10 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         ),
         "",
     ),
-    EventType.ITEM_CLAIMED: lambda facts: _until(
-        "plain", _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item), facts, "until_ms"
+    EventType.ITEM_CLAIMED: lambda facts: (
+        "plain",
+        _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item),
+        "",
     ),
     EventType.CLAIM_RELEASED: lambda facts: (
         "quiet",
@@ -258,7 +276,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.REQUESTER_ANSWERED: lambda facts: (
         "plain",
         _("%(who)s answered about %(item)s", who=facts.actor, item=facts.item),
-        f"{_(UNCHECKED)}: {facts.text('text')}",
+        _unchecked(facts.text("text")),
     ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", _("%(who)s opened %(item)s", who=facts.actor, item=facts.item), ""),
     EventType.CARD_SENT: lambda facts: _card("quiet", mark("%(who)s was notified of %(item)s over %(channel)s"), facts),
@@ -284,7 +302,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         _("The run resumed") if facts.flag("approved") else _("The run resumed after a denial"),
         "",
     ),
-    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("The permit for %(item)s was redeemed", item=facts.item), ""),
+    EventType.PERMIT_REDEEMED: lambda facts: ("quiet", _("%(item)s was started", item=facts.item), ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
     EventType.PERMIT_RETURNED: lambda facts: (
         "quiet",

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import UploadFile
 
 from sayso.errors import InvalidInput
+from sayso.text.language import _
 from service.http.middleware import SANDBOX
 from service.operations.discussing.attachments import attach, find_media_type, read_attachment
 from service.web.form_posts import check_session
@@ -20,12 +21,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 async def send_file(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Attach the visitor's file; a form sent twice attaches it once."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise InvalidInput("Send the form as multipart/form-data.")
+        raise InvalidInput(_("Send the form as multipart/form-data."))
     async with request.form(max_files=1, max_fields=5) as form:
         check_session({"csrf": str(form.get("csrf", ""))}, visitor)
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
-            raise InvalidInput("Choose a file, then attach it.")
+            raise InvalidInput(_("Choose a file, then attach it."))
         name, content = file.filename, await file.read()
     by = visitor.principal.actor("web")
     await attach(wiring_of(request), suspension_id, item_id, name, content, by)

@@ -47,8 +47,7 @@ class Headline:
 async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Query(max_length=10)] = "7d") -> Response:
     """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
     wanted: Range = next((one for one in RANGES if one == range), "7d")
-    admin = "admin" in visitor.principal.roles
-    found = await read_insights(wiring_of(request), wanted, None if admin else visitor.name)
+    found = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
     return await show(
         request,
         visitor,
@@ -59,7 +58,6 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         points=_list_plotted(found),
         ranges=RANGE_NAMES,
         hourly=wanted in ("24h", "7d"),
-        all_people=admin,
         now_ms=found.to_ms,
     )
 
@@ -69,10 +67,8 @@ def list_headlines(found: Insights) -> list[Headline]:
     now, before, earlier = found.now, found.before, _(_BEFORE[found.range])
     waiting = describe_change(found.waiting, found.waiting_before, _(_AGO[found.range]))
     decided = describe_change(now.decided, before.decided, earlier)
-    median, most = (
-        _compare_times(now.p50_ms, before.p50_ms, earlier),
-        _compare_times(now.p95_ms, before.p95_ms, earlier),
-    )
+    median = _compare_times(now.p50_ms, before.p50_ms, earlier)
+    most = _compare_times(now.p95_ms, before.p95_ms, earlier)
     fallback = describe_change(now.fallback, before.fallback, earlier)
     return [
         Headline(_("Waiting now"), f"{found.waiting:,}", waiting),

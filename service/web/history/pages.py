@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from sayso.text.language import _
+from service.store.directory.views import LONGEST_SEARCH
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
 from service.web.history.exports import write_csv, write_json
@@ -17,7 +18,6 @@ from service.web.sessions import SignedIn, wiring_of
 
 PAGE = 25
 _MAX_SEARCHED = 1000
-_IDS = ("run_", "sus_")
 
 router = APIRouter()
 
@@ -31,7 +31,7 @@ def read_filter(
     agent: Text = "",
     fallback: Text = "",
     edited: Text = "",
-    q: Text = "",
+    q: Annotated[str, Query(max_length=LONGEST_SEARCH)] = "",
 ) -> Filter:
     """Return the filter of a request; an unknown verdict matches everything."""
     texts = (one.strip() for one in (by, tool, agent, fallback, edited, q))
@@ -46,7 +46,7 @@ async def decided(
     request: Request, visitor: SignedIn, wanted: Wanted, after: Annotated[str, Query(max_length=100)] = ""
 ) -> Response:
     """Show decided items, or lead to the run or suspension whose id was searched."""
-    if wanted.q.startswith(_IDS) and (place := await find_place(request, wanted.q)):
+    if place := await find_place(request, wanted.q):
         return RedirectResponse(place, 303)
     runs = wiring_of(request).runs
     rows, damaged, following = await _read_page(request, wanted, await runs.count_decided_to(after))
@@ -59,6 +59,7 @@ async def decided(
         deciders={row.href: list_deciders(row.item) for row in rows},
         damaged=damaged,
         wanted=wanted,
+        search=wanted.q,
         states=STATES,
         after=after,
         following=(await runs.decided(following - 1, 1))[:1] if following is not None else [],

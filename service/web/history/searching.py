@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -47,6 +47,11 @@ class Filter:
         given = {name: value for name, value in asdict(self).items() if value}
         return f"{urlencode(given)}&" if given else ""
 
+    @property
+    def without_text(self) -> str:
+        """The filter without its text, as `query`."""
+        return replace(self, q="").query
+
     @cached_property
     def parsed(self) -> Query:
         """The text as a search of the inbox; its problem says what is not understood."""
@@ -61,9 +66,8 @@ class Filter:
         if not all(wanted.casefold() in text.casefold() for wanted, text in parts):
             return False
         return (
-            self.parsed.matches(record, item, mine=False)
-            or self.q.casefold() in _list_searchable(record, item, row).casefold()
-        )
+            not self.parsed.of_open_items and self.parsed.matches(record, item, mine=False)
+        ) or self.q.casefold() in _list_searchable(record, item, row).casefold()
 
 
 class Found(NamedTuple):
@@ -124,9 +128,8 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
 def _match(record: SuspensionRecord, wanted: Filter, position: int) -> list[Found]:
     masked, secrets = mask_record(record), collect_secrets([record])
     pairs = [(find_item(masked, row.href.rpartition("/")[2]), row) for row in make_rows(masked)]
-    return [
-        Found(position, masked, item, row, None, secrets) for item, row in pairs if wanted.matches(masked, item, row)
-    ]
+    fitting = [(item, row) for item, row in pairs if wanted.matches(masked, item, row)]
+    return [Found(position, masked, item, row, secrets=secrets) for item, row in fitting]
 
 
 def _list_searchable(record: SuspensionRecord, item: Item, row: Row) -> str:

@@ -20,7 +20,7 @@ from service.channels.previews import Preview, build_sample_card, read_sample, r
 from service.channels.table import Channels
 from service.channels.trials import Answer, send_test_card
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -53,8 +53,7 @@ async def act(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     answers: Sequence[Answer] = ()
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         if "test" in post:
             person = post.get("person", "").strip()
             answers = await send_test_card(wiring_of(request), _open(request), post["test"], person, visitor.name)
@@ -66,7 +65,7 @@ async def act(request: Request, visitor: SignedIn) -> Response:
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if "admin" in visitor.principal.roles:
+    if visitor.is_admin:
         context = await _gather(request, post, sentence=describe_refusal(error))
         show_page_again(request, _PAGE, visitor=visitor, **context)
 

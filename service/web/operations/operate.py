@@ -8,11 +8,11 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.records.freezes import ALL, SCOPE_PATTERN
-from sayso.text.language import _
+from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post, read_reason
+from service.web.form_posts import Post, check_admin, describe_refusal, read_form, read_post, read_reason
 from service.web.operations.checks import Checked, find_checked
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -21,19 +21,20 @@ from service.web.sign_ins import find_sender
 _PAGE = "pages/operate.html"
 _MAX_ENDED = 20
 _PARTS = {
-    "durability": "Store",
-    "time": "Time",
-    "clock": "Clock",
-    "workers": "Workers",
-    "queue": "Queue",
-    "limits": "Limits",
-    "records": "Records",
-    "trails": "Audit trails",
-    "rules held": "Rules in use",
-    "rules": "Rules",
-    "channels": "Deliveries",
-    "webhooks": "Webhooks and dead letters",
-    "store": "Store",
+    "durability": mark("Store"),
+    "time": mark("Time"),
+    "clock": mark("Clock"),
+    "workers": mark("Workers"),
+    "queue": mark("Queue"),
+    "limits": mark("Limits"),
+    "records": mark("Records"),
+    "inbox": mark("Inbox"),
+    "trails": mark("Audit trails"),
+    "rules held": mark("Rules in use"),
+    "rules": mark("Rules"),
+    "channels": mark("Deliveries"),
+    "webhooks": mark("Webhooks and dead letters"),
+    "store": mark("Store"),
 }
 """The parts of the diagnostics as the page names them."""
 
@@ -69,17 +70,16 @@ async def freeze(request: Request) -> Response:
     visitor = await find_sender(request, post)
     wiring = wiring_of(request)
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         scope, unseen = _read_scope(post), "unseen" in post
         reason = read_reason(post)
         if not reason:
-            raise InvalidInput("Enter the reason. Everybody sees it.")
+            raise InvalidInput(_("Enter the reason. Everybody sees it."))
         if post.get("confirm") == scope:
             await freeze_known(wiring, scope, reason, visitor.principal.actor("web"), confirmed=unseen)
             return RedirectResponse("/operate", 303)
         if "*" in scope:
-            raise InvalidInput("A freeze names one tool or agent, not a pattern. Freeze each by its name.")
+            raise InvalidInput(_("A freeze names one tool or agent, not a pattern. Freeze each by its name."))
         if not unseen:
             await check_known(wiring, scope)
     except SaysoError as error:
@@ -118,8 +118,12 @@ def describe_stops(held: Held, scope: str) -> str:
     """Return what a freeze of the scope would stop now."""
     waiting, starting = held.waiting[scope], held.starting[scope]
     if not waiting and not starting:
-        return "It stops nothing at the moment. New calls will not start."
-    return f"It stops {waiting} waiting and {starting} about to start. New calls will not start."
+        return _("It stops nothing at the moment. New calls will not start.")
+    return _(
+        "It stops %(waiting)s waiting and %(starting)s about to start. New calls will not start.",
+        waiting=waiting,
+        starting=starting,
+    )
 
 
 async def _gather(request: Request, post: Post, sentence: str = "") -> dict[str, Any]:
@@ -147,9 +151,9 @@ def _read_scope(post: Post) -> str:
     kind, name = post.get("kind", ""), post.get("named", "").strip()
     scope = f"{kind}:{name}" if name else post.get("scope", "")
     if name and kind not in ("tool", "agent"):
-        raise InvalidInput("Choose whether the name is that of a tool or of an agent.")
+        raise InvalidInput(_("Choose whether the name is that of a tool or of an agent."))
     if not scope:
-        raise InvalidInput("Choose what to freeze.")
+        raise InvalidInput(_("Choose what to freeze."))
     if scope != ALL and not re.fullmatch(SCOPE_PATTERN, scope):
-        raise InvalidInput("A name has 1 to 200 characters, all of them visible.")
+        raise InvalidInput(_("A name has 1 to 200 characters, all of them visible."))
     return scope

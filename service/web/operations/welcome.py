@@ -20,7 +20,7 @@ from service.operations.runs.starts import is_demo_served, start_demo
 from service.store.suspensions.reading import split_readable
 from service.web.content.cards import Card, item_href, make_cards
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form, read_post
+from service.web.form_posts import check_admin, describe_refusal, read_form, read_post
 from service.web.operations.first_visits import skip_first_steps
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -55,11 +55,10 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     """Start the demo agent."""
     post = await read_form(request)
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         await start_demo(wiring_of(request), visitor.name)
     except SaysoError as error:
-        if "admin" in visitor.principal.roles:
+        if visitor.is_admin:
             context = await _gather(request, visitor, describe_refusal(error))
             show_page_again(request, _PAGE, visitor=visitor, **context)
         raise

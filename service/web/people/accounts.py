@@ -47,7 +47,7 @@ async def change_password(request: Request, visitor: SignedIn) -> Response:
         check_session(post, visitor)
         current, chosen = post.get("current", ""), post.get("password", "")
         if chosen != post.get("again", ""):
-            raise InvalidInput("The two new passwords differ. Enter them again.")
+            raise InvalidInput(_("The two new passwords differ. Enter them again."))
         session = Session(tenant=visitor.tenant, name=visitor.name, roles=(), csrf="", created_at_ms=0)
         wiring = wiring_of(request)
         opened = await wiring.reviewers.change_password(session, current, chosen, origin_of(request))

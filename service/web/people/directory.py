@@ -13,7 +13,7 @@ from service.auth.reviewers import require_role
 from service.operations.people.reviewers import add_reviewer, deactivate_reviewer, find_shortages, list_duties
 from service.store.people import Reviewer
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.secrets import Secret, show_secret
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -50,7 +50,7 @@ async def add(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
     try:
-        _check(post, visitor)
+        check_admin(post, visitor)
         roles = ("reviewer", "admin") if "admin" in post else ("reviewer",)
         await add_reviewer(wiring_of(request), name, password, roles)
     except SaysoError as error:
@@ -65,7 +65,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
     post = await read_form(request)
     wiring, act = wiring_of(request), post.get("act", "")
     try:
-        _check(post, visitor)
+        check_admin(post, visitor)
         if act == "password":
             password = new_secret()[:_PASSWORD_CHARS]
             await wiring.reviewers.set_password(name, password)
@@ -77,7 +77,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         elif act == "activate":
             await wiring.reviewers.activate(name)
         else:
-            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     except SaysoError as error:
         await _show_again(request, visitor, {}, error)
         raise
@@ -97,11 +97,6 @@ async def _ask(request: Request, visitor: Visitor, name: str) -> Response:
     )
 
 
-def _check(post: Post, visitor: Visitor) -> None:
-    check_session(post, visitor)
-    require_role(visitor.principal.roles, "admin")
-
-
 async def _show_password(request: Request, visitor: Visitor, title: str, name: str, password: str) -> Response:
     url = wiring_of(request).settings.public_url
     hint = _(
@@ -111,7 +106,7 @@ async def _show_password(request: Request, visitor: Visitor, title: str, name: s
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if "admin" in visitor.principal.roles:
+    if visitor.is_admin:
         context = await _gather(request, post, sentence=describe_refusal(error))
         show_page_again(request, _PAGE, visitor=visitor, **context)
 

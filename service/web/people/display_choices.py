@@ -8,6 +8,7 @@ from fastapi.responses import Response
 from service.settings import Settings
 from service.web.languages import COOKIE as LANGUAGE
 from service.web.languages import list_languages
+from service.web.sessions import delete_cookie, set_cookie
 
 COOKIE = "sayso_display"
 THEMES = ("system", "light", "dark")
@@ -37,24 +38,15 @@ def read_display(request: Request) -> Display:
 
 def set_display(response: Response, settings: Settings, display: Display) -> None:
     """Keep the choices in this browser for a year."""
-    response.set_cookie(
-        COOKIE,
-        ".".join(astuple(display)),
-        max_age=_KEPT_S,
-        path="/",
-        secure=settings.secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    set_cookie(response, settings, COOKIE, ".".join(astuple(display)), _KEPT_S)
 
 
 def set_language(response: Response, settings: Settings, code: str) -> None:
     """Keep the language of the pages in this browser for a year; an empty code follows the browser's preference."""
     if code in list_languages():
-        secure = settings.secure_cookies
-        response.set_cookie(LANGUAGE, code, max_age=_KEPT_S, path="/", secure=secure, httponly=True, samesite="lax")
+        set_cookie(response, settings, LANGUAGE, code, _KEPT_S)
     else:
-        response.delete_cookie(LANGUAGE, path="/", secure=settings.secure_cookies, httponly=True, samesite="lax")
+        delete_cookie(response, settings, LANGUAGE)
 
 
 def _choose(choice: str, choices: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput, SaysoError
+from sayso.text.language import _
 from service.store.directory.duty import Preferences
 from service.web.form_posts import Post, check_session, read_form
 from service.web.people.accounts import show_again
@@ -38,7 +39,7 @@ async def add_absence(request: Request, visitor: SignedIn) -> Response:
     try:
         check_session(post, visitor)
         zone = ZoneInfo((await duty.find_preferences(visitor.name)).time_zone)
-        fault = "Enter the start and the end of the absence."
+        fault = _("Enter the start and the end of the absence.")
         from_ms, to_ms = (read_moment(post.get(name, ""), zone, fault) for name in ("from", "to"))
         delegate = post.get("delegate", "").strip() or None
         await duty.add_absence(visitor.name, from_ms, to_ms, delegate, visitor.name)
@@ -80,5 +81,6 @@ def read_preferences(post: Post) -> Preferences:
 def describe_misfit(error: ValidationError) -> InvalidInput:
     """Return the first fault of a form as an error."""
     fault = error.errors(include_url=False, include_input=False)[0]
-    field = str(fault["loc"][0]).replace("_", " ").capitalize() if fault["loc"] else "The form"
-    return InvalidInput(f"{field}: {fault['msg'].removeprefix('Value error, ')}. Correct it and send the form again.")
+    field = str(fault["loc"][0]).replace("_", " ").capitalize() if fault["loc"] else _("The form")
+    message = fault["msg"].removeprefix("Value error, ")
+    return InvalidInput(_("%(field)s: %(fault)s. Correct it and send the form again.", field=field, fault=message))

@@ -13,7 +13,7 @@ from service.auth.groups import may_edit
 from service.auth.reviewers import require_role
 from service.store.directory.groups import Group
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, check_admin, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.hours import read_working_hours, write_working_hours
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -50,8 +50,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the group of the form."""
     post = await read_form(request)
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         members, editors = _read_names(post, "members"), _read_names(post, "editors")
         working = read_working_hours(post, _read_zone(post))
         groups = wiring_of(request).groups

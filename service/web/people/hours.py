@@ -8,8 +8,14 @@ from pydantic import ValidationError
 
 from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
 from sayso.errors import InvalidInput
+from sayso.text.language import _, mark
 from service.store.directory.duty import Preferences
 from service.web.form_posts import Post
+
+_LACKING = {
+    "quiet": mark("Give the quiet hours a start, an end and at least one weekday."),
+    "working": mark("Give the working hours a start, an end and at least one weekday."),
+}
 
 
 def read_moment(text: str, zone: ZoneInfo, fault: str) -> int:
@@ -30,7 +36,7 @@ def read_hours(post: Post, name: str) -> Hours | None:
     try:
         return Hours.model_validate({"start": start, "end": end, "weekdays": days})
     except ValidationError as error:
-        raise InvalidInput(f"Give the {name} hours a start, an end and at least one weekday.") from error
+        raise InvalidInput(_(_LACKING[name])) from error
 
 
 def read_working_hours(post: Post, time_zone: str) -> WorkingHours | None:
@@ -42,7 +48,8 @@ def read_working_hours(post: Post, time_zone: str) -> WorkingHours | None:
     try:
         return WorkingHours(time_zone=time_zone, hours=hours, country=country, subdivision=subdivision)
     except ValidationError as error:
-        raise InvalidInput(f"The time zone {time_zone[:64]!r} is unknown. Enter one such as Europe/Berlin.") from error
+        unknown = _("The time zone “%(name)s” is unknown. Enter one such as Europe/Berlin.", name=time_zone[:64])
+        raise InvalidInput(unknown) from error
 
 
 def write_hours(hours: Hours | None, name: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from service.auth.reviewers import require_role
 from service.operations.people import keys as managing
 from service.store.people import ApiKey, KeyKind
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.secrets import Secret, show_secret
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -63,13 +63,13 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     """Create the key of the form, and show it once."""
     post = await read_form(request)
     try:
-        _check(post, visitor)
+        check_admin(post, visitor)
         name, kind = post.get("name", "").strip(), _read_kind(post)
         made, secret = await managing.create_key(wiring_of(request), name, kind)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
-    return await _show_key(request, visitor, made, secret, "Copy it now: it is shown only once.")
+    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."))
 
 
 @router.post("/keys/{key_id}")
@@ -78,18 +78,18 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
     post = await read_form(request)
     wiring, act = wiring_of(request), post.get("act", "")
     try:
-        _check(post, visitor)
+        check_admin(post, visitor)
         if act == "rotate":
             made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post))
-            hint = "Copy it now: it is shown only once. The old key stays valid until its overlap ends."
+            hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
             found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
             if found is None:
-                raise NotFound(f"There is no API key {key_id!r}.")
+                raise NotFound(_("There is no API key “%(id)s”.", id=key_id))
             return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
         if act != "revoke":
-            raise InvalidInput("The form names no known action. Open the page again and send it from there.")
+            raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
         await managing.revoke_key(wiring, key_id)
     except SaysoError as error:
         await _show_again(request, visitor, {}, error)
@@ -97,23 +97,17 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
     return RedirectResponse("/keys?done=revoke", 303)
 
 
-def _check(post: Post, visitor: Visitor) -> None:
-    check_session(post, visitor)
-    require_role(visitor.principal.roles, "admin")
-
-
 def _read_kind(post: Post) -> KeyKind:
-    kind = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
+    kind: KeyKind | None = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
     if kind is None:
-        raise InvalidInput("Choose the kind of the key.")
-    chosen: KeyKind = kind
-    return chosen
+        raise InvalidInput(_("Choose the kind of the key."))
+    return kind
 
 
 def _read_overlap(post: Post) -> int:
     seconds = next((one for one, _ in OVERLAPS if str(one) == post.get("overlap")), None)
     if seconds is None:
-        raise InvalidInput("Choose how long the old key stays valid.")
+        raise InvalidInput(_("Choose how long the old key stays valid."))
     return seconds
 
 
@@ -125,7 +119,7 @@ async def _show_key(request: Request, visitor: Visitor, made: ApiKey, secret: st
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:
-    if "admin" in visitor.principal.roles:
+    if visitor.is_admin:
         context = await _gather(request, post, sentence=describe_refusal(error))
         show_page_again(request, _PAGE, visitor=visitor, **context)
 

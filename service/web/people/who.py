@@ -60,7 +60,7 @@ async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> 
 
 async def _plan(request: Request, context: dict[str, Any]) -> Plan:
     wiring, zone = wiring_of(request), context["zone"]
-    at_ms = read_moment(context["at"], zone, "Enter a time such as 2026-12-24T18:00.")
+    at_ms = read_moment(context["at"], zone, _("Enter a time such as 2026-12-24T18:00."))
     policy, call = wiring.rules.policy(), SampleCall(tool="refund")
     return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
 
@@ -69,5 +69,5 @@ def describe_plan(found: Plan | None) -> dict[str, object]:
     """Return what `parts/plan.html` shows of a plan."""
     asked: tuple[Asked, ...] = found.asked if found is not None else ()
     steps = [(step, [*rows]) for step, rows in groupby(asked, lambda one: one.step)]
-    names = {one.reviewer: name_reviewers([one.reviewer]) if one.reviewer else "everybody" for one in asked}
+    names = {one.reviewer: name_reviewers([one.reviewer]) if one.reviewer else _("everybody") for one in asked}
     return {"plan": found, "steps": steps, "names": names}

@@ -68,7 +68,7 @@ async def _send_code(request: Request, visitor: Visitor, post: Post) -> None:
     try:
         await mail_code(wiring_of(request), channel, visitor.name, post.get("address", "").strip(), page)
     except DeliveryFailed as failure:
-        raise InvalidInput(f"The code could not be mailed: {failure.reason}") from failure
+        raise InvalidInput(_("The code could not be mailed: %(reason)s", reason=failure.reason)) from failure
 
 
 async def _link_address(request: Request, visitor: Visitor, post: Post) -> None:
@@ -117,7 +117,7 @@ def _find(request: Request, kind: type[Kind], post: Post) -> Kind:
     for one in _of_kind(request, kind):
         if one.name == post.get("channel"):
             return one
-    raise InvalidInput("This channel is no longer configured. Open the page again.")
+    raise InvalidInput(_("This channel is no longer configured. Open the page again."))
 
 
 async def _gather(

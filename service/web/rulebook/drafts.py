@@ -10,20 +10,21 @@ from fastapi.responses import Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare
-from sayso.text.language import _
+from sayso.text.language import _, mark
 from sayso.text.redaction import redact
 from sayso.text.summaries import Summary, summarize
 from service.auth.reviewers import require_role
 from service.operations.rule_checks import find_known
 from service.policy.recorded_calls import MOST_CALLS, read_recorded
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.form_posts import check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 MOST_ROWS = 200
 """The limit of listed calls of one kind of change; the count is of all."""
 
+_EFFECTS = {Effect.ALLOWED: mark("allowed"), Effect.ASKED: mark("asked"), Effect.DENIED: mark("denied")}
 _FILE = "draft"
 _PAGE = "pages/rule_draft.html"
 
@@ -86,11 +87,10 @@ async def try_draft(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     text = post.get("text", "").replace("\r\n", "\n")
     try:
-        check_session(post, visitor)
-        require_role(visitor.principal.roles, "admin")
+        check_admin(post, visitor)
         context = await _try(request, visitor, text)
     except SaysoError as error:
-        if "admin" in visitor.principal.roles:
+        if visitor.is_admin:
             sentence = describe_refusal(error)
             show_page_again(request, _PAGE, visitor=visitor, **{**_describe(text), "sentence": sentence})
         raise
@@ -99,7 +99,7 @@ async def try_draft(request: Request, visitor: SignedIn) -> Response:
 
 async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
     if not text.strip():
-        raise InvalidInput("Paste the rules to try.")
+        raise InvalidInput(_("Paste the rules to try."))
     wiring = wiring_of(request)
     known, evaluations = await find_known(wiring), wiring.desk.evaluations
     checked = await evaluations.check_rules(text, _FILE, known, caller=visitor.name)
@@ -123,16 +123,16 @@ def _describe(text: str) -> dict[str, Any]:
 
 def _summarize(found: Comparison) -> Replay:
     changes = [_describe_change(before, now, calls) for (before, now), calls in found.changed.items()]
-    missing = [(fact, len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
+    missing = [(_(fact), len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
     same = found.same.total()
-    count = same + sum(one.count for one in changes) + sum(number for _, number, _ in missing)
+    count = same + sum(one.count for one in changes) + sum(number for _fact, number, _calls in missing)
     return Replay(count, same, changes, missing)
 
 
 def _describe_change(before: Effect, now: Effect, calls: Sequence[Changed]) -> ChangeGroup:
     return ChangeGroup(
-        before=before,
-        now=now,
+        before=_(_EFFECTS[before]),
+        now=_(_EFFECTS[now]),
         count=len(calls),
         denied=sum(one.call.verdict == "denied" for one in calls),
         risky=now is Effect.ALLOWED,

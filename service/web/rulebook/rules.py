@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -29,7 +30,7 @@ from sayso.text.language import _
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
 from service.channels.previews import SampleCall
-from service.channels.who import plan
+from service.channels.who import plan, plan_weeks
 from service.operations.masking import mask_record
 from service.store.suspensions.rule_hits import DEFAULT
 from service.web.content.cards import item_href
@@ -165,7 +166,10 @@ async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: Policy
     wiring = wiring_of(request)
     zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
     if rule is None or rule.action not in ASKING or not rule.is_live:
-        return {"zone": zone, **describe_plan(None)}
+        return {"zone": zone, "weeks": [], **describe_plan(None)}
+    at_ms = now_ms()
     call = SampleCall(tool=next(iter(rule.condition.tools), "tool"))
-    found = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, now_ms())
-    return {"zone": zone, **describe_plan(found)}
+    found = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, at_ms)
+    today = datetime.fromtimestamp(at_ms / 1000, tz=zone).date()
+    weeks = await plan_weeks(wiring, rule.terms, today, zone)
+    return {"zone": zone, "weeks": weeks, **describe_plan(found)}

@@ -106,9 +106,9 @@ async def try_form(request: Request, visitor: SignedIn) -> Response:
 
 async def _try(wiring: Wiring, form: TrialForm, manifests: dict[str, AgentManifest]) -> Outcome:
     if not form.tool:
-        raise InvalidInput("Enter the name of a tool.")
+        raise InvalidInput(_("Enter the name of a tool."))
     if form.step and not (form.step.isascii() and form.step.isdigit() and 0 < len(form.step) < 7):
-        raise InvalidInput("Enter the step as a number from 1.")
+        raise InvalidInput(_("Enter the step as a number from 1."))
     step = max(1, int(form.step or 1))
     call = TrialCall(tool=form.tool, agent=form.agent, args=_read_args(form.args), step=step)
     past = await read_past(wiring, form.item) if form.item else None
@@ -144,7 +144,7 @@ def _read_args(text: str) -> JsonObject:
     except SaysoError as error:
         raise InvalidInput(error.message.replace("The body", "The text of the arguments", 1)) from error
     if not isinstance(value, dict):
-        raise InvalidInput('The arguments are no JSON object. Write them as {"amount": 250}.')
+        raise InvalidInput(_('The arguments are no JSON object. Write them as {"amount": 250}.'))
     return value
 
 

@@ -4,10 +4,12 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
+from sayso.text.language import _
 from service.store.inbox.facets import Facets, OpenItem
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import Card, make_cards
@@ -48,16 +50,22 @@ def read_cursor(text: str) -> OpenItem | None:
         return None
     found = _CURSOR.fullmatch(text)
     if found is None:
-        raise InvalidInput("The page's address names no place in the list. Open the inbox again.")
+        raise InvalidInput(_("The page's address names no place in the list. Open the inbox again."))
     return OpenItem(int(found[1]), found[2], found[3] or "")
 
 
-async def find_open(wiring: Wiring, reviewer: Actor, query: Query, after: OpenItem | None = None) -> Found:
-    """Return a page of open items that fit the search, the earliest deadline first."""
+async def find_open(
+    wiring: Wiring, reviewer: Actor, query: Query, after: OpenItem | None = None, since_ms: float = inf
+) -> Found:
+    """Return a page of open items that fit the search, the earliest deadline first.
+
+    Buckets that were read after the monotonic time `since_ms` count.
+    """
     found, began_ms, freezes = Found(following=after), monotonic_ms(), await wiring.freezes.known()
-    wanted = await _choose(wiring, reviewer, query)
+    wanted = await _choose(wiring, reviewer, query, since_ms)
+    until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     while True:
-        items = await wiring.buckets.list_first(wanted, PAGE, found.following)
+        items = await wiring.buckets.list_first(wanted, PAGE, found.following, until_ms)
         records, damaged = split_readable(await wiring.desk.suspensions.read_page(_list_suspensions(items)))
         definitions = await wiring.runs.find_definitions(records)
         facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
@@ -71,9 +79,9 @@ async def find_open(wiring: Wiring, reviewer: Actor, query: Query, after: OpenIt
             return found
 
 
-async def _choose(wiring: Wiring, reviewer: Actor, query: Query) -> list[Facets] | None:
+async def _choose(wiring: Wiring, reviewer: Actor, query: Query, since_ms: float) -> list[Facets] | None:
     """Return the buckets that may have fitting items; None for the whole inbox."""
-    buckets = await wiring.buckets.read() if query else None
+    buckets = await wiring.buckets.read(since_ms) if query else None
     if buckets is None:
         return None
     return [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]

@@ -119,7 +119,7 @@ def _first_of(history: History, line: ProviderLine) -> tuple[int, tuple[str, ...
 def _words_of(closing: Closing) -> tuple[str, ...]:
     if closing.decision is not None:
         return (f"{closing.decision.by} {closing.verdict} this",)
-    return ("Nobody decided in time", f"timeout {closing.verdict} this")
+    return ("nobody answered in time", f"timeout {closing.verdict} this")
 
 
 def _is_proven(history: History, line: ProviderLine) -> bool:

@@ -31,13 +31,13 @@ def test_edit_behind_a_notification_is_executed(office: Office) -> None:
         page.get_by_label("amount").fill("12.5")
         approve_edit(page)
         assert write_calls(desk.await_effects(asked)) == wanted(BANK, amount=12.5)
-        check_dashboard(page, desk, asked, "anna approved this with edited arguments")
+        check_dashboard(page, desk, asked, "anna approved this with 1 change")
 
         assert wait_until(lambda: len(browser.received) == 2, PATIENCE_S)
         phone.push(newest(browser))
         ((title, text, closed_tag, _),) = phone.shown(lambda found: found[0][0] != title)
         assert (title, closed_tag) == ("Closed", tag)
-        assert text.startswith("anna approved this with edited arguments over web at ")
+        assert text.startswith("anna approved this with 1 change over web at ")
 
 
 def newest(browser: Browser) -> bytes:

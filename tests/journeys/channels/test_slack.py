@@ -155,7 +155,7 @@ def test_transfer_runs_as_edited_in_the_modal(workspace: Workspace) -> None:
     edited = {**asked.items[0].tool.args, "amount": 12.5}
     assert workspace.executed(asked, "bank_account.transfer") == [edited]
     assert workspace.decisions(asked) == [("anna", "approved")]
-    assert workspace.await_closing(card, "anna approved this with edited arguments")
+    assert workspace.await_closing(card, "anna approved this with 1 change")
 
 
 def test_stay_is_booked_with_the_value_of_the_modal(workspace: Workspace) -> None:

@@ -78,4 +78,4 @@ def test_edit_of_a_signed_sender_is_executed(office: Office, secret: str, sender
     assert (outcome["verdict"], outcome["by"], outcome["channel"]) == ("approved", "anna", "webhook")
     assert await_event(receiver, secret, "run.finished", asked.run.id)["status"] == "completed"
     with signed_in(desk.stack.url) as page:
-        check_dashboard(page, desk, asked, "anna approved this with edited arguments")
+        check_dashboard(page, desk, asked, "anna approved this with 1 change")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import discussions, requests, retries
+from sayso.client import discussions, people, requests, retries
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -151,6 +151,13 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     assert agent("report_outcome", suspension.id, "i1", "try-1", output="paid").items[0].permit.report.output == "paid"
 
 
+def check_views(admin: Recorder) -> None:
+    view = admin("exchange", people.save_view("Refunds", "tool:refund"))
+    assert admin("exchange", people.LIST_VIEWS).views == (view,)
+    admin("exchange", people.delete_view(view.id))
+    assert admin("exchange", people.LIST_VIEWS).views == ()
+
+
 def check_runs(agent: Recorder) -> None:
     run = agent("start_run", "demo", "Pay Ann.", title="Pay", key="r")
     assert agent("await_run", run.id, 0).status == "running"
@@ -171,6 +178,7 @@ def test_client_methods_against_a_running_desk(
         assert admin.refused("keys") == NotAuthenticated.__name__
         check_keys(admin)
         check_calls(agent, admin)
+        check_views(admin)
         check_runs(agent)
         assert agent.refused("keys") == NotAllowed.__name__
         assert agent.refused("events", "run_none") == NotFound.__name__

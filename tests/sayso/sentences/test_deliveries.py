@@ -6,6 +6,8 @@ import pytest
 
 from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.sentences.deliveries import NOBODY, describe_delivery, describe_silence
+from sayso.sentences.moments import write_sentence
+from sayso.sentences.times import describe_clock
 
 AT = 1_700_000_000_000
 CLOCK = "2023-11-14 22:13:20 UTC"
@@ -41,7 +43,7 @@ def delivery(state: str = "queued", person: str = "anna", **fields: Any) -> Card
     ],
 )
 def test_describe_delivery_says_who_when_and_why_not(one: CardDelivery, sentence: str) -> None:
-    assert describe_delivery(one) == sentence
+    assert write_sentence(describe_delivery(one), describe_clock) == sentence
 
 
 def test_describe_silence_only_if_every_delivery_failed() -> None:

@@ -12,7 +12,6 @@ from sayso.sentences.items import (
     describe_deadlock,
     describe_denial,
     describe_ineligibility,
-    describe_need,
     describe_quorum,
     describe_resemblance,
     describe_reviewers,
@@ -30,14 +29,14 @@ from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_re
         ({}, "it is denied"),
         (
             {"fallback": {"action": "approve"}, "unattended_approval": True},
-            "it is approved only if a reviewer has opened it or received its card",
+            "it runs by itself only if a reviewer has opened it or received its card",
         ),
         ({"fallback": {"action": "value", "value": "HH-1"}}, "the value “HH-1” is used"),
         ({"fallback": {"action": "value", "value": 7}}, "the value “7” is used"),
         ({"fallback": {"action": "fail"}}, "the run fails"),
         (
             {"fallback": {"action": "escalate"}, "escalate": [{"after_s": 600, "reviewers": ["cleo", "dan"]}]},
-            "cleo and dan can also decide, for another 5 min",
+            "cleo and dan are asked too, for another 5 min",
         ),
     ],
 )
@@ -54,8 +53,8 @@ def test_describe_fallback_after_each_escalation() -> None:
         record = keep_time(record, at_ms).record
         sentences.append(describe_fallback(record, record.items[0]))
     assert sentences == [
-        "cleo can also decide, for another 15 min",
-        "dan can also decide, for another 15 min",
+        "cleo is asked too, for another 15 min",
+        "dan is asked too, for another 15 min",
         "it is denied",
     ]
     assert record.items[0].terms.deadline_at_ms == NOW + 2 * 900_000
@@ -69,8 +68,8 @@ def test_describe_reviewers_excludes_the_requester() -> None:
 
 def test_describe_wanted_names_the_argument_that_needs_a_value() -> None:
     fields: dict[str, Any] = {"kind": ItemKind.INPUT, "allowed": (Answer.VALUE,)}
-    assert describe_wanted(make_item({**fields, "target_arg": "code"})) == "wants code"
-    assert describe_wanted(make_item(fields)) == "wants a value"
+    assert describe_wanted(make_item({**fields, "target_arg": "code"})) == "wants: code"
+    assert describe_wanted(make_item(fields)) == "wants: a value"
     assert describe_wanted(make_item()) == ""
 
 
@@ -83,30 +82,21 @@ def test_count_quorum_is_brief() -> None:
 def test_describe_quorum_counts_approvals_of_the_same_arguments() -> None:
     assert describe_quorum(make_item()) == ""
     item = make_item(quorum={"approve": 2, "deny": 1}).model_copy(update={"decisions": (make_decision("approve"),)})
-    assert describe_quorum(item) == "1 of 2 approvals, 0 of 1 denials"
+    assert describe_quorum(item) == "1 of 2 have approved; 1 denial is enough"
     decisions = (make_decision("approve"), make_decision("approve", args={"amount": 1}), make_decision("deny"))
     assert (
         describe_quorum(item.model_copy(update={"decisions": decisions}))
-        == "1 of 2 approvals of the same arguments, 1 of 1 denials"
+        == "1 of 2 have approved the same arguments; 1 denial is enough"
     )
-
-
-def test_describe_need() -> None:
-    assert describe_need(make_item()) == "needs approval"
-    draft = {"kind": ItemKind.INPUT, "allowed": (Answer.VALUE, Answer.DENY), "target_arg": "amount"}
-    assert describe_need(make_item(draft)) == "needs a value"
 
 
 def test_describe_ineligibility_says_why_a_reviewer_cannot_decide() -> None:
     item, few = make_item(), make_item(reviewers=["anna"])
-    decided = item.model_copy(update={"decisions": (make_decision("approve"),)})
+    decided = make_item(quorum={"approve": 2}).model_copy(update={"decisions": (make_decision("approve"),)})
     assert describe_ineligibility(make_record(item), item, person("anna")) == ""
     assert "You requested this call" in describe_ineligibility(make_record(item), item, person("demo"))
     assert describe_ineligibility(make_record(few), few, person("ben")) == "Only anna can decide this."
-    assert (
-        describe_ineligibility(make_record(decided), decided, person("ben"))
-        == "You have decided. Other reviewers must still decide."
-    )
+    assert describe_ineligibility(make_record(decided), decided, person("ben")) == "You approved. Waiting for 1 more."
 
 
 def test_sentences_name_groups_in_words() -> None:
@@ -117,7 +107,7 @@ def test_sentences_name_groups_in_words() -> None:
     )
     record = make_record(item)
     assert describe_reviewers(record, item).startswith("anna or the group payments, except demo")
-    assert describe_fallback(record, item).startswith("the group ops can also decide")
+    assert describe_fallback(record, item).startswith("the group ops is asked too")
     assert (
         describe_ineligibility(record, item, person("ben", "ops")) == "Only anna or the group payments can decide this."
     )
@@ -137,7 +127,7 @@ def test_describe_deadlock_when_too_few_reviewers_are_left() -> None:
     assert describe_deadlock(make_record(item), make_item(reviewers=["ben"])) == ""
     sentence = "Too few reviewers are left to reach the quorum. At the deadline it is denied."
     assert describe_deadlock(make_record(split), split) == sentence
-    assert describe_ineligibility(make_record(split), split, person("ben")) == f"You have decided. {sentence}"
+    assert describe_ineligibility(make_record(split), split, person("ben")) == f"You approved. {sentence}"
 
 
 def test_describe_denial_depends_on_the_run() -> None:

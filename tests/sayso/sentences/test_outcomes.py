@@ -8,7 +8,15 @@ import pytest
 from sayso.client.responses import ActorView, FallbackView, ItemView, OutcomeView, TermsView, ToolView
 from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Shown, Verdict
 from sayso.records.items import Doubt
-from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_shown, describe_state
+from sayso.sentences.moments import write_sentence
+from sayso.sentences.outcomes import (
+    describe_decision,
+    describe_outcome,
+    describe_outcome_when,
+    describe_shown,
+    describe_state,
+)
+from sayso.sentences.times import describe_clock
 from tests.sayso.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
 
 DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
@@ -18,15 +26,25 @@ DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_
     ("outcome", "sentence"),
     [
         (make_outcome(Verdict.APPROVED), "ben approved this"),
-        (make_outcome(Verdict.APPROVED, args={"a": 1}), "ben approved this with edited arguments"),
+        (make_outcome(Verdict.APPROVED, args={"a": 1}), "ben approved this with 4 changes"),
         (make_outcome(Verdict.DENIED), "ben denied this"),
         (make_outcome(Verdict.ANSWERED, value=7), "ben gave a value"),
-        (make_outcome(Verdict.DENIED, TIMEOUT), "Nobody decided in time: denied by the fallback"),
-        (make_outcome(Verdict.FAILED, TIMEOUT), "Nobody decided in time: failed by the fallback"),
+        (make_outcome(Verdict.DENIED, TIMEOUT), "Denied: nobody answered in time"),
+        (make_outcome(Verdict.FAILED, TIMEOUT), "Failed: nobody answered in time"),
     ],
 )
 def test_describe_outcome_names_who_decided(outcome: Outcome, sentence: str) -> None:
     assert describe_outcome(make_item().model_copy(update={"outcome": outcome})) == sentence
+
+
+def test_describe_outcome_when_has_the_time_of_a_deadline() -> None:
+    def write(verdict: Verdict, by: Actor) -> str:
+        item = make_item().model_copy(update={"outcome": make_outcome(verdict, by)})
+        return write_sentence(describe_outcome_when(item), describe_clock)
+
+    assert write(Verdict.DENIED, TIMEOUT) == "Denied at 1970-01-01 00:16:40 UTC: nobody answered in time"
+    assert write(Verdict.DENIED, BEN) == "ben denied this"
+    assert describe_outcome_when(make_item()) == ()
 
 
 def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
@@ -49,7 +67,7 @@ def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
     ("verdict", "by", "sentence"),
     [
         ("approved", ActorView(id="ben", kind="human"), "ben approved this"),
-        ("denied", ActorView(id="timeout", kind="timeout"), "Nobody decided in time: denied by the fallback"),
+        ("denied", ActorView(id="timeout", kind="timeout"), "Denied: nobody answered in time"),
         ("postponed", ActorView(id="ben", kind="bot"), "ben postponed this"),
     ],
 )
@@ -67,9 +85,9 @@ def test_describe_outcome_of_an_api_response(verdict: str, by: ActorView, senten
 
 
 def test_describe_decision() -> None:
-    assert describe_decision(make_decision("approve", args={"a": 1})) == "ben approved with edited arguments"
-    assert describe_decision(make_decision("deny", by=TIMEOUT)) == "the deadline denied"
-    assert describe_decision(make_decision("value", value=7)) == "ben gave a value"
+    assert describe_decision(make_item(), make_decision("approve", args={"a": 1})) == "ben approved with 4 changes"
+    assert describe_decision(make_item(), make_decision("deny", by=TIMEOUT)) == "the deadline denied"
+    assert describe_decision(make_item(), make_decision("value", value=7)) == "ben gave a value"
 
 
 def test_describe_state_labels_items_and_runs() -> None:

@@ -52,7 +52,7 @@ ASK = "request_approval"
         (
             ASK,
             {"terms": {"escalate": [{"after_s": 9, "reviewers": ["ben"]}], "fallback": {"action": "escalate"}}},
-            "then ben can also decide.",
+            "then ben is asked too.",
         ),
         (
             "request_user_input",
@@ -130,5 +130,5 @@ def test_describe_trial_says_what_the_condition_saw() -> None:
         "Matches too, but another rule decides.",
         "Disabled.",
     ]
-    assert words[7] == f"It needs other facts about the run. Here env is {'t' * 120}…."
+    assert words[7] == f"It needs other facts about the run. Here env is {'t' * 119}…."
     assert words[8:] == ["It is for the sub-agent helper.", "It does not cover tool calls."]

@@ -37,7 +37,7 @@ def test_decide_for_an_absent_reviewer_is_recorded() -> None:
         "channel": "api",
         "for_person": "ada",
     }
-    assert describe_decision(decision) == "ben approved for ada"
+    assert describe_decision(decided.items[0], decision) == "ben approved for ada"
 
 
 def test_decide_for_an_absent_member_of_a_group() -> None:

@@ -144,6 +144,9 @@ ROWS: dict[str, Row] = {
     "saveOwnPreferences": people(200, {"cap_per_hour": 4}),
     "readPreferences": admins(),
     "savePreferences": admins(200, {"cap_per_hour": 4}),
+    "listOwnViews": people(),
+    "saveOwnView": people(201, {"name": "Refunds", "search": "tool:refund"}),
+    "deleteOwnView": people(404),
     "listOwnAbsences": people(),
     "addOwnAbsence": people(201, ABSENCE),
     "deleteOwnAbsence": people(404),
@@ -196,6 +199,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     names |= {"endpoint_id": "whe_none", "sender_id": "whs_none", "channel": "none"}
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
+    names |= {"view_id": "view_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:

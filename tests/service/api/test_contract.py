@@ -28,6 +28,7 @@ from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
 from service.settings import Settings
+from service.store.directory.views import SavedView
 from service.wiring import assemble
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
@@ -75,6 +76,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         await wiring.groups.create("payments", ("anna",), (), "root")
         absence = await wiring.duty.add_absence("anna", now_ms(), now_ms() + 86_400_000, None, "anna")
         code = await wiring.contacts.create_code("anna", "telegram")
+        view = await wiring.views.save("anna", SavedView(name="Refunds", search="tool:refund"))
         contact = await wiring.contacts.redeem_code("telegram", code.code, "4711")
         known = {
             "run_id": ended.run.id,
@@ -86,6 +88,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "group": "payments",
             "contact_id": contact.id,
             "absence_id": absence.id,
+            "view_id": view.id,
             "channel": "ops",
             "session_id": "ses_" + "0" * 32,
             "endpoint_id": "whe_none",

@@ -2,12 +2,10 @@
 
 import httpx
 
-from sayso.clock import now_ms
+from sayso.clock import HOUR_MS, now_ms
 from sayso.records.terms import RuleTerms
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World
-
-HOUR_MS = 3_600_000
 
 
 async def decide(world: World, token: str, terms: RuleTerms, owner: str = "demo") -> httpx.Response:

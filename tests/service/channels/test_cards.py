@@ -112,7 +112,7 @@ def test_card_of_a_quorum_lists_its_decisions() -> None:
     record = pending(ask(quorum={"approve": 2, "deny": 1}))
     once = decide(record, word(record), T0 + 5).record
     assert card_of(once).decisions == ("ada approved",)
-    assert dict(card_of(once).facts)["Quorum"] == "1 of 2 approvals, 0 of 1 denials"
+    assert dict(card_of(once).facts)["Quorum"] == "1 of 2 have approved; 1 denial is enough"
     assert draft().id == once.id
 
 

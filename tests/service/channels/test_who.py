@@ -1,12 +1,14 @@
 """Who is asked when: groups, delegates, quiet hours, steps and the end."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 from sayso.calendars.hours import Hours, WorkingHours
+from sayso.clock import HOUR_MS
 from sayso.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
-from service.channels.who import plan
+from service.channels.who import plan, plan_weeks
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
@@ -15,7 +17,6 @@ from tests.sayso.rule_builders import policy, rule
 
 CALL = SampleCall(tool="refund", owner="demo")
 NIGHT = round(datetime(2036, 11, 22, 23, tzinfo=UTC).timestamp() * 1000)
-HOUR_MS = 3_600_000
 CHANNELS = Channels({"ops": MemoryChannel("ops")})
 STEP = {"after_s": 3_600, "reviewers": ["carla"]}
 
@@ -126,3 +127,14 @@ async def test_plan_of_a_person_named_beside_their_group(wiring: Wiring) -> None
     both = rules(reviewers=["anna", "group:payments"], timeout_s=200_000)
     found = await plan(wiring, CHANNELS, both, "refunds", CALL, NIGHT)
     assert [(one.person, one.sent_at_ms) for one in found.asked] == [("anna", NIGHT), ("ben", NIGHT + 34 * HOUR_MS)]
+
+
+async def test_plan_weeks_has_each_step_with_the_hours_of_its_group(wiring: Wiring) -> None:
+    await make_team(wiring)
+    office = WorkingHours(hours=Hours(start="09:00", end="17:00", weekdays=("mon",)))
+    await wiring.groups.update("payments", ("anna", "ben"), (), "root", ("admin",), office)
+    terms = rules(escalate=[STEP]).rules[0].terms
+    first, then = await plan_weeks(wiring, terms, date(2036, 11, 24), ZoneInfo("UTC"))
+    assert [(span.hours, span.people) for span in first.days[0].spans][1] == ("09:00–17:00", ("anna", "ben"))
+    assert [span.people for span in first.days[1].spans] == [()]
+    assert (then.step, then.after_s, then.days[0].spans[0].people, then.left_out) == (1, 3_600, ("carla",), 0)

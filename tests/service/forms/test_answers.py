@@ -116,10 +116,10 @@ def test_read_answer_refuses_a_number_that_is_not_two_digits(number: str) -> Non
 def test_describe_problems_names_the_fields_without_their_input() -> None:
     error = InvalidInput("'hunter2' is too short", problems=["args.amount: too much", "args.note: too long"])
     marked = mark_problems(make_forms(ITEM, REFUND), error, None)
-    assert describe_problems(marked, error) == "Nothing was sent. Correct amount and note."
+    assert describe_problems(marked, error) == "Correct amount and note."
     assert describe_problems(make_forms(ITEM, REFUND), error) == ""
     secret = make_forms(item_of(ask_value(terms={"secrets": ["loyalty_code"]})), BOOK_HOTEL)
-    assert describe_problems(secret, error) == "Nothing was sent. Correct the value."
+    assert describe_problems(secret, error) == "Correct the value."
     assert describe_problems(secret, InvalidInput("no")) == ""
 
 

@@ -159,6 +159,13 @@ def test_is_change_knows_the_steps(step_: str) -> None:
     assert is_change(step_) is (step_ == "add:")
 
 
+@pytest.mark.parametrize("count", ["9" * 5000, "-1", "many", ""])
+def test_number_of_entries_that_no_form_has_is_ignored(count: str) -> None:
+    post = {**as_browser(fields_of()), "f2.#": count}
+    assert change_form(post, "add:f2") == post
+    assert read_fields(fields_of(), post).value == ORDER_ARGS
+
+
 def test_find_changed_names_the_list() -> None:
     assert [find_changed(one) for one in ("remove:f1.3", "add:f1.0.2", "omit:f3")] == ["f1", "f1.0.2", "f3"]
 

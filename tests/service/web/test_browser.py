@@ -46,7 +46,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.get_by_label("amount").fill("120")
         page.get_by_label("currency").select_option("CHF")
         approve_edit(page)
-        expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
+        expect(page.get_by_role("heading", name="anna approved this with 1 change")).to_be_visible()
 
         page.get_by_role("link", name="Inbox").first.click()
         page.get_by_role("link", name="Refund payment").click()
@@ -58,7 +58,7 @@ def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browse
         page.get_by_role("link", name="Inbox").first.click()
         page.get_by_role("link", name="book_hotel").click()
         page.get_by_label("loyalty_code").fill("HH-7731")
-        page.get_by_role("button", name="Send value").click()
+        page.get_by_role("button", name="Send").click()
         expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
         page.locator(".tools summary").click()
         page.get_by_role("button", name="Sign out").click()
@@ -133,7 +133,7 @@ def test_rejected_form_keeps_its_input(site: Site, open_as: Callable[..., Page])
     record = site.act(lambda wiring: asked(wiring, ask_value()))
     page = open_as(place_of(record))
     page.get_by_label("loyalty_code").fill("HH")
-    page.get_by_role("button", name="Send value").click()
+    page.get_by_role("button", name="Send").click()
     expect(page.locator("#v0-problem")).to_be_visible()
     site.act(lambda wiring: decide(wiring, record, "deny"))
     expect(page.locator("#notice")).to_contain_text("ben denied this. You can no longer send your input.")
@@ -175,7 +175,7 @@ def test_input_survives_the_end_of_its_session(site: Site, open_as: Callable[...
     assert now(site, record).items[0].open
     page.get_by_label("amount").fill("12.5")
     approve_edit(page)
-    expect(page.get_by_role("heading", name="carla approved this with edited arguments")).to_be_visible()
+    expect(page.get_by_role("heading", name="carla approved this with 1 change")).to_be_visible()
     assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
 
 
@@ -219,7 +219,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")
     approve_edit(page)
-    expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
+    expect(page.get_by_role("heading", name="anna approved this with 1 change")).to_be_visible()
 
 
 def test_freezes_refresh_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:

@@ -23,7 +23,7 @@ def test_reviewer_picks_one_of_three_cards(site: Site, open_as: Callable[..., Pa
     page = open_as(place_of(record))
     expect(page.get_by_role("heading", name="Did refund_payment run? Nobody knows.")).to_be_visible()
     expect(page.locator(".doubt-choices").get_by_role("radio")).to_have_count(3)
-    expect(page.get_by_role("button", name="Send value")).to_have_count(0)
+    expect(page.get_by_role("button", name="Send")).to_have_count(0)
     read_to_the_end(page)
     page.get_by_label("It did run").check()
     page.get_by_label("Its result").fill("rf_81")

@@ -4,6 +4,7 @@ from sayso.errors import Unavailable
 from sayso.problems import Problem
 from service.settings import Settings
 from service.web.errors import render_problem
+from service.web.languages import COOKIE
 from tests.service.web.sites import visit
 
 
@@ -41,3 +42,13 @@ async def test_problem_page_escapes_everything(settings: Settings) -> None:
         assert b"<b>" not in page.body
         assert b"<script>" not in page.body
         assert "⟨U+202E⟩".encode() in page.body
+
+
+async def test_missing_item_and_run_are_named_in_the_page_language(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        assert "This item does not exist, or is not yours to see." in await anna.read("/items/sus_nope/i1", 404)
+        assert "This run does not exist, or is not yours to see." in await anna.read("/runs/run_nope", 404)
+        anna.client.cookies.set(COOKIE, "de")
+        page = await anna.read("/items/sus_nope/i1", 404)
+        assert "<h1>Nicht gefunden</h1>" in page
+        assert "Diesen Eintrag gibt es nicht, oder Sie dürfen ihn nicht sehen." in page

@@ -68,7 +68,7 @@ async def test_extend_keeps_the_unfinished_decision(settings: Settings) -> None:
         assert await anna.send(place, until=first, answer="deny", message="") == place, "a double tap is no mistake"
         await anna.send(place, until=second)
         page = await anna.send(place, status=422, until=first, answer="deny", message="Half a reason")
-        for words in ("Your input was not accepted", "it has moved since", "Half a reason</textarea>"):
+        for words in ("Not sent", "it has moved since", "Half a reason</textarea>"):
             assert words in page, words
 
 
@@ -76,5 +76,5 @@ async def test_receipt_shows_each_stage(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await approve(anna.wiring, await make_pending(anna.wiring))
         page = await anna.read(f"/items/{record.id}/i1")
-        assert "Queued for the workers" in page
+        assert "Handed over" in page
         assert record.items[0].kind is ItemKind.APPROVAL

@@ -72,8 +72,9 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "rule": "/rules/never-over-1000",
         "removed rule": "/rules/refunds-over-100",
         "trial": f"/rules/-/try?item={both.id}/i2",
-        "search": "/search",
-        "not found": "/search?q=run_none",
+        "filtered": '/?q=is:mine tool:refund agent:"support-bot" is:unusual due:24h parcel',
+        "not found": "/?q=run_none",
+        "unknown filter": "/?q=is:odd",
         "missing": "/items/sus_none/i1",
         "nowhere": "/nowhere",
     }

@@ -58,7 +58,7 @@ async def test_approve_shows_the_receipt_and_then_the_result(settings: Settings)
         assert await answer(anna, record, "approve") == place_of(record)
         page = await anna.read(place_of(record))
         assert "anna approved this" in page
-        assert "Leased by a worker <span" in page
+        assert "A worker has it <span" in page
         assert 'class="approval"' not in page
         item = await now(anna, record)
         assert (item.outcome.by.id, item.outcome.by.channel) == ("anna", "web")
@@ -83,7 +83,7 @@ async def test_edit_changes_the_arguments(settings: Settings) -> None:
         outcome = (await now(anna, record)).outcome
         assert outcome.args == {**REFUND_ARGS, "amount": 120, "note": "Half of it"}
         page = await anna.read(place_of(record))
-        assert "anna approved this with edited arguments" in page
+        assert "anna approved this with 2 changes" in page
         assert '<tr class="changed"><th scope="row">amount</th><td>250</td><td>120</td></tr>' in page
 
 
@@ -219,7 +219,7 @@ async def test_decision_after_the_deadline_shows_the_fallback(settings: Settings
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await answer(anna, record, "approve", 409)
         assert "<h2>The deadline has passed</h2>" in page
-        assert "<p>Nobody decided in time: denied by the fallback. Nothing was changed.</p>" in page
+        assert "<p>Denied: nobody answered in time. Nothing was changed.</p>" in page
         assert 'class="approval"' not in page
 
 
@@ -253,11 +253,11 @@ async def test_call_in_doubt_offers_its_choices(settings: Settings) -> None:
             "It did run",
             "It did not run",
             "Stop the run",
-            "the run fails",
+            "The run fails at <time",
         ):
             assert words in page, words
         assert "No rule covers" not in page
-        assert "Send value" not in page
+        assert "Send</button>" not in page
         for choice in ("run_again", "fail"):
             page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
             assert 'id="v1-problem">A result is accepted only with skip.' in page

@@ -80,7 +80,7 @@ async def test_item_page_speaks_the_chosen_language(settings: Settings) -> None:
         for words in (
             "EUR 250.00 genehmigen</button>",
             "Wartet auf eine Entscheidung über refund_payment",
-            ">noch 4 min",
+            ">in 4 min",
         ):
             assert words in page
         await decide(anna.wiring, record, "approve")

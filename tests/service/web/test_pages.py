@@ -45,6 +45,8 @@ def test_static_files_load_nothing_external() -> None:
         "menus",
         "split",
         "select",
+        "words",
+        "folds",
     ],
 )
 def test_scripts_are_small_and_write_no_markup(name: str) -> None:

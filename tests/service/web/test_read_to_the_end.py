@@ -69,7 +69,7 @@ def test_show_next_visits_every_text(site: Site, open_as: Open) -> None:
 def test_review_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_as: Open) -> None:
     valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
     page = open_as(place_of(valued))
-    expect(page.get_by_role("button", name="Send value")).to_have_attribute("aria-disabled", "true")
+    expect(page.get_by_role("button", name="Send")).to_have_attribute("aria-disabled", "true")
     page.goto(place_of(site.act(ask_shell)))
     begin_edit(page)
     page.locator("#f0").fill(json.dumps({"command": LONG + "!"}))

@@ -77,7 +77,7 @@ async def test_run_page_shows_rows_and_the_tree_of_calls(settings: Settings) -> 
         assert page.index("ben denied this") < page.index('aria-labelledby="calls-h"')
         tree = page[page.index('<ol class="tree">') : page.index("</ol>", page.index('<ol class="tree">'))]
         assert tree.index("Turn 1") < tree.index(place_of(first)) < tree.index("scout") < tree.index("denied")
-        assert tree.index("Turn 2") < tree.index(f"{'x' * 200}…") < tree.index(place_of(second))
+        assert tree.index("Turn 2") < tree.index(f"{'x' * 199}…") < tree.index(place_of(second))
 
 
 async def test_run_page_shows_one_voice_of_the_timeline(settings: Settings) -> None:

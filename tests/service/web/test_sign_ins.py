@@ -9,7 +9,7 @@ from tests.service.web.stories import begin
 
 async def test_pages_without_a_session_redirect_to_sign_in(settings: Settings) -> None:
     async with visit(settings, None) as guest:
-        for place in ("/", "/history", "/runs", "/runs/run_1", "/items/sus_1/i1", "/search?q=x", "/live"):
+        for place in ("/", "/history", "/runs", "/runs/run_1", "/items/sus_1/i1", "/?q=x", "/live"):
             response = await guest.client.get(place)
             assert response.status_code == 303, place
             assert response.headers["location"].startswith("/sign-in")

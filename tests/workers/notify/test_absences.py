@@ -2,14 +2,12 @@
 
 import pytest
 
-from sayso.clock import now_ms
+from sayso.clock import HOUR_MS, now_ms
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_person
 from workers.notify.absences import AbsenceWatch
-
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture

@@ -1,37 +1,14 @@
 """A circuit that opened spares a provider, and its cards are updated once it is back."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-from redis.asyncio import Redis
-
 from sayso.records.deliveries import DeliveryState
 from service.channels.base import DeliveryFailed
-from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
 from service.operations.diagnostics import Finding, diagnose
 from service.wiring import Wiring
 from tests.builders import approve
 from tests.channels import MemoryChannel
-from tests.workers.notify.test_notifier import PEOPLE, deliver, deliveries, make_due, waiting
-from workers.notify.attempts import Gate
+from tests.workers.notify.test_notifier import deliver, deliveries, make_due, waiting
 from workers.notify.notifier import Notifier
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
-
-
-@pytest.fixture
-def channel() -> MemoryChannel:
-    return MemoryChannel()
-
-
-@pytest.fixture
-def notifier(wiring: Wiring, channel: MemoryChannel) -> Notifier:
-    return Notifier(wiring, Channels({"memory": channel}), PEOPLE, Gate(wiring.attempts))
 
 
 async def test_open_circuit_fails_new_deliveries_without_an_attempt(

@@ -14,7 +14,8 @@ from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.channels import MemoryChannel
 from tests.waits import until
-from tests.workers.notify.test_notifier import PEOPLE, deliver, deliveries, waiting
+from tests.workers.notify.conftest import PEOPLE
+from tests.workers.notify.test_notifier import deliver, deliveries, waiting
 from workers.notify.attempts import Gate
 from workers.notify.notifier import LEASE_MS, Notifier
 

@@ -1,10 +1,8 @@
 """Cards reach people over a channel, follow their item, and failures are known on the item."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import structlog
 from redis.asyncio import Redis
 
@@ -19,11 +17,10 @@ from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel, RoomChannel
-from workers.notify.attempts import Gate
+from tests.workers.notify.conftest import PEOPLE
 from workers.notify.notifier import Notifier
 
 KEYS = TenantKeys("default")
-PEOPLE = Book({"anna": ("A1",), "ben": ("B1", "B2"), "demo": ("D1",)}, {"group:ops": ("anna", "ben")})
 
 
 class LostBook(Book):
@@ -33,22 +30,6 @@ class LostBook(Book):
         if person == "ben":
             raise NotFound("There is no reviewer named 'ben'.")
         return await super().find(channel, person, requester)
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(clean_store_url) as client:
-        yield client
-
-
-@pytest.fixture
-def channel() -> MemoryChannel:
-    return MemoryChannel()
-
-
-@pytest.fixture
-def notifier(wiring: Wiring, channel: MemoryChannel) -> Notifier:
-    return Notifier(wiring, Channels({"memory": channel}), PEOPLE, Gate(wiring.attempts))
 
 
 async def waiting(wiring: Wiring, *reviewers: str, **terms: Any) -> SuspensionRecord:

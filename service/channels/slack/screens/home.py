@@ -6,11 +6,12 @@ from sayso.clock import iso_utc
 from sayso.records.decisions import Actor
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.items import describe_ineligibility, describe_need
+from sayso.sentences.items import describe_ineligibility, describe_wanted
 from sayso.text.invisible import write_signs
 from service.channels.cards import item_link
 from service.channels.slack.screens import blocks as kit
 from service.channels.slack.screens.blocks import Block
+from service.operations.masking import mask_item
 
 MOST_ITEMS = 30
 """Each takes two of the 100 blocks of a view."""
@@ -33,7 +34,7 @@ def build_home(person: str, found: Sequence[Pending], public_url: str) -> Block:
     """Return the view of a linked person. Arguments are on the item's page only."""
     blocks = [kit.header(f"Open items of {person}")]
     for record, item in found[:MOST_ITEMS]:
-        need = f"{write_signs(item.tool.name)} {describe_need(item)}"
+        need = write_signs(", ".join(filter(None, (item.tool.name, describe_wanted(mask_item(item))))))
         until = f"{write_signs(record.run.agent)}, until {iso_utc(item.terms.deadline_at_ms)}"
         button = kit.button("Open", "open", "", url=item_link(public_url, record.id, item.item_id))
         lines = [kit.labelled(kit.cut(need, kit.PLAIN_CHARS), kit.cut(until, kit.PLAIN_CHARS))]

@@ -67,6 +67,4 @@ def _shape(leaves: list[Leaf]) -> list[list[str]]:
 def _name_type(leaf: Leaf) -> str:
     if not leaf.literal:
         return "text"
-    return {"true": "boolean", "false": "boolean", "null": "null", "{}": "empty", "[]": "empty"}.get(
-        leaf.text, "number"
-    )
+    return _TYPES.get(leaf.text, "number")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS
 from sayso.records.decisions import Shown
 from sayso.records.items import Item
 from sayso.records.tool_calls import ToolDefinition
@@ -17,10 +18,8 @@ from service.web.content.details import Change, compare_args
 from service.web.content.secrets import ItemView
 from service.web.form_posts import Post
 
-MOST_PATHS = 20
-MOST_PATH_CHARS = 200
-MOST_LOOK_MS = 86_400_000
-
+MOST_PATHS, MOST_PATH_CHARS = 20, 200
+MOST_LOOK_MS = DAY_MS
 _PLACES = re.compile(r"([0-9]{1,6}(,[0-9]{1,6})*)?")
 _SPAN = re.compile(r"[0-9]{1,15}")
 
@@ -73,9 +72,9 @@ def read_shown(
     None means not measured: no report, a report that does not fit, a page that displayed something else, or masked
     secrets. A report gives no rights, so it is never a reason to refuse a decision.
     """
-    unseen, look = post.get("unseen"), post.get("look_ms", "")
+    unseen, look_ms = post.get("unseen"), read_look_ms(post)
     masked = view.has_secrets and not view.shown
-    if masked or unseen is None or not _PLACES.fullmatch(unseen) or not _SPAN.fullmatch(look):
+    if masked or look_ms is None or unseen is None or not _PLACES.fullmatch(unseen):
         return None
     schema = definition.parameters if definition is not None else None
     displays = [make_display(view.item, version, schema) for version in (None, *list_versions(view.item))]
@@ -86,14 +85,25 @@ def read_shown(
     missing = {int(place) for place in unseen.split(",") if place}
     if display is None or max(missing, default=-1) >= len(display.paths):
         return None
-    paths = tuple(path for place, path in enumerate(display.paths) if place not in missing)
-    few = len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
+    paths = [path for place, path in enumerate(display.paths) if place not in missing]
+    return make_shown(display.hash, len(display.paths), paths, look_ms, named=not view.has_secrets)
+
+
+def read_look_ms(post: Post) -> int | None:
+    """Return the look that the page reports, at most a day; None where it was not measured, as without scripts."""
+    look = post.get("look_ms", "")
+    return min(int(look), MOST_LOOK_MS) if _SPAN.fullmatch(look) else None
+
+
+def make_shown(display_hash: str, values: int, paths: Sequence[str], look_ms: int, *, named: bool = True) -> Shown:
+    """Return what was shown; the paths of the shown values are `named` only if they are few and short."""
+    named = named and len(paths) <= MOST_PATHS and max(map(len, paths), default=0) <= MOST_PATH_CHARS
     return Shown(
-        display_hash=display.hash,
-        values=len(display.paths),
+        display_hash=display_hash,
+        values=values,
         values_shown=len(paths),
-        paths=paths if few and not view.has_secrets else (),
-        look_ms=min(int(look), MOST_LOOK_MS),
+        paths=tuple(paths) if named else (),
+        look_ms=look_ms,
     )
 
 

@@ -24,7 +24,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (errors.TooManyRequests, mark("Too many wrong numbers")),
     (errors.PolicyForbids, mark("The rules do not allow this")),
     (errors.NotAllowed, mark("You cannot decide this")),
-    (InvalidInput, mark("Your input was not accepted")),
+    (InvalidInput, mark("Not sent")),
 )
 
 _SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
@@ -47,7 +47,7 @@ def write_banner(
 def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
     if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
         return _("The deadline has passed")
-    return next((_(heading) for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
+    return next((_(heading) for kind, heading in _HEADINGS if isinstance(error, kind)), _(problem.title))
 
 
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Forms) -> str:
@@ -59,4 +59,4 @@ def _sentence(error: SaysoError, record: SuspensionRecord, item: Item, forms: Fo
         effect = deadlines.describe_fallback(record, item)
         return _("The deadline has passed: %(effect)s. Nothing was changed.", effect=effect)
     known = next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), "")
-    return _(known) or describe_problems(forms, error) or error.message
+    return _(known) or describe_problems(forms, error) or _(error.message)

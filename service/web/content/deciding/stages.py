@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.sentences.outcomes import describe_state
 from sayso.text.language import _, ngettext
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.web.content.details import Result
@@ -23,7 +24,8 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     """Return the stages of a decided item; none while it is open."""
     if item.outcome is None:
         return []
-    stages = [Stage(_("Decided"), item.outcome.at_ms)]
+    decided = describe_state(item.outcome.verdict)
+    stages = [Stage(f"{decided[:1].upper()}{decided[1:]}", item.outcome.at_ms)]
     waiting = sum(1 for other in record.items if other.open)
     if record.status is Status.CANCELLED:
         return [*stages, Stage(_("The run was cancelled"), record.updated_at_ms, "bad")]
@@ -33,28 +35,29 @@ def list_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     stages += _list_client_stages(record, item) if record.resume.mode == "poll" else _list_worker_stages(record, item)
     stages += _list_results(record, item, result)
     if record.receipt.settled_at_ms is not None:
-        stages.append(Stage(_("The suspension is settled"), record.receipt.settled_at_ms))
+        stages.append(Stage(_("Done"), record.receipt.settled_at_ms))
     return stages
 
 
 def _list_client_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]:
     if item.permit is not None:
-        yield Stage(_("%(who)s redeemed the permit", who=record.run.owner), item.permit.redeemed_at_ms)
+        yield Stage(_("Started by %(who)s", who=record.run.owner), item.permit.redeemed_at_ms)
     elif item.outcome is not None and item.outcome.may_run:
-        yield Stage(_("%(who)s starts the call", who=record.run.owner), None)
+        yield Stage(_("Started by %(who)s", who=record.run.owner), None)
 
 
 def _list_worker_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]:
     receipt, lease = record.receipt, record.lease
-    queued = _("Queued for the workers")
+    queued = _("Handed over")
     if receipt.redrives:
-        queued = _("Queued for the workers (requeued %(times)s times)", times=receipt.redrives)
-    worker = _("a worker")
+        queued = ngettext("Handed over, again %(num)s time", "Handed over, again %(num)s times", receipt.redrives)
+    leased = _("A worker has it")
     if lease is not None:
         worker = _("%(worker)s, attempt %(attempt)s", worker=lease.holder, attempt=lease.attempt)
         worker = _("%(worker)s, job %(job)s", worker=worker, job=receipt.job_id) if receipt.job_id else worker
+        leased = _("A worker has it (%(worker)s)", worker=worker)
     yield Stage(queued, receipt.enqueued_at_ms)
-    yield Stage(_("Leased by %(worker)s", worker=worker), receipt.leased_at_ms)
+    yield Stage(leased, receipt.leased_at_ms)
     if record.status is Status.FAILED and record.end is not None:
         yield Stage(_("The workers gave up: %(error)s", error=record.end.error), record.updated_at_ms, "bad")
     elif receipt.resumed_at_ms is not None or receipt.error is None:
@@ -62,7 +65,7 @@ def _list_worker_stages(record: SuspensionRecord, item: Item) -> Iterator[Stage]
     else:
         yield Stage(_("Decided, not yet resumed: %(error)s", error=receipt.error), None, "bad")
     if item.permit is not None:
-        yield Stage(_("The permit was redeemed"), item.permit.redeemed_at_ms)
+        yield Stage(_("Started"), item.permit.redeemed_at_ms)
 
 
 def _list_results(record: SuspensionRecord, item: Item, result: Result | None) -> Iterator[Stage]:

@@ -1,12 +1,13 @@
 """Arguments as a tree with every leaf: indented keys, plain lists on one line, lists of like objects as tables."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.rendering.money import is_amount, name_currency
 from sayso.rendering.views import Row
 from sayso.text.displays import write_shown
 from sayso.text.invisible import has_rtl
@@ -42,28 +43,43 @@ class Branch:
 
 @dataclass(frozen=True)
 class PlacedRow:
-    """A row whose path is parted: what is `above` its key, and whether the row before stands under the same."""
+    """A row whose path is parted: what is `above` its key, and whether the row before stands under the same.
+
+    `currency` is that of an amount, where a row beside it names one.
+    """
 
     row: Row
     above: str
     key: str
     repeated: bool
+    currency: str = ""
 
 
-def make_tree(args: JsonObject) -> list[Branch]:
-    """Return a branch for every argument."""
-    return [_grow(write_key(key), value) for key, value in args.items()]
+def make_tree(args: JsonObject, *, minor: bool = False) -> list[Branch]:
+    """Return a branch for every argument; with `minor`, amounts may be in cents and have no currency."""
+    return _grow_all(args, minor)
 
 
-def place_rows(rows: Iterable[Row]) -> list[PlacedRow]:
+def place_rows(rows: Sequence[Row], *, minor: bool = False) -> list[PlacedRow]:
     """Return the rows with parted paths, so that a page repeats no path. Both parts together are the path as shown."""
     placed: list[PlacedRow] = []
+    currencies = _find_currencies(rows) if not minor else {}
     before = ""
     for row in rows:
         above, key = _part(row.path)
-        placed.append(PlacedRow(row, above, key, above == before))
+        currency = currencies.get(above, "") if row.literal and is_amount(key, row.text) else ""
+        placed.append(PlacedRow(row, above, key, above == before, currency))
         before = above
     return placed
+
+
+def _find_currencies(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the currency that the rows below each path name."""
+    beside: dict[str, JsonObject] = {}
+    for row in rows:
+        above, key = _part(row.path)
+        beside.setdefault(above, {})[key] = row.text
+    return {above: currency for above, values in beside.items() if (currency := name_currency(values))}
 
 
 def reads_backwards(args: JsonObject) -> bool:
@@ -82,22 +98,38 @@ def group_digits(text: str) -> list[str]:
     return [sign + parts[0], *parts[1:-1], parts[-1] + rest]
 
 
-def _grow(key: str, value: JsonValue) -> Branch:
+def _grow_all(values: JsonObject, minor: bool) -> list[Branch]:
+    currency = name_currency(values) if not minor else ""
+    return [_name_money(_grow(write_key(key), value, minor), key, currency) for key, value in values.items()]
+
+
+def _name_money(branch: Branch, key: str, currency: str) -> Branch:
+    """Return the branch of an amount with its currency, and any other as it is."""
+    if not currency or len(branch.values) != 1 or branch.is_list:
+        return branch
+    return replace(branch, values=(_name_currency(branch.values[0], key, currency),))
+
+
+def _name_currency(leaf: Leaf, key: str, currency: str) -> Leaf:
+    return replace(leaf, currency=currency) if currency and leaf.literal and is_amount(key, leaf.text) else leaf
+
+
+def _grow(key: str, value: JsonValue, minor: bool) -> Branch:
     if isinstance(value, dict) and value:
-        return Branch(key, children=tuple(make_tree(value)))
+        return Branch(key, children=tuple(_grow_all(value, minor)))
     if not isinstance(value, list) or not value:
         return Branch(key, values=tuple(list_values(value)))
     if not any(isinstance(one, dict | list) and one for one in value):
         leaves = tuple(leaf for one in value for leaf in list_values(one))
         if sum(len(leaf.text) + 2 for leaf in leaves) <= _LINE_CHARS:
             return Branch(key, values=leaves, is_list=True)
-    columns, table = _tabulate(value)
+    columns, table = _tabulate(value, minor)
     if table:
         return Branch(key, columns=columns, table=table)
-    return Branch(key, children=tuple(_grow(f"[{place}]", one) for place, one in enumerate(value)))
+    return Branch(key, children=tuple(_grow(f"[{place}]", one, minor) for place, one in enumerate(value)))
 
 
-def _tabulate(value: Sequence[JsonValue]) -> tuple[tuple[str, ...], tuple[tuple[Leaf, ...], ...]]:
+def _tabulate(value: Sequence[JsonValue], minor: bool) -> tuple[tuple[str, ...], tuple[tuple[Leaf, ...], ...]]:
     """Return keys and cells of a list of objects with the same keys and short plain values; none of another list."""
     first = value[0]
     if len(value) < 2 or not isinstance(first, dict) or not 1 <= len(first) <= _MOST_COLUMNS:
@@ -109,7 +141,8 @@ def _tabulate(value: Sequence[JsonValue]) -> tuple[tuple[str, ...], tuple[tuple[
         cells = [list_values(one[key]) for key in first]
         if any(len(cell) != 1 or cell[0].path or len(cell[0].text) > _CELL_CHARS for cell in cells):
             return (), ()
-        rows.append(tuple(cell[0] for cell in cells))
+        currency = name_currency(one) if not minor else ""
+        rows.append(tuple(_name_currency(cell[0], key, currency) for key, cell in zip(first, cells, strict=True)))
     return tuple(map(write_key, first)), tuple(rows)
 
 

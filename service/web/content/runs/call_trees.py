@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.suspensions import SuspensionRecord
+from sayso.rendering.calls import shorten
 from sayso.text.language import _
 from sayso.text.redaction import Redacted
 from sayso.transitions.item_states import find_item_state
@@ -49,7 +50,7 @@ def list_turns(trail: Iterable[TrailEntry], records: Sequence[SuspensionRecord])
     for entry in trail:
         facts = Facts(entry.data)
         if entry.type == EventType.LLM_COMPLETED:
-            turns.append(Turn(_cut(facts.text("text"))))
+            turns.append(Turn(shorten(facts.text("text"), _MAX_CHARS)))
             begun = True
         elif entry.type == EventType.POLICY_DECISION and isinstance(facts.value("index"), int):
             if not begun:
@@ -88,8 +89,3 @@ def _suspend(turn: Turn, record: SuspensionRecord | None, payload: Facts) -> Non
     for item in record.items:
         state, subagent = find_item_state(record, item), item.subagent or ""
         turn.put(item.index, TreeCall(item.tool.name, state, item_href(record, item), subagent))
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text[: 4 * _MAX_CHARS].split())
-    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"

@@ -65,13 +65,14 @@ def render_result(result: JsonValue) -> View | None:
 
 def _list_rows(record: SuspensionRecord, cards: dict[str, Card], definitions: Definitions) -> list[RunRow]:
     rows = []
-    for item in mask_record(record).items:
+    for stored, item in zip(record.items, mask_record(record).items, strict=True):
         card = cards.get(f"{record.id}-{item.item_id}")
-        rows.append(RunRow(card, None if card is not None else _close(record, item, definitions)))
+        closed = _close(record, item, definitions, describe_outcome(stored)) if card is None else None
+        rows.append(RunRow(card, closed))
     return rows
 
 
-def _close(record: SuspensionRecord, item: Item, definitions: Definitions) -> ClosedRow:
+def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outcome: str) -> ClosedRow:
     definition = definitions.get(item.tool.definition or "")
     return ClosedRow(
         row_id=f"{record.id}-{item.item_id}",
@@ -79,6 +80,6 @@ def _close(record: SuspensionRecord, item: Item, definitions: Definitions) -> Cl
         headline=make_headline(item),
         view=render_call(item.tool.name, item.tool.args, definition.parameters if definition is not None else None),
         state=find_item_state(record, item),
-        outcome=describe_outcome(item),
+        outcome=outcome,
         subagent=item.subagent or "",
     )

@@ -3,11 +3,10 @@
 import json
 from datetime import UTC, datetime
 
-from sayso.clock import iso_utc, now_ms
+from sayso.clock import DAY_MS, iso_utc, now_ms
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 
 Desk = tuple[str, str, str, str]
-DAY_MS = 86_400_000
 
 
 def test_absence_add_list_and_delete(desk: Desk, sayso: Run) -> None:  # noqa: F811

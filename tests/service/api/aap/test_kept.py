@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from sayso.clock import DAY_MS
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.service.api.aap.clients import InstanceClient, find
 from tests.service.worlds import POLICY, World
 from workers.retention import forget_old
-
-DAY_MS = 86_400_000
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ async def test_quorum_of_two_says_what_is_missing(slack_world: SlackWorld) -> No
     await slack_world.link()
     await slack_world.link(BEN, "ben")
     record, message = await slack_world.ask(ask(terms=RuleTerms(quorum=Quorum(approve=2))))
-    assert "1 of 2 approvals" in await slack_world.press(message, "approve")
+    assert "1 of 2 have approved" in await slack_world.press(message, "approve")
     assert message.updates == 0, "only the notifier updates the card of an open item"
     assert await slack_world.press(message, "approve") != "", "a second vote of the same person is refused"
     assert len((await slack_world.read(record)).decisions) == 1

@@ -132,7 +132,7 @@ async def test_quorum_is_met_by_two_chats(bot: Bot) -> None:
     record = await make_pending(bot.wiring, ask(terms=RuleTerms(quorum=Quorum(approve=2))))
     cards = [await bot.show(record, chat) for chat in (ANNA, BEN)]
     notice, _ = await bot.press(cards[0], "Approve")
-    assert "waits for more: 1 of 2 approvals" in notice
+    assert "1 of 2 have approved" in notice
     assert "already decided" in (await bot.press(cards[0], "Approve"))[0]
     assert cards[0].data
     assert "approved" in (await bot.press(cards[1], "Approve"))[0]

@@ -39,7 +39,7 @@ async def begin(store: Suspensions, number: int, *drafts: ItemDraft) -> Suspensi
 
 
 async def list_names(redis: Redis) -> list[str]:
-    return [text(one) for one in await redis.hkeys(KEYS.buckets)]
+    return [name for name in map(text, await redis.hkeys(KEYS.buckets)) if name != "compared"]
 
 
 def vary(number: int) -> ItemDraft:
@@ -69,6 +69,10 @@ async def check(store: Suspensions, buckets: Buckets, ids: list[str], rng: rando
     }
     wanted = [one.facets for one in found if rng.random() < 0.7]
     listed = sorted(one for one, facets in expected.items() if facets in wanted)
+    until_ms = rng.choice([one.deadline_at_ms for one in expected] or [0])
+    early = [one for one in listed if one.deadline_at_ms <= until_ms]
+    assert await buckets.list_first(wanted, 1_000, until_ms=until_ms) == early
+    assert sum(late for _, late in await buckets.count_due(wanted, [0, until_ms])) == len(early)
     limit = rng.choice((1, 3, 50))
     pages: list[list[OpenItem]] = []
     after: OpenItem | None = None
@@ -159,8 +163,13 @@ async def test_repair_removes_items_that_are_no_longer_open(store: Suspensions, 
     assert await redis.hlen(KEYS.buckets) == 0, "an empty bucket is forgotten"
     await redis.zadd(KEYS.bucket(name), {member: 1, f"{2:032x} i1": 5})
     await redis.hset(KEYS.buckets, name, write_facets(find_facets(record, record.items[0])))
+    assert await buckets.find_comparison() is None
     assert await buckets.repair() == 2
-    assert await redis.exists(KEYS.bucket(name), KEYS.buckets) == 0
+    assert await redis.exists(KEYS.bucket(name)) == 0
+    assert await list_names(redis) == []
+    found = await buckets.find_comparison()
+    assert found is not None
+    assert (found.wrong, found.at_ms > record.created_at_ms) == (2, True)
 
 
 async def test_repair_moves_items_to_their_bucket(store: Suspensions, buckets: Buckets, redis: Redis) -> None:
@@ -173,6 +182,18 @@ async def test_repair_moves_items_to_their_bucket(store: Suspensions, buckets: B
     assert await buckets.repair() == 1
     assert await redis.zscore(KEYS.bucket(name), member) == record.items[0].terms.deadline_at_ms
     assert await list_names(redis) == [name]
+
+
+async def test_repair_leaves_a_record_that_changed_meanwhile(
+    store: Suspensions, buckets: Buckets, redis: Redis
+) -> None:
+    base = draft(id=make_id(1))
+    await store.create(base.id, lambda now_ms: suspend(base, (ask(),), now_ms + 60_000))
+    (name,) = await list_names(redis)
+    await redis.delete(KEYS.bucket(name))
+    await redis.zadd(KEYS.bucket(name), {f"{1:032x} i9": 5})
+    assert await buckets.repair() == 0
+    assert await redis.zrange(KEYS.bucket(name), 0, -1) == [f"{1:032x} i9".encode()]
 
 
 async def test_too_many_buckets_are_not_read(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.clock import HOUR_MS
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
-from service.store.insights.tallies import HOUR_MS, Metric, find_bucket, find_quantile, middle_of, tally
+from service.store.insights.tallies import Metric, find_bucket, find_quantile, middle_of, tally
 
 NOON_MS = 19_700 * 24 * HOUR_MS + 12 * HOUR_MS
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from sayso.clock import DAY_MS
 from service.operations.diagnostics import diagnose
 from service.settings import Settings
 from service.wiring import assemble
@@ -14,8 +15,6 @@ from tests.service.damages import KEYS
 from tests.service.web.sites import settings_for, visit
 from tests.service.worlds import World
 from workers.retention import forget_old
-
-DAY_MS = 86_400_000
 
 
 def cut(store: "Redis", key: str) -> object:

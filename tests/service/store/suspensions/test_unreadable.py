@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient
 from redis import Redis
 
+from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
@@ -18,7 +19,6 @@ from tests.waits import until
 from workers.clock.ticks import process_due
 from workers.retention import forget_old
 
-DAY_MS = 86_400_000
 LISTS = ("/api/v1/suspensions", "/api/v1/suspensions?status=decided", "/api/v1/runs", "/api/v1/runs?status=suspended")
 
 
@@ -101,7 +101,7 @@ async def test_pages_show_an_unreadable_record_beside_the_others(
             assert "Unreadable record" in page
             assert broken.id in page
             assert f'href="{fine}"' in page
-        for place in (f"/items/{waiting.id}/i1", f"/runs/{waiting.run.id}", f"/search?q={waiting.id}"):
+        for place in (f"/items/{waiting.id}/i1", f"/runs/{waiting.run.id}", f"/?q={waiting.id}"):
             assert "cannot be read" in await anna.read(place, 409)
 
 

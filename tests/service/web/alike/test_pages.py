@@ -122,11 +122,11 @@ async def test_batch_is_answered_row_by_row(settings: Settings) -> None:
         picks[name] = f"{'0' * 64} {picks[name].partition(' ')[2]}"
         late = {name: value for name, value in picks.items() if row_id(records[1]) in name}
         done = await send(anna, records, picks)
-        assert "<h2>2 approved, 2 were decided by ben, 1 changed: look again</h2>" in done
+        assert "<h2>2 approved, 2 decided by ben, 1 changed: look again</h2>" in done
         assert "The request has changed. Check it again before you decide." in done
         assert picks_of(done, ticked=False).keys() == {name}
         assert picks_of(done) == {}, "what was refused starts without a tick"
-        assert "<h2>1 was decided by ben</h2>" in await send(anna, records, late)
+        assert "<h2>1 decided by ben</h2>" in await send(anna, records, late)
 
 
 async def test_batch_is_denied_with_one_reason(settings: Settings) -> None:

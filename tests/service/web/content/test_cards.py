@@ -33,7 +33,7 @@ def test_make_cards_names_the_value_the_quorum_and_the_claim() -> None:
     claim = Claim(by=person("ben"), at_ms=0, until_ms=10)
     item = make_item(fields, quorum={"approve": 2}).model_copy(update={"claim": claim})
     (card,) = make_cards([make_record(item)], person("anna"), (), 0)
-    assert (card.wanted, card.quorum, card.claim) == ("wants code", "0 of 2", "ben handles it")
+    assert (card.wanted, card.quorum, card.claim) == ("wants: code", "0 of 2", "ben handles it")
     (card,) = make_cards([make_record(item)], person("ben"), (), 0)
     assert card.claim == "you handle it"
     (card,) = make_cards([make_record(item)], person("ben"), (), 10)
@@ -71,7 +71,7 @@ def test_make_rows_shows_the_decided_arguments() -> None:
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
     assert [leaf.text for leaf in row.headline.first] == ["1"]
-    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with edited arguments", "half")
+    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with 3 changes", "half")
 
 
 def test_make_rows_includes_open_items_of_a_cancelled_run() -> None:

@@ -79,18 +79,18 @@ def texts(item: Item, **fields: Any) -> list[tuple[str, int | None]]:
 def test_list_stages_includes_future_stages() -> None:
     assert texts(make_item()) == []
     assert texts(decided(), status=Status.DECIDED) == [
-        ("Decided", 1_000_000),
-        ("Queued for the workers", None),
-        ("Leased by a worker", None),
+        ("Approved", 1_000_000),
+        ("Handed over", None),
+        ("A worker has it", None),
         ("The run resumed", None),
         ("refund_payment runs", None),
     ]
     receipt = Receipt(enqueued_at_ms=4, leased_at_ms=5, resumed_at_ms=6, settled_at_ms=7, redrives=2)
     assert texts(decided(Verdict.DENIED), status=Status.RESUMING, receipt=receipt)[1:] == [
-        ("Queued for the workers (requeued 2 times)", 4),
-        ("Leased by a worker", 5),
+        ("Handed over, again 2 times", 4),
+        ("A worker has it", 5),
         ("The run resumed", 6),
-        ("The suspension is settled", 7),
+        ("Done", 7),
     ]
 
 

@@ -1,5 +1,6 @@
+from sayso.clock import DAY_MS
 from sayso.records.decisions import Actor, ActorKind, Verdict
-from service.web.content.finished import DAY_MS, describe_finished
+from service.web.content.finished import describe_finished
 from tests.sayso.sentences.samples import NOW, make_item, make_outcome, make_record
 
 

@@ -35,15 +35,15 @@ PAUSED = entry(
         ("llm_completed", {"tool_call_count": 2, "text": "hm"}, "The model requested 2 calls"),
         ("llm_completed", {"tool_call_count": 1}, "The model requested 1 call"),
         ("llm_completed", {"tool_call_count": 0}, "The model answered"),
-        ("tool_batch_started", {"tool_call_count": 3}, "Evaluating 3 calls"),
+        ("tool_batch_started", {"tool_call_count": 3}, "The rules checked 3 calls"),
         ("policy_decision", {"tool_name": "a", "action": "allow"}, "a is allowed"),
         ("policy_decision", {"tool_name": "a", "action": "deny"}, "a is denied by the rules"),
         ("policy_decision", {"tool_name": "a", "action": "defer"}, "a needs approval"),
         ("policy_decision", {"tool_name": "a", "action": "request_user_input"}, "a needs a value"),
         ("policy_decision", {"tool_name": "a", "action": "wonder"}, "a was evaluated: wonder"),
-        ("decided", {}, "All items are decided; the run can continue"),
-        ("run_resuming", {"attempt": 1}, "A worker leased the run"),
-        ("run_resuming", {"attempt": 2}, "A worker leased the run (attempt 2)"),
+        ("decided", {}, "All decided"),
+        ("run_resuming", {"attempt": 1}, "A worker has the run"),
+        ("run_resuming", {"attempt": 2}, "A worker has the run (attempt 2)"),
         ("run_resumed", {"approved": True}, "The run resumed"),
         ("run_resumed", {"approved": False}, "The run resumed after a denial"),
         ("tool_completed", {"tool_name": "a", "success": True, "latency_ms": 12.4}, "a ran in 12 ms"),
@@ -89,8 +89,8 @@ def test_describe_trail_names_items_by_their_tools() -> None:
     assert texts == [
         "Waiting for a decision on refund and mail",
         "ben approved mail; more decisions are needed",
-        "Nobody decided in time: refund was denied by the fallback",
-        "The permit for mail was redeemed",
+        "refund was denied: nobody answered in time",
+        "mail was started",
     ]
 
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall
 from service.settings import Settings
+from service.store.directory.duty import Preferences
 from tests.builders import REFUND, run_ref
 from tests.service.web.sites import add_people, settings_for, visit
 from tests.service.web.stories import asked, decide, make_ask
@@ -64,6 +66,23 @@ async def test_list_shows_rules_in_the_order_of_trial(settings: Settings) -> Non
         assert 'href="/rules/-/draft"' not in page
 
 
+async def test_rule_page_shows_the_week_of_its_reviewers(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await add_people(anna.wiring, "ben")
+        assert "At any hour: anna, ben" in await anna.read("/rules/refunds-over-100")
+        hours = Hours(start="09:00", end="17:00")
+        for name in ("anna", "ben"):
+            working = WorkingHours(time_zone="Europe/Berlin", hours=hours)
+            office = Preferences(time_zone="Europe/Berlin", working_hours=working)
+            await anna.wiring.duty.save_preferences(name, office, name)
+        page = await anna.read("/rules/refunds-over-100")
+        assert "Times in Europe/Berlin" in page
+        assert page.count('<td colspan="18" class="nobody"><span class="hours">00:00–09:00</span>') >= 6
+        assert "nobody at once" in page
+        assert "anna, ben</td>" in page
+        assert "coming week" not in await anna.read("/rules/reads")
+
+
 async def test_rule_page_shows_words_source_people_and_items(settings: Settings) -> None:
     async with visit(settings) as anna:
         await add_people(anna.wiring, "ben")
@@ -98,7 +117,7 @@ async def test_rule_page_says_that_a_call_may_run_by_itself(settings: Settings) 
     async with visit(settings) as anna:
         page = await anna.read("/rules/nightly")
         assert "then they run by themselves." in page
-        assert "the call runs although nobody has approved it" in page
+        assert "The call runs by itself at the deadline, unless someone denies it." in page
         page = await anna.read("/rules/reads")
         assert "run without asking anyone" in page
         assert "This rule asks nobody." in page

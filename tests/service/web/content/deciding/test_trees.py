@@ -50,6 +50,23 @@ def test_lists_of_plain_values_and_of_like_objects_are_compact() -> None:
     assert [child.key for child in long.children] == ["[0]", "[1]"]
 
 
+def list_currencies(args: JsonObject, *, minor: bool = False) -> list[str]:
+    return [leaf.currency for branch in make_tree(args, minor=minor) for leaf in branch.leaves]
+
+
+def test_amount_has_the_currency_of_the_key_beside_it() -> None:
+    paid: JsonObject = {"amount": 4890, "currency": "eur", "count": 4890}
+    assert list_currencies(paid) == ["EUR", "", ""]
+    assert list_currencies(paid, minor=True) == ["", "", ""]
+    assert list_currencies({"lines": [paid, {**paid, "currency": "JPY"}]}) == ["EUR", "", "", "JPY", "", ""]
+    assert list_currencies({"amount": 4890, "total": {"currency": "EUR"}}) == ["", ""]
+    assert list_currencies({"amount": 4890, "currency": "EUR", "ccy": "USD"}) == ["", "", ""]
+    assert list_currencies({"amount": "4890", "currency": '"><b>'}) == ["", ""]
+    view = arrange(Call("x", {"pay": paid, "amount": 1}), "tree", Sketch("x"), ())
+    assert [one.currency for one in place_rows(view.rest)] == ["EUR", "", "", ""]
+    assert [one.currency for one in place_rows(view.rest, minor=True)] == ["", "", "", ""]
+
+
 def test_group_digits_parts_whole_numbers() -> None:
     assert group_digits("4890") == ["4", "890"]
     assert group_digits("-1234567.8901") == ["-1", "234", "567.8901"]

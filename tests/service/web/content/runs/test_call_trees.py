@@ -35,7 +35,7 @@ def test_turns_have_their_calls_and_results() -> None:
         ),
         [],
     )
-    assert [turn.text for turn in turns] == ["First I look.", f"{'x' * 200}…"]
+    assert [turn.text for turn in turns] == ["First I look.", f"{'x' * 199}…"]
     assert turns[0].calls == [TreeCall("find", "completed"), TreeCall("wipe", "denied"), TreeCall("read", "failed")]
     assert turns[1].calls == []
 
