@@ -5,18 +5,21 @@ If evaluation fails, a reviewer is asked: no error allows a call. If that of an 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical_json import digest_json
+from sayso.errors import SaysoError
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
-from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
+from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
+from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
+from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -37,6 +40,9 @@ class PolicyDecision(Immutable):
     `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
     names in rules that look like the tool's name; their rules were tried too. Nothing lifts an `absolute` denial.
     `at_ms` is the time that the rules saw. `shadow` holds the shadow rules that would have decided.
+
+    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
+    `allowance` what it adds to those of the rule that allows it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -54,6 +60,14 @@ class PolicyDecision(Immutable):
     absolute: bool = False
     at_ms: int | None = None
     shadow: tuple[ShadowDecision, ...] = ()
+    remembered: tuple[Remembered, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    allowance: tuple[Charge, ...] = ()
+
+    @property
+    def due_charges(self) -> tuple[Charge, ...]:
+        """All charges of the call if it starts under this decision."""
+        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
 
 
 class Policy(Immutable):
@@ -133,6 +147,25 @@ class Policy(Immutable):
     def judges_models(self) -> bool:
         return any(rule.covers(Subject.LLM_CALL) for rule in self.live)
 
+    @cached_property
+    def remembering(self) -> tuple[PolicyRule, ...]:
+        """The live rules that remember earlier calls."""
+        return tuple(rule for rule in self.live if rule.condition.memory_keys)
+
+    def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
+        """Yield the counters that judging `event` reads; none of rules that do not cover it."""
+        if not self.remembering:
+            return
+        try:
+            case = Case(event)
+            alike = find_alike(self.tool_names, event.tool_name or "")
+        except SaysoError:
+            return  # a person is asked without reading memory
+        for rule in self.remembering:
+            tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
+            if try_coverage(tried, case) is True:
+                yield from list_wanted(tried, event)
+
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
 
@@ -176,14 +209,33 @@ class Policy(Immutable):
                 deciding = rule if deciding is None else deciding
         error = "; ".join(problems)[:MAX_ERROR_CHARS] or None
         hard = next((rule for rule in doubted if rule.absolute), None)
-        if doubted and deciding is not None and deciding.absolute:
-            return self._decide(deciding, tuple(matched), error)  # denied, even if the doubted rules matched
-        if hard is not None:
-            return self._deny_unevaluated(hard, error, tuple(matched))
-        if doubted:
+        if deciding is not None and deciding.absolute:
+            decided = self._decide(deciding, tuple(matched), error)  # denied, even if doubted rules matched
+        elif hard is not None:
+            decided = self._deny_unevaluated(hard, error, tuple(matched))
+        elif doubted:
             reason = f"Rule {doubted[0].rule_id} could not be evaluated, so a reviewer decides."
-            return self._ask(reason, error, tuple(matched), doubted, deciding)
-        return self._decide(deciding, tuple(matched), error)
+            decided = self._ask(reason, error, tuple(matched), doubted, deciding)
+        else:
+            decided = self._decide(deciding, tuple(matched), error)
+        return decided | self._remember(case, deciding) if case.recalled else decided
+
+    def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:
+        """Return what the memory of the rules said, and the charges. Limits count up to the rule that decides."""
+        charges: list[Charge] = []
+        allowance: tuple[Charge, ...] = ()
+        remembered: list[Remembered] = []
+        limited = True
+        for rule in self.live:
+            recalled = case.recalled.get(rule.rule_id)
+            if recalled is not None:
+                remembered += recalled.remembered
+            if recalled is not None and rule.action is Action.ALLOW:
+                allowance = recalled.charges if rule is deciding else allowance
+            elif recalled is not None:
+                charges += recalled.charges if limited else map(_unlimit, recalled.charges)
+            limited = limited and rule is not deciding
+        return {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -271,6 +323,10 @@ def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> 
 def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     """Return the rules in the order of trial: absolute ones first, then by priority and id."""
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
+
+
+def _unlimit(charge: Charge) -> Charge:
+    return charge.model_copy(update={"most": None})
 
 
 def _is_model_call(event: object) -> bool:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.calendars.windows import TimeWindow
+from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
@@ -29,6 +30,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("during",): ("condition", "during"),
     ("outside",): ("condition", "outside"),
     ("when",): ("condition", "when"),
+    **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
 }
@@ -43,6 +45,12 @@ _INNER: dict[str, type[BaseModel]] = {
     "fallback": Fallback,
     "quorum": Quorum,
     "escalate": EscalationStep,
+    "limit": Limit,
+    "budget": Budget,
+    "over": Over,
+    "unseen": Unseen,
+    "above": Above,
+    "repeats": Repeats,
 }
 
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 from sayso.calendars.windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
+from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
 
@@ -98,6 +99,17 @@ class RuleCondition(Immutable):
     during: TimeWindow | None = None
     outside: TimeWindow | None = None
     when: str | None = None
+    limit: Limit | None = None
+    budget: Budget | None = None
+    over: Over | None = None
+    unseen: Unseen | None = None
+    above: Above | None = None
+    repeats: Repeats | None = None
+
+    @cached_property
+    def memory_keys(self) -> frozenset[str]:
+        """The keys of the rule that remember earlier calls; empty for most rules."""
+        return frozenset(name for name in MEMORY_KEYS if getattr(self, name) is not None)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -232,12 +244,17 @@ class PolicyRule(Immutable):
     def _check_condition(cls, condition: RuleCondition, info: ValidationInfo) -> RuleCondition:
         event, subjects = condition.event_type, info.data.get("subjects")
         wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
+        if action := info.data.get("action"):
+            check_memory(condition.memory_keys, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
         if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:
             raise ValueError(_ASKS_MODEL)
         if event and wanted == {Subject.LLM_CALL} and info.data.get("mode") is Mode.SHADOW:
             raise ValueError(_SHADOWS_MODEL)
+        if condition.memory_keys and info.data.get("mode") is Mode.SHADOW:
+            key = sorted(condition.memory_keys)[0]
+            raise ValueError(f"a shadow rule counts no calls, so it cannot have `{key}`; remove it, or `mode: shadow`")
         if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
             raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
         if condition.metadata_equals and wanted != {Subject.LLM_CALL}:

@@ -9,14 +9,24 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
 from sayso.clock import monotonic_ms, now_ms
+from sayso.errors import OverLimit
 from sayso.policy.engine import Policy, PolicyEvent
+from sayso.policy.memory.ledger import NO_READINGS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner import batches
 from sayso.runner.batches import Batch, Ending, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
-from sayso.runner.judging import deny_changed, judge_model_call, judge_turn
+from sayso.runner.judging import (
+    deny_changed,
+    judge_again,
+    judge_model_call,
+    judge_turn,
+    list_batch_wanted,
+    list_wanted,
+    read_calls,
+)
 from sayso.runner.models import ModelTurn
 from sayso.runner.protocol import AgentRun, Executed, Execution, RunEnded, RunSuspended, State
 from sayso.runner.transcripts import Exceeded, report_turn
@@ -79,9 +89,17 @@ class _Drive(Generic[State]):
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
         batch = self._answer(batches.complete_batch(batch, finished), outcomes)
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
-        if not batch.drafts:
-            return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
-        if not self._run.asks_with_calls:  # idempotent calls need not wait for the decision on a call in doubt
+        while True:
+            try:
+                if not batch.drafts:
+                    return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
+                return await self._suspend_rest(batch, saved, repeated)
+            except OverLimit:
+                batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
+
+    async def _suspend_rest(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> RunSuspended[Any]:
+        """Suspend a batch that was decided before, for calls in doubt or beyond a limit; the others need not wait."""
+        if not self._run.asks_with_calls:
             executed = await self._execute(batch, saved, repeated)
             batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
             self._events += warnings
@@ -100,15 +118,29 @@ class _Drive(Generic[State]):
         end = self._run.accept(turn)
         if end is not None:
             return self._exceed(end, turn) if isinstance(end, Exceeded) else end
-        agent = self._agent
-        batch, events = judge_turn(agent, turn, self._policy, self._describe())
+        agent, about = self._agent, self._describe()
+        wanted = list_wanted(agent, read_calls(turn, about), self._policy, about) if self._policy.remembering else []
+        readings = await self._journal.recall(wanted) if wanted else NO_READINGS
+        batch, events = judge_turn(agent, turn, self._policy, about, readings)
         self._events += events
-        if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
-            if agent.interaction == "desk":
-                return self._suspend(batch)
-            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, self._now_ms(), self._fits)
-            batch = self._answer(batch, answers)
-        return await self._finish(batch)
+        while True:
+            if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
+                if agent.interaction == "desk":
+                    return self._suspend(batch)
+                fallbacks = agent.approval_fallback, agent.input_fallback
+                batch = self._answer(batch, fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits))
+            try:
+                return await self._finish(batch)
+            except OverLimit:
+                batch = await self._judge_again(batch, may_ask=True)
+
+    async def _judge_again(self, batch: Batch, *, may_ask: bool) -> Batch:
+        """Judge the calls that may run on counters as they are now."""
+        agent, about = self._agent, self._describe()
+        readings = await self._journal.recall(list_batch_wanted(agent, batch, self._policy, about))
+        batch, events = judge_again(agent, batch, self._policy, about, readings, may_ask=may_ask)
+        self._events += events
+        return batch
 
     def _describe(self) -> PolicyEvent:
         """Return the facts about the run that rules read, with the time if they need it."""
@@ -143,9 +175,12 @@ class _Drive(Generic[State]):
         keys: Mapping[int, str] = {}
         if planned:
             await self._run.check_ready()
-            keys = await self._journal.redeem(
-                planned, self._take_events(), None if saved else self._run.snapshot(batch)
-            )
+            events = self._take_events()
+            try:
+                keys = await self._journal.redeem(planned, events, None if saved else self._run.snapshot(batch))
+            except OverLimit:
+                self._events[:0] = events
+                raise
             self._started_ms = monotonic_ms()
         return await self._run.execute(Execution(batch, planned, keys, repeated, self._journal, self._keep))
 

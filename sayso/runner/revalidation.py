@@ -7,16 +7,21 @@ The rules see the time at which the agent asked, so the clock alone refuses no c
 rules are tried at the time of the start, too: nothing lifts their denials.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.asking import build_item, find_misplaced
-from sayso.policy.engine import Action, Policy, PolicyDecision
+from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.external import describe_item
+from sayso.policy.memory.ledger import NO_READINGS, Ledger
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
+from sayso.policy.rules import ASKING
 from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome
+from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -28,46 +33,68 @@ _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", 
 
 
 class Revalidation(NamedTuple):
-    """Result of a revalidation, by call index: drafts to ask again with their reasons, and denials."""
+    """Result of a revalidation, by call index: drafts to ask again with their reasons, denials, and charges."""
 
     again: Mapping[int, ItemDraft]
     reasons: Mapping[int, str]
     denied: Mapping[int, str]
+    charges: Mapping[int, tuple[Charge, ...]] = MappingProxyType({})
+
+
+def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy, now_ms: int) -> list[Wanted]:
+    """Return the counters that judging these items' calls again reads."""
+    if not policy.remembering:
+        return []
+    events = (event for item in items for event in _list_events(record, item, policy, now_ms))
+    return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
+def list_starting(record: SuspensionRecord) -> list[Item]:
+    """Return the items whose calls may start: approved, not started, and not in doubt."""
+    return [item for item in record.items if _may_start(record, item)]
+
+
+def list_judged(record: SuspensionRecord) -> list[Item]:
+    """Return the items that `revalidate` judges: those whose calls may start, or start a second time."""
+    return [item for item in record.items if _may_start(record, item) or _starts_again(item)]
 
 
 def revalidate(
-    record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations, now_ms: int
+    record: SuspensionRecord,
+    agent: Agent,
+    policy: Policy,
+    revocations: Revocations,
+    now_ms: int,
+    readings: Readings = NO_READINGS,
 ) -> Revalidation:
-    """Revalidate every approved call that has not started. A second start in doubt is denied by absolute rules only."""
+    """Revalidate every approved call that has not started. A second start in doubt is denied by absolute rules only.
+
+    `readings` hold the counters that `list_wanted` returns; raises `Unavailable` if one is missing.
+    """
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
-    denied: dict[int, str] = {}
-    withdrawn = revocations.find_withdrawal(record.run)
-    for item in record.items:
-        if (
-            item.doubt is not None
-            and may_start(item)
-            and (hard := judge_approved(record, item, policy, now_ms)).absolute
-        ):
-            denied[item.index] = f"Denied by policy: {hard.reason}"
-        if not _may_start(record, item):
-            continue
+    charges: dict[int, tuple[Charge, ...]] = {}
+    ledger, withdrawn = Ledger(policy, readings), revocations.find_withdrawal(record.run)
+    denied = _deny_second_starts(record, ledger, now_ms)
+    for item in list_starting(record):
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
-        same_rules = item.terms.rule_version == policy.version and not policy.limits_start
-        unchanged = same_rules and item.outcome is not None and item.outcome.args is None  # then they decide the same
-        decision = None if unchanged else judge_approved(record, item, policy, now_ms)
+        unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
+        unchanged = unchanged and not policy.remembering and not policy.limits_start
+        decision = None if unchanged else judge_approved(record, item, ledger, now_ms)  # the same rules decide the same
+        if decision is not None:
+            charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
-        elif reason := _find_reason(record, item, agent, policy, revocations):
-            decision = decision or judge_approved(record, item, policy, now_ms)
+        elif reason := _find_reason(record, item, agent, policy, revocations) or _find_exhausted(item, decision):
+            decision = decision or judge_approved(record, item, ledger, now_ms)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
             again[item.index] = _ask_again(item, agent, policy, decision, reason)
             reasons[item.index] = reason
-    return Revalidation(again, reasons, denied)
+    return Revalidation(again, reasons, denied, charges)
 
 
 def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
@@ -85,14 +112,47 @@ def _may_start(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in started
 
 
-def judge_approved(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> PolicyDecision:
-    """Evaluate the rules in force for an approved call that starts at `now_ms`."""
-    event = describe_item(record, item, approved_args(item))
-    if policy.limits_start:
-        starting = policy.judge(event.model_copy(update={"at_ms": now_ms}))
-        if starting.absolute:
-            return starting
-    return policy.judge(event)
+def _starts_again(item: Item) -> bool:
+    """Whether a person has decided to start a call in doubt again."""
+    return item.doubt is not None and may_start(item)
+
+
+def _deny_second_starts(record: SuspensionRecord, ledger: Ledger, now_ms: int) -> dict[int, str]:
+    """Return the denials of absolute rules for calls in doubt that would start again."""
+    found = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
+    return {index: f"Denied by policy: {one.reason}" for index, one in found.items() if one is not None}
+
+
+def _list_events(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> list[PolicyEvent]:
+    """Return the item's call as of the time at which the agent asked, and of the start if absolute rules read that."""
+    asked = describe_item(record, item, approved_args(item))
+    return [asked, asked.model_copy(update={"at_ms": now_ms})] if policy.limits_start else [asked]
+
+
+def _find_final(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision | None:
+    """Return the denial of an absolute rule, which no approval lifts, or None."""
+    events = _list_events(record, item, ledger.policy, now_ms)
+    decisions = (ledger.peek(event, item.charges) for event in events)
+    return next((one for one in decisions if one.absolute), None)
+
+
+def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision:
+    """Evaluate the rules in force for an approved call that starts at `now_ms`.
+
+    What it has been charged already does not count against it.
+    """
+    if ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None:
+        return final
+    by_person = item.outcome is None or item.outcome.by.kind is not ActorKind.POLICY
+    return ledger.judge_start(describe_item(record, item, approved_args(item)), item.charges, by_person=by_person)
+
+
+def _find_exhausted(item: Item, decision: PolicyDecision | None) -> str | None:
+    """Return why a call that the rules allowed, and that is not counted, needs a person now; or None."""
+    allowed = item.outcome is not None and item.outcome.by.kind is ActorKind.POLICY
+    if not allowed or item.charges or decision is None or not decision.remembered or decision.action not in ASKING:
+        return None
+    return "It no longer fits what the rules allow."
 
 
 def _find_reason(

@@ -19,8 +19,7 @@ from sayso.transitions.sightings import needs_sight
 def describe_deadline(record: SuspensionRecord, item: Item) -> Sentence:
     """Return what happens to an open item if nobody answers, and when: `Denied at 11:58 if nobody answers`."""
     action, at = item.terms.fallback.action, Moment(item.terms.deadline_at_ms)
-    if escalates_at_deadline(record, item):
-        names = item.terms.escalate[item.escalated].reviewers
+    if names := _find_asked_at_deadline(record, item):
         until = Moment(at.at_ms + escalation_time_ms(record, item))
         asked = translate_count(
             "At %(when)s %(who)s is asked too, until %(until)s",
@@ -56,8 +55,8 @@ def describe_next_step(record: SuspensionRecord, item: Item) -> Sentence:
 def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     """Return the effect of the deadline without its time, as the end of the sentence `If nobody answers, …`."""
     fallback = item.terms.fallback
-    if escalates_at_deadline(record, item):
-        names, span = item.terms.escalate[item.escalated].reviewers, describe_span(escalation_time_ms(record, item))
+    if names := _find_asked_at_deadline(record, item):
+        span = describe_span(escalation_time_ms(record, item))
         return ngettext(
             "%(who)s is asked too, for another %(span)s",
             "%(who)s are asked too, for another %(span)s",
@@ -72,6 +71,15 @@ def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     if fallback.action is FallbackAction.VALUE:
         return _("the value “%(value)s” is used", value=write_leaf(fallback.value))
     return _("the run fails") if fallback.action is FallbackAction.FAIL else _("it is denied")
+
+
+def _find_asked_at_deadline(record: SuspensionRecord, item: Item) -> tuple[str, ...]:
+    """Return the reviewers whom the deadline adds: those of the first step that is not due before it."""
+    if not escalates_at_deadline(record, item):
+        return ()
+    since_ms, deadline_ms = record.created_at_ms + item.held_ms, item.terms.deadline_at_ms
+    steps = item.terms.escalate[item.escalated :]
+    return next((one.reviewers for one in steps if since_ms + one.after_s * 1000 >= deadline_ms), ())
 
 
 def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:

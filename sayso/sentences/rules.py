@@ -11,6 +11,7 @@ from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
+from sayso.sentences.memory import describe_memory, describe_remembered
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.times import describe_span
 from sayso.sentences.windows import describe_dates, describe_window
@@ -92,7 +93,7 @@ def describe_calls(rule: PolicyRule) -> str:
     words += f" outside {describe_window(condition.outside)}" if condition.outside is not None else ""
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
-    return words + "".join(f", {one}" for one in _describe_facts(condition))
+    return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
 
 
 def describe_condition(when: str) -> str:
@@ -166,7 +167,12 @@ def describe_decision(decision: PolicyDecision) -> str:
 
 
 def describe_trial(trial: Trial) -> str:
-    """Return what the rule is to the call, and why."""
+    """Return what the rule is to the call, and why, with what it remembers about such calls."""
+    remembered = "".join(f" {describe_remembered(one)}." for one in trial.remembered)
+    return f"{_describe_match(trial)}{remembered}"
+
+
+def _describe_match(trial: Trial) -> str:
     if trial.match is Match.SHADOW:
         return f"A shadow rule decides nothing. {_describe_shadow(trial)}"
     if trial.match is Match.DECIDES:
@@ -207,6 +213,7 @@ def _describe_unmet(trial: Trial) -> str:
         "outside": f"It is for the time outside {describe_window(outside)}.{_see(trial.saw)}" if outside else "",
         "dates": f"It applies {describe_dates(rule)}.{_see(trial.saw)}",
         "when": f"Its condition is false.{_see(trial.saw)}",
+        "memory": "What it remembers does not make it apply.",
     }
     return sentences.get(trial.part, "It does not match.")
 

@@ -10,6 +10,7 @@ from sayso.policy.analysis.explaining import Explanation, Trial, explain
 from sayso.policy.analysis.trials import TrialCall
 from sayso.policy.engine import PolicyEvent
 from sayso.policy.external import describe_item
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
@@ -61,6 +62,7 @@ async def try_call(
     else:
         event = _make_event(call, manifests.get(call.agent))
         known, paths = definition, ()
+    event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall([*policy.list_wanted(event)])})
     secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
     found = await asyncio.to_thread(explain, policy, event, definition)
     return Tried(found._replace(trials=tuple(_mask(one, event, secrets) for one in found.trials)), secrets.scrub)
@@ -82,4 +84,5 @@ def _make_event(call: TrialCall, manifest: AgentManifest | None) -> PolicyEvent:
 
 def _mask(trial: Trial, event: PolicyEvent, secrets: Redacted) -> Trial:
     masked = {name: value for name, value in secrets.args.items() if trial.saw.get(name) == event.tool_args[name]}
-    return trial._replace(saw={name: masked.get(name, value) for name, value in trial.saw.items()})
+    saw = {name: masked.get(name, value) for name, value in trial.saw.items()}
+    return trial._replace(saw=saw, remembered=hide_amounts(trial.remembered, secrets.args))

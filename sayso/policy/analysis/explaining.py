@@ -17,8 +17,10 @@ from sayso.errors import SaysoError
 from sayso.policy.conditions import find_args
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.matching import Case, describe_error, try_rule
+from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.questions import put_question
 from sayso.policy.rules import PolicyRule, RuleCondition
+from sayso.records.memory.charges import Remembered
 from sayso.records.tool_calls import ToolDefinition
 
 
@@ -37,8 +39,8 @@ class Trial(NamedTuple):
     """One rule tried on a call.
 
     `part` is the first part of the condition that is not met, such as `tool`, or `subjects` or `dates`. `saw` holds
-    what the condition read, or what the call has for that part. `error` is why the rule could not be evaluated. `would`
-    is the action of a shadow rule that would have decided.
+    what the condition read, or what the call has for that part. `error` is why the rule could not be evaluated, and
+    `remembered` what it remembers about such calls. `would` is the action of a shadow rule that would have decided.
     """
 
     rule: PolicyRule
@@ -47,6 +49,7 @@ class Trial(NamedTuple):
     saw: JsonObject = {}  # noqa: RUF012  never changed
     error: str = ""
     would: Action | None = None
+    remembered: tuple[Remembered, ...] = ()
 
 
 class Explanation(NamedTuple):
@@ -67,6 +70,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "outside": ("outside",),
     "when": ("when",),
     "subagent": ("subagent_name",),
+    "memory": MEMORY_KEYS,
 }
 
 
@@ -80,7 +84,7 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     except SaysoError as error:
         trials = [_skip(rule) or Trial(rule, Match.UNKNOWN, error=describe_error(error)) for rule in policy.rules]
     else:
-        trials = [_try(rule, case, decision) for rule in policy.rules]
+        trials = [_try(rule, case, decision)._replace(remembered=_find_remembered(rule, case)) for rule in policy.rules]
     return Explanation(decision, tuple(trials))
 
 
@@ -89,6 +93,11 @@ def _skip(rule: PolicyRule) -> Trial | None:
     if not rule.enabled:
         return Trial(rule, Match.DISABLED)
     return None if rule.is_live else Trial(rule, Match.SHADOW)
+
+
+def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
+    recalled = case.recalled.get(rule.rule_id)
+    return recalled.remembered if recalled is not None else ()
 
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:

@@ -1,5 +1,7 @@
 """Descriptions of the keys of a rules file, which editors show; `docs/policies.md` has the details."""
 
+_PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
+_BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer) or a fact (context.team)."
 _TERMS = {
     "reviewers": "Who may decide: names of people, and groups as group:NAME. Any reviewer without it.",
     "quorum": "How many different people must approve, or deny.",
@@ -48,6 +50,12 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "metadata.equals": "The model and provider that the call must have.",
         "during": "Hours of weekdays in which the rule applies.",
         "outside": "Hours of weekdays outside of which the rule applies.",
+        "limit": "For allow: at most so many calls in every period.",
+        "budget": "For allow: at most such a sum of an argument in every period.",
+        "over": "For asking and deny: calls beyond a limit or budget.",
+        "unseen": "For asking and deny: calls whose value no earlier call had.",
+        "above": "For asking and deny: calls with an unusually high amount.",
+        "repeats": "For asking and deny: calls that equal earlier ones.",
         "when": "A condition in CEL, such as `args.amount > 100`.",
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
@@ -74,6 +82,24 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "after_s": "Seconds after the request.",
         "reviewers": "The people and groups who join.",
     },
+    "Case": {
+        "name": "What failures are called by.",
+        "call": "The call: tool, args, agent, context and other facts.",
+        "expect": "allow, deny, request_approval, request_user_input, or ask for either of the last two.",
+        "rule": "The id of the rule that should decide, or default.",
+    },
+    "Limit": {"count": "The most calls in every period.", "per": _PERIOD, "by": _BY},
+    "Budget": {"sum": "The argument to add up.", "max": "The most in every period.", "per": _PERIOD, "by": _BY},
+    "Over": {"limit": "The rule applies to calls beyond it.", "budget": "The rule applies to calls beyond it."},
+    "Unseen": {"value": "The argument to compare.", "within": _PERIOD, "by": _BY},
+    "Above": {
+        "of": "The argument with the amount.",
+        "within": _PERIOD,
+        "percentile": "The percentile of earlier amounts to compare with.",
+        "at_least": "How many earlier amounts must be known.",
+        "by": _BY,
+    },
+    "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,
     "RuleTerms": {
         **_TERMS,

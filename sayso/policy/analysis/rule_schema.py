@@ -7,13 +7,16 @@ takes over from the file's terms.
 from copy import deepcopy
 from typing import Any
 
+from sayso.policy.analysis.cases import CALL_KEYS, EXPECTATIONS
 from sayso.policy.analysis.rule_descriptions import DESCRIPTIONS
 from sayso.policy.conditions import MAX_EXPRESSION_CHARS
 from sayso.policy.file_faults import NAMES, PARTS
 from sayso.policy.files import VERSION
+from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.rules import MODEL_FACTS, Action, PolicyRule
 
 _Schema = dict[str, Any]
+_SCRUTINY = [one for one in MEMORY_KEYS if one not in ("limit", "budget")]
 _ASKS = {"enum": [Action.REQUEST_APPROVAL, "defer", Action.REQUEST_USER_INPUT]}
 _MODEL_ONLY = {
     "anyOf": [
@@ -30,6 +33,7 @@ def build_rule_schema() -> _Schema:
     defs = {name: _tidy(one) for name, one in model["$defs"].items() if name != "RuleCondition"}
     defs["Action"]["enum"].append("defer")
     defs["RequestPayload"]["not"] = {"required": ["choices", "response_schema"]}
+    defs["Over"]["anyOf"] = [{"required": ["limit"]}, {"required": ["budget"]}]
     defs["Fallback"] |= _when({"action": {"const": "value"}}, {"required": ["value"]})
     terms = defs["RuleTerms"]
     terms |= {"not": {"required": ["timeout", "timeout_s"]}}
@@ -39,6 +43,17 @@ def build_rule_schema() -> _Schema:
     approves = {"properties": {"fallback": {"properties": {"action": {"const": "approve"}}, "required": ["action"]}}}
     attended = {"properties": {"unattended_approval": {"const": True}, "match_number": {"const": False}}}
     terms |= {"if": {**approves, "required": ["fallback"]}, "then": {**attended, "required": ["unattended_approval"]}}
+    defs["Case"] = {
+        "type": "object",
+        "required": ["call", "expect"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {},
+            "call": {"type": "object", "additionalProperties": False, "properties": {name: {} for name in CALL_KEYS}},
+            "expect": {"enum": [*EXPECTATIONS]},
+            "rule": {"type": ["string", "null"]},
+        },
+    }
     defs["Rule"] = _build_rule(model, model["$defs"]["RuleCondition"]["properties"])
     _describe(defs)
     return {
@@ -55,6 +70,7 @@ def build_rule_schema() -> _Schema:
                 "description": "What happens when no rule matches.",
             },
             "terms": {"$ref": "#/$defs/FileTerms", "description": "What the terms of every rule start from."},
+            "tests": {"type": "array", "items": {"$ref": "#/$defs/Case"}, "description": "Calls to try on the rules."},
             "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}, "description": "The rules, in any order."},
         },
         "$defs": dict(sorted(defs.items())),
@@ -91,6 +107,9 @@ def _list_conditions() -> list[_Schema]:
     return [
         _when({"absolute": {"const": True}}, {"properties": {"action": {"const": Action.DENY}}}),
         _when({"mode": {"const": "shadow"}}, _TOOLS_ONLY),
+        _when({"mode": {"const": "shadow"}}, {"properties": dict.fromkeys(MEMORY_KEYS, False)}),
+        _when({"action": {"const": Action.ALLOW}}, {"properties": dict.fromkeys(_SCRUTINY, False)}),
+        _when({"action": {"not": {"const": Action.ALLOW}}}, {"properties": {"limit": False, "budget": False}}),
         _when({"action": _ASKS}, _TOOLS_ONLY),
         _when({"action": {"enum": [Action.ALLOW, Action.DENY]}}, {"properties": {"ask": False}}),
         _when({"action": {"enum": [Action.REQUEST_APPROVAL, "defer"]}}, _deny_fallback("value")),
@@ -99,6 +118,7 @@ def _list_conditions() -> list[_Schema]:
         _when({"action": {"const": Action.REQUEST_USER_INPUT}}, _deny_fallback("approve")),
         {"if": _MODEL_ONLY, "then": {"properties": {"tool": False, "subagent": False}}},
         {"if": {"required": ["metadata"]}, "then": _MODEL_ONLY},
+        {"if": {"anyOf": [{"required": [one]} for one in MEMORY_KEYS]}, "then": _TOOLS_ONLY},
     ]
 
 

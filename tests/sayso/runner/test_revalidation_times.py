@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.policy.engine import Policy
+from sayso.policy.memory.ledger import Ledger
 from sayso.records.items import Doubt
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
@@ -85,5 +86,5 @@ def test_absolute_rule_denies_a_second_start_in_doubt() -> None:
 
 def test_judge_approved_sees_the_time_of_the_request() -> None:
     record = approved()
-    judged = judge_approved(record, record.items[0], policy(rule("nights", **NIGHTS)), STARTED_MS)
+    judged = judge_approved(record, record.items[0], Ledger(policy(rule("nights", **NIGHTS))), STARTED_MS)
     assert (judged.action, judged.at_ms) == ("allow", ASKED_MS)

@@ -34,6 +34,10 @@ def clock(at_ms: int) -> str:
             "At 00:21 cleo and dan are asked too, until 00:26",
         ),
         (
+            {"fallback": {"action": "escalate"}, "escalate": [{"after_s": 60, "reviewers": ["dora"]}]},
+            "Denied at 00:21 if nobody answers",
+        ),
+        (
             {"fallback": {"action": "approve"}, "unattended_approval": True},
             "Denied at 00:21, unless a reviewer has opened it or received its card: then it runs by itself",
         ),

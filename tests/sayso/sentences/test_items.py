@@ -53,7 +53,7 @@ def test_describe_fallback_after_each_escalation() -> None:
         record = keep_time(record, at_ms).record
         sentences.append(describe_fallback(record, record.items[0]))
     assert sentences == [
-        "cleo is asked too, for another 15 min",
+        "dan is asked too, for another 15 min",
         "dan is asked too, for another 15 min",
         "it is denied",
     ]

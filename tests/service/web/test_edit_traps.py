@@ -66,7 +66,7 @@ def test_plain_approve_is_absent_during_an_edit(site: Site, open_as: Open, scrip
     expect(page.get_by_label("amount")).to_have_value("129")
     page.get_by_text("Deny…", exact=True).click()
     approve_edit(page)
-    expect(page.get_by_role("heading", name="anna approved this with 1 change")).to_be_visible()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

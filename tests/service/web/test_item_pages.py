@@ -36,7 +36,7 @@ async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Setti
             "1 other rule matched",
             "I checked it &amp; it is broken.",
             "Nobody has checked",
-            'if nobody answers</span> · <time class="left"',
+            'if nobody answers</span> <span class="unbroken">· <time class="left"',
             "Any reviewer, except demo, who requested it",
             "Waiting for a decision on refund_payment",
             "(1) refund_payment · Sayso",

@@ -165,7 +165,7 @@ def test_edit_by_keys(site: Site, open_as: Open) -> None:
     press(page, "Control+Enter")
     expect(page.get_by_role("button", name="Approve with 1 change")).to_be_enabled()
     press(page, "a", "Enter")
-    expect(page.get_by_role("heading", name="anna approved this with 1 change")).to_be_visible()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
 
 def test_value_is_sent_by_control_enter(site: Site, open_as: Open) -> None:

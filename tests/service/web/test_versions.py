@@ -29,7 +29,7 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
     expect(row).to_contain_text("48.25")
     read_to_the_end(page)
     page.get_by_role("button", name="Approve ben’s version").click()
-    expect(page.get_by_role("heading", name="anna approved this with 1 change")).to_be_visible()
+    expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
     async def read(wiring: Wiring) -> object:
         outcome = (await wiring.desk.suspensions.read(record.id)).record.items[0].outcome

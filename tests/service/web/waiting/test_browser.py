@@ -112,4 +112,4 @@ def test_view_is_saved_opened_and_deleted(site: Site, open_as: Open) -> None:
     views.click()
     page.get_by_role("button", name="Delete the view Three").click()
     views.click()
-    expect(page.locator(".views li")).to_have_count(0)
+    expect(page.locator(".saved li")).to_have_count(0)
