@@ -95,7 +95,7 @@ def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
     check_packages("cli,policies")
     from sayso.policy.analysis.explaining import explain
     from sayso.policy.analysis.trials import TrialCall
-    from sayso.sentences.explanations import describe_explanation
+    from sayso.sentences.rules import describe_explanation
 
     try:
         event = TrialCall.model_validate(call).as_event(now_ms())

@@ -155,15 +155,13 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
 
 
 def _event(run: RunRef, step: int, call: ToolCall, at_ms: int | None) -> PolicyEvent:
-    return PolicyEvent(
+    about = PolicyEvent(
         run_id=run.id,
         thread_id=run.thread_id,
         step=step,
         agent=run.agent,
-        tool_name=call.name,
-        tool_args=call.args,
-        subagent_name=call.subagent,
         context=run.facts,
         claimed=run.claimed,
         at_ms=at_ms,
     )
+    return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})

@@ -1,12 +1,12 @@
 """Sentences about rules: what a rule does, and why it does or does not decide a call."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.analysis.explaining import Match, Trial
+from sayso.policy.analysis.explaining import Explanation, Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
@@ -223,6 +223,35 @@ def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -
     target = payload.target_arg if payload is not None else None
     wish = f"a value of {target} from " if target is not None else ""
     return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
+
+
+def describe_explanation(found: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
+    """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
+    decision = found.decision
+    rules: list[JsonValue] = [_describe_tried(one, scrub) for one in found.trials]
+    return {
+        "action": decision.action,
+        "effect": describe_decision(decision),
+        "reason": scrub(decision.reason),
+        "rule_id": decision.policy_id,
+        "rule_version": decision.rule_version,
+        "error": scrub(decision.error) if decision.error else None,
+        "absolute": decision.absolute,
+        "resembles": [*decision.resembles],
+        "rules": rules,
+    }
+
+
+def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
+    return {
+        "rule_id": trial.rule.rule_id,
+        "action": trial.rule.action,
+        "match": trial.match,
+        "part": trial.part,
+        "saw": trial.saw,
+        "would": trial.would,
+        "sentence": scrub(describe_trial(trial)),
+    }
 
 
 def _describe_facts(condition: RuleCondition) -> list[str]:

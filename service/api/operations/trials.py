@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.analysis.trials import TrialCall
-from sayso.sentences.explanations import describe_explanation
+from sayso.sentences.rules import describe_explanation
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody
