@@ -7,17 +7,31 @@ If evaluation fails, a reviewer is asked: no error allows a call. If that of an 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
+from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
-from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
+from sayso.policy.provenance.managers import names_managers, resolve_managers
+from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.rules import (
+    ASKING,
+    Action,
+    Glob,
+    Mode,
+    PolicyRule,
+    Subject,
+    check_fallback,
+    check_quorum,
+)
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
@@ -26,57 +40,17 @@ from sayso.records.tool_names import find_alike
 __all__ = ["ASK_EVERYTHING", "Action", "Policy", "PolicyDecision", "PolicyEvent", "stricter"]
 
 
-class ShadowDecision(Immutable):
-    """What a shadow rule would have decided if it were live; no action if it could not be evaluated, and the error."""
-
-    rule_id: str
-    action: Action | None = None
-    error: str | None = None
-
-
-class PolicyDecision(Immutable):
-    """The decision of the rules on one event. `error` is what failed during evaluation.
-
-    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
-    names in rules that look like the tool's name; their rules were tried too. Nothing lifts an `absolute` denial.
-    `at_ms` is the time that the rules saw. `shadow` holds the shadow rules that would have decided.
-
-    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule that allows it.
-    """
-
-    model_config = ConfigDict(revalidate_instances="always")
-
-    action: Action
-    reason: str
-    request_payload: RequestPayload | None = None
-    policy_id: str | None = None
-    matched_rules: tuple[str, ...] = ()
-    terms: RuleTerms = RuleTerms()
-    rule_version: str
-    error: str | None = None
-    in_doubt: Action | None = None
-    resembles: tuple[str, ...] = ()
-    absolute: bool = False
-    at_ms: int | None = None
-    shadow: tuple[ShadowDecision, ...] = ()
-    remembered: tuple[Remembered, ...] = ()
-    charges: tuple[Charge, ...] = ()
-    allowance: tuple[Charge, ...] = ()
-
-    @property
-    def due_charges(self) -> tuple[Charge, ...]:
-        """All charges of the call if it starts under this decision."""
-        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
-
-
 class Policy(Immutable):
-    """The rules in force, in the order they are tried, and the default."""
+    """The rules in force, in the order they are tried, the default, and the lists and constants of conditions."""
 
     rules: tuple[PolicyRule, ...] = ()
     default: Action
     terms: RuleTerms = RuleTerms()
+    lists: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    constants: dict[str, Scalar] = Field(default_factory=dict)
+    model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
+    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -105,9 +79,26 @@ class Policy(Immutable):
     def _fix_version(self) -> Self:
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
-        content = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": rules}
+        content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
+        content |= self.names.digest()
+        if self.model_prices:
+            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
         self._version = digest_json(content)[:16]
         return self
+
+    @property
+    def stamps(self) -> dict[Path, Stamp]:
+        """The files that lists were read from, with their state before; empty for rules from another source."""
+        return self._stamps
+
+    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
+        """Note the files that lists were read from."""
+        self._stamps = stamps
+
+    @property
+    def names(self) -> Names:
+        """The lists and constants that conditions may read."""
+        return Names(self.lists, self.constants)
 
     @cached_property
     def live(self) -> tuple[PolicyRule, ...]:
@@ -133,9 +124,9 @@ class Policy(Immutable):
         """Each enabled shadow rule as if it were live, and the policy with it."""
         found = [rule for rule in self.rules if rule.enabled and not rule.is_live]
         shown = [rule.model_copy(update={"mode": Mode.LIVE}) for rule in found]
+        parts: dict[str, Any] = {name: getattr(self, name) for name in Policy.model_fields}
         return tuple(
-            (one, Policy.model_construct(rules=_order_rules((*self.live, one)), default=self.default, terms=self.terms))
-            for one in shown
+            (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
         )
 
     @property
@@ -157,7 +148,7 @@ class Policy(Immutable):
         if not self.remembering:
             return
         try:
-            case = Case(event)
+            case = Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading memory
@@ -172,7 +163,7 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            case = Case(event)
+            case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
@@ -181,6 +172,9 @@ class Policy(Immutable):
                 certain = decision.in_doubt is None
                 tried = (_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows)
                 decision = decision.model_copy(update={"shadow": tuple(one for one in tried if one is not None)})
+        if names_managers(decision.terms):
+            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
+            decision = decision.model_copy(update={"terms": terms})
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
@@ -218,24 +212,32 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
-        return decided | self._remember(case, deciding) if case.recalled else decided
+        decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
+        return decided | self._remember(case, deciding, decided["reason"]) if case.recalled else decided
 
-    def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:
-        """Return what the memory of the rules said, and the charges. Limits count up to the rule that decides."""
+    def _remember(self, case: Case, deciding: PolicyRule | None, reason: str) -> dict[str, Any]:
+        """Return what the memory of the rules said, the charges, and the reason with limits that are reached.
+
+        Limits of charges count up to the rule that decides.
+        """
         charges: list[Charge] = []
         allowance: tuple[Charge, ...] = ()
         remembered: list[Remembered] = []
-        limited = True
+        limited, reached = True, list[str]()
         for rule in self.live:
             recalled = case.recalled.get(rule.rule_id)
             if recalled is not None:
                 remembered += recalled.remembered
             if recalled is not None and rule.action is Action.ALLOW:
                 allowance = recalled.charges if rule is deciding else allowance
+                reached += [rule.rule_id] if limited and recalled.applies is False else []
             elif recalled is not None:
                 charges += recalled.charges if limited else map(_unlimit, recalled.charges)
             limited = limited and rule is not deciding
-        return {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        if reached:
+            reason = f"{reason} What {_join_rules(reached)} is used up."
+        found = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        return found | {"reason": reason}
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -296,11 +298,6 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 """The policy without a rules file."""
 
 
-def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
-    """Return the stricter of two decisions; `a` when they are equally strict."""
-    return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
-
-
 def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
     """Return what a shadow rule would have decided, None for nothing; `policy` holds it among the live rules.
 
@@ -323,6 +320,10 @@ def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> 
 def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     """Return the rules in the order of trial: absolute ones first, then by priority and id."""
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
+
+
+def _join_rules(reached: Sequence[str]) -> str:
+    return f"rule {reached[0]} allows" if len(reached) == 1 else f"rules {', '.join(reached)} allow"
 
 
 def _unlimit(charge: Charge) -> Charge:

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
-from sayso.policy.asking import build_item, describe_judged, find_misplaced
+from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.provenance.events import make_event
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json
 from sayso.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft
-from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 
@@ -30,12 +31,17 @@ class ExternalCall:
 
 
 def list_wanted(
-    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, at_ms: int | None = None
+    policy: Policy,
+    run: RunRef,
+    calls: Sequence[ExternalCall],
+    step: int = 1,
+    progress: Progress | None = None,
+    at_ms: int | None = None,
 ) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
     if not policy.remembering:
         return []
-    events = (_event(run, step, one.call, at_ms) for one in calls)
+    events = (_describe(run, step, one, progress, at_ms) for one in calls)
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
@@ -45,6 +51,7 @@ def evaluate_calls(
     calls: Sequence[ExternalCall],
     step: int = 1,
     readings: Readings = NO_READINGS,
+    progress: Progress | None = None,
     at_ms: int | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return the items of the calls, with presets for those the policy decides, and the events to record.
@@ -55,10 +62,11 @@ def evaluate_calls(
     ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
+    data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = ledger.judge(_event(run, step, one.call, at_ms))
+        decision = ledger.judge(_describe(run, step, one, progress, at_ms))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -150,18 +158,11 @@ def _type_of(value: Any) -> str:
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
     """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    return _event(record.run, record.step, call, item.judged_at_ms or record.created_at_ms)
+    asked_ms = item.judged_at_ms or record.created_at_ms
+    call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
+    return make_event(record.run, record.step, record.progress, **call, at_ms=asked_ms)
 
 
-def _event(run: RunRef, step: int, call: ToolCall, at_ms: int | None) -> PolicyEvent:
-    about = PolicyEvent(
-        run_id=run.id,
-        thread_id=run.thread_id,
-        step=step,
-        agent=run.agent,
-        context=run.facts,
-        claimed=run.claimed,
-        at_ms=at_ms,
-    )
-    return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})
+def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:
+    call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
+    return make_event(run, step, progress, **call, at_ms=at_ms)

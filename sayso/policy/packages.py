@@ -11,6 +11,9 @@ PACKAGES = {
     "cel_expr_python": "cel-expr-python",
     "holidays": "holidays",
     "jsonschema_rs": "jsonschema-rs",
+    "sqlglot": "sqlglot",
+    "tree_sitter": "tree-sitter",
+    "tree_sitter_bash": "tree-sitter-bash",
     "tzdata": "tzdata",
 }
 """The modules that reading rules needs, and their packages."""

@@ -14,6 +14,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Explanation, Match, explain
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.file_faults import describe_unknown
+from sayso.policy.memory.ledger import remember
 from sayso.policy.rules import ASKING
 from sayso.policy.yaml_documents import Document, Loc, read_document
 from sayso.records.base import Immutable
@@ -24,22 +25,26 @@ DEFAULT = "default"
 """The name of the default in `rule`."""
 
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-_NOT_STATED = {*_CALL_KEYS.values(), "at_ms"}
-_EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _NOT_STATED} | _CALL_KEYS
+_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms"}
+_EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
 _AT = "at"
 """When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
 
 CALL_KEYS = (*_EVENT_KEYS, _AT)
-_CASE_KEYS = ("name", "call", "expect", "rule")
+CASE_KEYS = ("name", "call", "after", "expect", "rule")
 EXPECTATIONS = (ASK, *Action, "defer")
 
 
 class Case(Immutable):
-    """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it."""
+    """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it.
+
+    `after` is how often the same call was let run before, for rules that remember calls.
+    """
 
     name: str = Field(max_length=200)
     place: str
     event: PolicyEvent
+    after: int = Field(default=0, ge=0, le=1_000)
     expect: str
     rule: str | None = None
 
@@ -97,7 +102,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
         document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
         return None
     keys: list[tuple[Loc, dict[str, Any], Collection[str]]] = [
-        (loc, test, _CASE_KEYS),
+        (loc, test, CASE_KEYS),
         ((*loc, "call"), test["call"], CALL_KEYS),
     ]
     unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
@@ -113,7 +118,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     try:
         if _AT in test["call"]:
             event["at_ms"] = find_start_ms(str(test["call"][_AT]))
-        return Case.model_validate({**found, "rule": test.get("rule")})
+        return Case.model_validate({**found, "after": test.get("after", 0), "rule": test.get("rule")})
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = ".".join(map(str, fault["loc"]))
@@ -124,7 +129,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
 
 
 def _run(policy: Policy, case: Case) -> CaseResult:
-    found = explain(policy, case.event)
+    found = explain(policy, remember(policy, case.event, case.after))
     decision = found.decision
     done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
     wanted = None if case.rule == DEFAULT else case.rule

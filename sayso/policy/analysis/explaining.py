@@ -18,6 +18,7 @@ from sayso.policy.conditions import find_args
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.matching import Case, describe_error, try_rule
 from sayso.policy.memory.keys import MEMORY_KEYS
+from sayso.policy.provenance.facts import describe_provenance
 from sayso.policy.questions import put_question
 from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.records.memory.charges import Remembered
@@ -62,7 +63,7 @@ class Explanation(NamedTuple):
 # The parts of a condition in the order in which the engine tries them.
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "tool": ("tool_name", "tool_name_pattern", "tool_names"),
-    "agent": ("agent",),
+    "agent": ("agent", "agents"),
     "context": ("context_has_keys", "context_equals"),
     "claimed": ("claimed_has_keys", "claimed_equals"),
     "metadata": ("metadata_equals",),
@@ -70,6 +71,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "outside": ("outside",),
     "when": ("when",),
     "subagent": ("subagent_name",),
+    "after": ("after",),
     "memory": MEMORY_KEYS,
 }
 
@@ -80,7 +82,7 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     if definition is not None:
         decision = put_question(definition, event.tool_args, decision)
     try:
-        case = Case(event)
+        case = Case(event, policy.names, policy.model_prices)
     except SaysoError as error:
         trials = [_skip(rule) or Trial(rule, Match.UNKNOWN, error=describe_error(error)) for rule in policy.rules]
     else:
@@ -102,7 +104,7 @@ def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
     verdict, skipped = try_rule(rule, case), _skip(rule)
-    saw = list_reads(rule.condition.when, case.event) | _see_time(rule, case.event)
+    saw = list_reads(rule.condition.when, case.event) | _see_time(rule, case.event) | case.list_computed([rule])
     error = verdict if isinstance(verdict, str) else ""
     if rule.rule_id == decision.policy_id:
         return Trial(rule, Match.DECIDES, saw=saw, error=error)
@@ -131,16 +133,16 @@ def _find_unmet(rule: PolicyRule, case: Case) -> str:
 def _list_facts(part: str, rule: PolicyRule, event: PolicyEvent) -> JsonObject:
     """Return what the call has where the rule's condition differs."""
     condition = rule.condition
-    names: JsonObject = {"tool": event.tool_name, "agent": event.agent, "subagent": event.subagent_name}
-    if part in names:
-        return {part: names[part]}
     if part in ("during", "outside", "dates"):
         return _see_time(rule, event)
     if part == "context":
         return _pick(event.context, (*condition.context_has_keys, *condition.context_equals))
     if part == "claimed":
         return _pick(event.claimed, (*condition.claimed_has_keys, *condition.claimed_equals))
-    return {}
+    if part == "after":
+        return _pick(describe_provenance(event, {})["run"], ("tools",))
+    facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "subagent": event.subagent_name}
+    return _pick(facts, (part,))
 
 
 def _see_time(rule: PolicyRule, event: PolicyEvent) -> JsonObject:
@@ -159,6 +161,7 @@ def list_reads(when: str | None, event: PolicyEvent) -> JsonObject:
     found = _pick(event.tool_args, find_args(when))
     facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "step": event.step}
     facts |= {"run_id": event.run_id, "context": event.context, "claimed": event.claimed}
+    facts |= describe_provenance(event, {})
     unquoted = re.sub(r"""[rR]?"(?:\\.|[^"\\])*"|[rR]?'(?:\\.|[^'\\])*'""", "", when)
     named = re.findall(r"(?<![\w.])[a-z_]+\b(?!\()", unquoted)
     return found | {name: facts[name] for name in dict.fromkeys(named) if name in facts}

@@ -10,7 +10,7 @@ from typing import Any
 from sayso.policy.analysis.cases import CALL_KEYS, EXPECTATIONS
 from sayso.policy.analysis.rule_descriptions import DESCRIPTIONS
 from sayso.policy.conditions import MAX_EXPRESSION_CHARS
-from sayso.policy.file_faults import NAMES, PARTS
+from sayso.policy.file_faults import LISTED, PARTS
 from sayso.policy.files import VERSION
 from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.rules import MODEL_FACTS, Action, PolicyRule
@@ -52,6 +52,7 @@ def build_rule_schema() -> _Schema:
             "call": {"type": "object", "additionalProperties": False, "properties": {name: {} for name in CALL_KEYS}},
             "expect": {"enum": [*EXPECTATIONS]},
             "rule": {"type": ["string", "null"]},
+            "after": {},
         },
     }
     defs["Rule"] = _build_rule(model, model["$defs"]["RuleCondition"]["properties"])
@@ -70,6 +71,9 @@ def build_rule_schema() -> _Schema:
                 "description": "What happens when no rule matches.",
             },
             "terms": {"$ref": "#/$defs/FileTerms", "description": "What the terms of every rule start from."},
+            "lists": {"type": "object", "description": "Named lists, which rules share."},
+            "constants": {"type": "object", "description": "Named values, which conditions share."},
+            "model_prices": {"type": "object", "description": "Prices of a million tokens, by the name of the model."},
             "tests": {"type": "array", "items": {"$ref": "#/$defs/Case"}, "description": "Calls to try on the rules."},
             "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}, "description": "The rules, in any order."},
         },
@@ -86,7 +90,10 @@ def _build_rule(model: _Schema, condition: _Schema) -> _Schema:
             outer = {"type": "object", "additionalProperties": False, "properties": {}}
             holder = holder.setdefault(name, outer)["properties"]
         holder[part[-1]] = found
-    properties["tool"] = {"anyOf": [properties["tool"], _tidy(condition[NAMES[1]])]}
+    named = {"type": "object", "required": ["in"], "additionalProperties": False, "properties": {"in": {}}}
+    for part, field in LISTED.items():
+        properties[part[0]] = {"anyOf": [properties[part[0]], _tidy(condition[field[1]]), named]}
+    properties["after"] = {"anyOf": [{"type": "string", "minLength": 1}, properties["after"]]}
     properties["when"] |= {"minLength": 1, "maxLength": MAX_EXPRESSION_CHARS}
     facts = {"propertyNames": {"enum": list(MODEL_FACTS)}, "additionalProperties": {"type": "string"}}
     properties["metadata"]["properties"]["equals"] |= facts

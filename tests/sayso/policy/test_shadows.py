@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sayso.policy.asking import describe_judged
-from sayso.policy.engine import Action, Policy, PolicyDecision, ShadowDecision
+from sayso.policy.asking import ShadowDecision, describe_judged
+from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.findings import Known, find_findings
 from sayso.policy.rules import Mode, PolicyRule
 from sayso.records.tool_calls import ToolCall, ToolDefinition
