@@ -75,9 +75,8 @@ class Case:
     def facts(self) -> Facts:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts(
-            {"args": event.tool_args, "tool": event.tool_name or "", **shared}, self._names, self._describe_provenance
-        )
+        given = {"args": event.tool_args, "tool": event.tool_name or "", **shared}
+        return bind_facts(given, self._names, self._describe_provenance)
 
     def _describe_provenance(self) -> dict[str, Any]:
         return describe_provenance(self.event, self._prices)
