@@ -183,6 +183,7 @@ def _show_item(item: ItemView) -> list[RenderableType]:
         parts.append(show_line(view.headline, "bold"))
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
+    parts += (show_line(f"{one}.", "", 500) for one in item.remembered)
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     if item.doubt is not None:
         parts.append(Text("This call was started before and may have run.", "bold yellow"))

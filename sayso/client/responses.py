@@ -169,6 +169,7 @@ class ItemView(ResponseModel):
     response_schema: JsonObject | None = None
     terms: TermsView
     resembles: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
     computed: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()

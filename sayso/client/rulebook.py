@@ -122,9 +122,8 @@ def delete_replay(replay_id: str) -> Request[Empty]:
 
 
 class AttestationView(ResponseModel):
-    """A person who attests bytes."""
+    """A person who attests the bytes."""
 
-    digest: str
     by: str
     at: datetime
 

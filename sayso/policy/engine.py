@@ -202,24 +202,31 @@ class Policy(Immutable):
         else:
             decided = self._decide(deciding, tuple(matched), error)
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
-        return decided | self._remember(case, deciding) if case.recalled else decided
+        return decided | self._remember(case, deciding, decided["reason"]) if case.recalled else decided
 
-    def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:
-        """Return what the memory of the rules said, and the charges. Limits count up to the rule that decides."""
+    def _remember(self, case: Case, deciding: PolicyRule | None, reason: str) -> dict[str, Any]:
+        """Return what the memory of the rules said, the charges, and the reason with limits that are reached.
+
+        Limits of charges count up to the rule that decides.
+        """
         charges: list[Charge] = []
         allowance: tuple[Charge, ...] = ()
         remembered: list[Remembered] = []
-        limited = True
+        limited, reached = True, list[str]()
         for rule in self.rules:
             recalled = case.recalled.get(rule.rule_id)
             if recalled is not None:
                 remembered += recalled.remembered
             if recalled is not None and rule.action is Action.ALLOW:
                 allowance = recalled.charges if rule is deciding else allowance
+                reached += [rule.rule_id] if limited and recalled.applies is False else []
             elif recalled is not None:
                 charges += recalled.charges if limited else map(_unlimit, recalled.charges)
             limited = limited and rule is not deciding
-        return {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        if reached:
+            reason = f"{reason} What {_join_rules(reached)} is used up."
+        found = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        return found | {"reason": reason}
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -273,6 +280,10 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
     """Return the stricter of two decisions; `a` when they are equally strict."""
     return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+
+
+def _join_rules(reached: Sequence[str]) -> str:
+    return f"rule {reached[0]} allows" if len(reached) == 1 else f"rules {', '.join(reached)} allow"
 
 
 def _unlimit(charge: Charge) -> Charge:

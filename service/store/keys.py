@@ -71,9 +71,9 @@ class TenantKeys:
         """The bytes and the rules of a version."""
         return f"{self.prefix}rule-version:{version}"
 
-    def attestations(self, version: str) -> str:
-        """When each person attested which bytes of a version, by "<digest> <name>"."""
-        return f"{self.prefix}attestations:{version}"
+    def attestations(self, digest: str) -> str:
+        """When each person attested the bytes of this SHA-256."""
+        return f"{self.prefix}attestations:{digest}"
 
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""

@@ -102,4 +102,4 @@ def _write_since(one: VersionView) -> str:
 
 
 def _name_people(one: VersionView) -> str:
-    return ", ".join(sorted(a.by for a in one.attestations if a.digest == one.digest)) or "nobody"
+    return ", ".join(sorted(a.by for a in one.attestations)) or "nobody"

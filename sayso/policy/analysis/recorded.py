@@ -87,6 +87,7 @@ def _read_call(
         "subagent_name": item.subagent if item is not None else data.get("subagent"),
         "context": run.facts,
         "claimed": run.claimed,
+        "memory": _read_memory(data.get("remembered")),
     }
     try:
         return RecordedCall(
@@ -109,6 +110,12 @@ def _read_call(
 def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
     people = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN] if item is not None else []
     return tuple(one.shown.look_ms if one.shown is not None else None for one in people)
+
+
+def _read_memory(remembered: JsonValue) -> JsonObject:
+    """Return what counters of rules held when the call was judged."""
+    found = [one for one in remembered if isinstance(one, dict)] if isinstance(remembered, list) else []
+    return {str(one.get("counter")): {"total": one.get("total"), "samples": one.get("samples", 0)} for one in found}
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

@@ -31,9 +31,8 @@ class RestoreRequest(RequestBody):
 
 
 class AttestationView(View):
-    """A person who attests bytes."""
+    """A person who attests the bytes."""
 
-    digest: str = Field(description="The SHA-256 of the bytes.")
     by: str
     at: Timestamp = Field(validation_alias="at_ms")
 

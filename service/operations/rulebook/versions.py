@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from sayso.errors import Conflict, InvalidInput
+from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.words.lists import pick_file
@@ -44,7 +44,7 @@ class VersionState:
     @property
     def attested(self) -> int:
         """How many people attest exactly these bytes."""
-        return sum(one.digest == self.found.digest for one in self.attestations)
+        return len(self.attestations)
 
 
 def describe_held_back(held: HeldBack) -> tuple[str, str]:
@@ -63,7 +63,7 @@ async def list_versions(wiring: Wiring) -> list[VersionState]:
     versions = wiring.rules.history.versions
     now = await _read_now(versions)
     found = await versions.list_all()
-    attested = await asyncio.gather(*(versions.list_attestations(one.version) for one in found))
+    attested = await asyncio.gather(*(versions.list_attestations(one.digest) for one in found))
     return [_describe(one, named, now) for one, named in zip(found, attested, strict=True)]
 
 
@@ -71,7 +71,7 @@ async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
     versions = wiring.rules.history.versions
     found = await versions.read(version)
-    return _describe(found, await versions.list_attestations(version), await _read_now(versions))
+    return _describe(found, await versions.list_attestations(found.digest), await _read_now(versions))
 
 
 async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
@@ -87,7 +87,7 @@ async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[s
     versions = wiring.rules.history.versions
     rules = policy.model_dump_json()
     await versions.save(RuleVersion(version=policy.version, digest=digest, file=file, text=text, rules=rules))
-    await versions.attest(policy.version, digest, by, await wiring.schedule.now_ms())
+    await versions.attest(digest, by, await wiring.schedule.now_ms())
     return await read_version(wiring, policy.version)
 
 
@@ -96,7 +96,7 @@ async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> 
     found = await wiring.rules.history.versions.read(version)
     if found.digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
-    await wiring.rules.history.versions.attest(version, digest, by, await wiring.schedule.now_ms())
+    await wiring.rules.history.versions.attest(digest, by, await wiring.schedule.now_ms())
 
 
 async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
@@ -114,7 +114,14 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
     found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
         await wiring.rules.history.versions.save(found)
-    await wiring.rules.history.versions.restore(found, by, replaces)
+    await wiring.rules.history.versions.restore(found, by, replaces, await _find_digest(wiring, replaces))
+
+
+async def _find_digest(wiring: Wiring, version: str) -> str:
+    try:
+        return (await wiring.rules.history.versions.read(version)).digest
+    except NotFound:
+        return version  # of a store from before versions were kept
 
 
 def _parse(found: RuleVersion) -> Policy:
@@ -150,4 +157,5 @@ def _describe(found: RuleVersion, attestations: Sequence[Attestation], now: _Now
         for one, end_ms in zip(now.changes, ends, strict=False)
         if one.version == found.version
     ]
-    return VersionState(found, spans, attestations, found.version == now.in_force, found.version in now.withdrawn)
+    withdrawn = not now.withdrawn.isdisjoint((found.version, found.digest))
+    return VersionState(found, spans, attestations, found.version == now.in_force, withdrawn)

@@ -64,12 +64,13 @@ them.
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
                                     "f:<file>": its last version; "v:<version>": its last publication; "pinned": the
-                                    version that a person put in force; "withdrawn": versions that it replaced;
+                                    version that a person put in force; "withdrawn": the versions that such ones
+                                    replaced, and the digests of their bytes;
                                     see `rules.lua` and `restore.lua`
   sayso:{t}:rule-changes    list    which version came into force when and by whom, as JSON, the latest last
   sayso:{t}:rule-versions   zset    version of the rules -> its last saving, ms
   sayso:{t}:rule-version:<version>  string  its bytes and rules, as JSON
-  sayso:{t}:attestations:<version>  hash  "<SHA-256 of the bytes> <name>" -> when a person attested them, ms
+  sayso:{t}:attestations:<SHA-256>  hash  person -> when they attested these bytes of a file of rules, ms
   sayso:{t}:replays         zset    replay of rules -> its start, ms; a day
   sayso:{t}:replay:<replay> string  its progress or result, as JSON; a day
   sayso:{t}:rulebook        string  the rules in force, as JSON

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
@@ -73,11 +73,14 @@ class ChangedCalls:
 
 
 @router.get("/rules/-/replays")
-async def read(request: Request, visitor: SignedIn) -> Response:
-    """Show the form, and the replays of the last day."""
+async def read(request: Request, visitor: SignedIn, version: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """Show the form, with a version's rules or those of this service's file, and the replays of the last day."""
     require_role(visitor.principal.roles, "admin")
-    found = wiring_of(request).rules.read_source()
+    rules = wiring_of(request).rules
+    found = rules.read_source()
     text = found[1].decode("utf-8-sig") if found is not None else ""
+    if version:
+        text = (await rules.history.versions.read(version)).text.removeprefix("\ufeff")
     return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
 
 

@@ -99,7 +99,7 @@ def test_the_guide_has_its_examples_and_names_every_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "tool", "args", "action"),
+    ("rule_id", "tool", "args", "action"),
     [
         ("look-things-up", "search_web", {}, Action.ALLOW),
         ("look-things-up", "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
@@ -117,11 +117,11 @@ def test_the_guide_has_its_examples_and_names_every_key() -> None:
     ],
 )
 def test_the_examples_of_the_guide_do_what_it_says(
-    example: str, tool: str, args: dict[str, Any], action: Action
+    rule_id: str, tool: str, args: dict[str, Any], action: Action
 ) -> None:
     event = PolicyEvent(run_id="run_1", agent="support", tool_name=tool, tool_args=args)
-    (found,) = (one for one in EXAMPLES if f"- id: {example}\n" in one)
-    assert parse(found).judge(event).action is action
+    (example,) = (one for one in EXAMPLES if f"- id: {rule_id}\n" in one)
+    assert parse(example).judge(event).action is action
 
 
 def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
