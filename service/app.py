@@ -124,6 +124,7 @@ def _is_for_machines(request: Request) -> bool:
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
+        process.credentials.person_tokens.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
         app.state.rule_replays = RuleReplays(process.tenant(TENANT))

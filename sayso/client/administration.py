@@ -30,6 +30,7 @@ class Key(ResponseModel):
     revoked_at: datetime | None = None
     ends_at: datetime | None = None
     context: JsonObject = Field(default_factory=dict)
+    owner: str | None = None
     key: str | None = None
 
 
@@ -109,6 +110,7 @@ class ReviewerView(ResponseModel):
     name: str
     roles: tuple[str, ...] = ()
     active: bool
+    manager: str | None = None
     created_at: datetime
 
 
@@ -169,3 +171,8 @@ def end_session(name: str | None, session_id: str) -> Request[Empty]:
 def set_active(name: str, active: bool) -> Request[ReviewerView]:
     """Activate or deactivate a reviewer."""
     return Request("POST", f"{path_of(name)}/{'activate' if active else 'deactivate'}", ReviewerView)
+
+
+def set_manager(name: str, manager: str | None) -> Request[ReviewerView]:
+    """Set who manages a person; None for nobody."""
+    return Request("POST", f"{path_of(name)}/manager", ReviewerView, body={"manager": manager})

@@ -14,6 +14,7 @@ from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.memory.charges import Remembered
+from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import is_secret, list_secret_paths, redact
@@ -65,6 +66,11 @@ def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObje
     about: JsonObject = {"tool_name": call.name, "call_id": call.call_id, "index": call.index}
     about |= {"subagent": call.subagent} if call.subagent is not None else {}
     return Event(EventType.POLICY_DECISION, {**about, "action": action, "reason": reason, **rules})
+
+
+def describe_progress(progress: Progress | None) -> JsonObject:
+    """Return what the event of a batch says about the run before it, so that a replay sees the same."""
+    return {} if progress is None else {"progress": progress.model_dump(mode="json")}
 
 
 def target_of(decision: PolicyDecision) -> str | None:

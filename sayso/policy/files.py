@@ -20,7 +20,7 @@ from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "lists", "constants", "rules", TESTS)
+FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants", "rules", TESTS)
 
 DEFAULT_TERMS = RuleTerms()
 NO_STAMPS: Mapping[Path, Stamp] = {}
@@ -115,7 +115,7 @@ def _read_policy(
     if content.get("version") is True or content.get("version") != VERSION:
         document.report(("version",), f"version: write `version: {VERSION}`, the only supported version")
     start = _read_terms(document, content, terms)
-    whole = {key: content[key] for key in ("default", "rules") if key in content} | {"terms": start}
+    whole = {key: content[key] for key in ("default", "model_prices", "rules") if key in content} | {"terms": start}
     whole |= {key: dict(found) for key, found in names._asdict().items() if found}
     list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_args, find_comparisons
 from sayso.policy.engine import Policy
+from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
 from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
@@ -74,6 +75,7 @@ def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
         and wide.agent in (None, "*", narrow.agent)
         and wide.agents in (None, narrow.agents)
         and wide.subagent_name in (None, narrow.subagent_name)
+        and wide.after in (None, narrow.after)
         and _holds(wide.context_equals, wide.context_has_keys, narrow.context_equals, narrow.context_has_keys)
         and _holds(wide.claimed_equals, wide.claimed_has_keys, narrow.claimed_equals, narrow.claimed_has_keys)
         and _holds(wide.metadata_equals, (), narrow.metadata_equals, ())
@@ -104,10 +106,13 @@ def _find_missing_people(
 ) -> Iterable[str]:
     asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
     for label, terms in [*asking, ("terms", policy.terms)]:
-        named = list(dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers))))
+        stated = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
+        named = [name for name in stated if name not in MANAGERS]
         for name in named:
             for fault in _find_faults_of(name, reviewers, groups):
                 yield f"{label}: {fault}"
+        if len(named) < len(stated):
+            continue  # who the manager is depends on the run
         people = {one for name in named for one in _list_people(name, groups)}
         able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):

@@ -72,6 +72,8 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" by {join_words(agents, 'or')}"
     if condition.subagent_name is not None:
         words += f" through its sub-agent {condition.subagent_name}"
+    if condition.after is not None:
+        words += f" after {join_words(condition.after, 'or')} in the same run"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
     return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
@@ -159,6 +161,8 @@ def _describe_match(trial: Trial) -> str:
         return "Disabled."
     if trial.match is Match.UNKNOWN:
         return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    if trial.part == "after":
+        return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
     sentences = {
         "subjects": "It does not cover tool calls.",
         "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",

@@ -173,6 +173,10 @@ class TenantKeys:
         """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
+    def thread_tools(self, owner: str, thread_id: str) -> str:
+        """The tools that ran in an owner's thread, by their first start."""
+        return f"{self.prefix}thread-tools:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
+
     def precedents(self, owner: str, agent: str, tool: str) -> str:
         """The measures of the latest approved calls of an agent's tool."""
         return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"

@@ -99,28 +99,29 @@ def test_the_guide_has_its_examples_and_names_every_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "tool", "args", "action"),
+    ("rule_id", "tool", "args", "action"),
     [
-        (0, "search_web", {}, Action.ALLOW),
-        (0, "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
-        (4, "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
-        (4, "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
-        (4, "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
-        (4, "ship", {"country": "CH"}, Action.ALLOW),
-        (4, "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
-        (4, "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
-        (4, "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
-        (4, "run_shell", {"command": "firm words"}, Action.ALLOW),
-        (4, "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
-        (4, "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
-        (4, "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
+        ("look-things-up", "search_web", {}, Action.ALLOW),
+        ("look-things-up", "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
+        ("amounts", "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
+        ("amounts", "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
+        ("amounts", "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
+        ("amounts", "ship", {"country": "CH"}, Action.ALLOW),
+        ("amounts", "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
+        ("amounts", "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
+        ("amounts", "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
+        ("amounts", "run_shell", {"command": "firm words"}, Action.ALLOW),
+        ("amounts", "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
+        ("amounts", "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
+        ("amounts", "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
     ],
 )
 def test_the_examples_of_the_guide_do_what_it_says(
-    example: int, tool: str, args: dict[str, Any], action: Action
+    rule_id: str, tool: str, args: dict[str, Any], action: Action
 ) -> None:
     event = PolicyEvent(run_id="run_1", agent="support", tool_name=tool, tool_args=args)
-    assert parse(EXAMPLES[example]).judge(event).action is action
+    (example,) = (one for one in EXAMPLES if f"- id: {rule_id}\n" in one)
+    assert parse(example).judge(event).action is action
 
 
 def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
