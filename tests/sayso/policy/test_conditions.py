@@ -61,7 +61,8 @@ def test_condition_holds(expression: str, args: dict[str, Any], answer: bool) ->
         ("args.a ==\n  foo", "undeclared reference to 'foo' (line 2, column 3)"),
         (
             "now > 3",
-            "a condition may use args, tool, agent, context, claimed, run_id, step, run, who, subagents, lists, constants",
+            "a condition may use args, tool, agent, context, claimed, run_id, step, run, who, subagents, lists, "
+            "constants",
         ),
         ("(" * 100 + "true" + ")" * 100, "recursion limit"),
         ("true || " * 300 + "true", f"the limit is {MAX_EXPRESSION_CHARS}"),
