@@ -8,6 +8,7 @@ from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading
+from sayso.records.suspensions import Who
 from tests.sayso.rule_builders import event, policy, rule
 
 HOUR = {"per": 3600}
@@ -114,6 +115,18 @@ def test_counters_differ_by_rule_and_by_what_they_count_by() -> None:
     assert counter(count=9, text="other", run_id="run_2", to=" ANNA ", context={"team": 1.0}) == first
     others = [counter("s"), counter(to="ben"), counter(agent="other"), counter(context={"team": True}), counter(to=1)]
     assert len({first, *others}) == 6
+
+
+def test_calls_count_by_who_is_behind_the_run() -> None:
+    def counters(**call: Any) -> list[str]:
+        limits = [{"count": 1, **HOUR, "by": by} for by in ("key", "owner", "person")]
+        rules = policy(*(rule(f"r{n}", over={"limit": limit}) for n, limit in enumerate(limits)))
+        return [one.counter for one in rules.list_wanted(event(**call))]
+
+    first = counters(key="bot", who=Who(owner="anna", person="p1"))
+    second = counters(key="other", who=Who(owner="anna", person="p2"))
+    assert [a == b for a, b in zip(first, second, strict=True)] == [False, True, False]
+    assert counters() == [], "unknown, so a person is asked"
 
 
 @pytest.mark.parametrize("by", ["subagent", "args.customer", "args.customer.id", "context.team"])
