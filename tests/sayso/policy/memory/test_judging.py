@@ -196,6 +196,23 @@ def test_call_does_not_count_against_itself_twice() -> None:
     assert ledger.judge_start(about).action is Action.DENY, "another call does"
 
 
+def test_shadow_rules_count_and_limit_nothing() -> None:
+    rules = policy(
+        rule("cap", mode="shadow", over={"limit": {"count": 1, **HOUR}}),
+        rule("lets", "allow", mode="shadow", priority=200, limit={"count": 1, **HOUR}),
+        default=ASK,
+    )
+    about = event()
+    ledger = Ledger(rules, {one.counter: Reading() for one in rules.list_wanted(about)})
+    first, second = ledger.judge_start(about), ledger.judge_start(about)
+    assert [(one.action, [charge.most for charge in one.due_charges]) for one in (first, second)] == [
+        (ASK, [None, None]),
+        (ASK, [None]),
+    ]
+    assert [one.rule_id for one in first.shadow] == ["lets"]
+    assert [one.rule_id for one in second.shadow] == ["cap"]
+
+
 def test_tool_that_looks_alike_counts_once() -> None:
     cap: dict[str, Any] = {"over": {"limit": {"count": 1, **HOUR}}}
     rules = policy(rule("named", tool_name="send_email", **cap), rule("all", **cap))
