@@ -62,10 +62,18 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_beside(
-    raw: bytes, path: Path, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value
+    raw: bytes,
+    path: Path,
+    *,
+    terms: RuleTerms = DEFAULT_TERMS,
+    check: CheckValue = check_value,
+    folder: Folder | None = None,
 ) -> Policy:
-    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it."""
-    folder = Folder(path.parent)
+    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it.
+
+    `folder` keeps what was read.
+    """
+    folder = folder or Folder(path.parent)
     try:
         policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=folder.read)
     except RulebookError as error:

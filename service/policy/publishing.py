@@ -162,6 +162,7 @@ class RulesInForce:
             digest=source.digest,
             file=source.file,
             text=source.raw.decode(errors="replace"),
+            lists=dict(source.lists),
             rules=own.model_dump_json(),
         )
         await self.history.versions.save(found)

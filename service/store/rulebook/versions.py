@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
 from sayso.errors import Conflict, NotFound
 from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
@@ -16,12 +18,16 @@ _RESTORE = read_script("restore")
 
 
 class RuleVersion(Immutable):
-    """A version of the rules: the bytes of its file as text, their SHA-256, and the rules as JSON."""
+    """A version of the rules: the bytes of its file as text, their SHA-256, and the rules as JSON.
+
+    `lists` are the texts of its list files by name; the digest covers them.
+    """
 
     version: str
     digest: str
     file: str
     text: str
+    lists: dict[str, str] = Field(default_factory=dict)
     rules: str
     saved_at_ms: int = 0
 
