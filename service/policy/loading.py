@@ -3,28 +3,30 @@
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.engine import Policy
 from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, read_bytes
-from sayso.policy.words.lists import Folder, digest_files, stamp
+from sayso.policy.words.lists import collect_files, stamp
 from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
+from service.store.rulebook.versions import digest_files
 
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
 
 class RuleSource(NamedTuple):
-    """The bytes of a policy, the file that had them, and the texts of its list files by name."""
+    """The bytes of a policy, the file that had them, and the texts of the files that its lists name."""
 
     file: str
     raw: bytes
-    lists: Mapping[str, str]
+    lists: Mapping[str, str] = MappingProxyType({})
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the bytes, and of those of the list files."""
+        """The SHA-256 of the bytes of all files."""
         return digest_files(self.raw, self.lists)
 
 
@@ -38,7 +40,7 @@ class Rulebook:
         self._path = path
         self._terms = terms
         self._seen: list[tuple[Path | None, Stamp]] = [(path, stamp(path))]
-        self.source = RuleSource(str(path or ""), b"", {})
+        self.source = RuleSource(str(path or ""), b"")
         self.policy = self._load()
         self._seen += self.policy.stamps.items()
         self.error: RulebookError | None = None
@@ -60,9 +62,9 @@ class Rulebook:
         if self._path is None:
             return load_rulebook(None, terms=self._terms)
         raw = read_bytes(self._path)
-        folder = Folder(self._path.parent)
-        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK, folder=folder)
-        self.source = RuleSource(str(self._path), raw, folder.texts)
+        lists: dict[str, str] = {}
+        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK, texts=lists)
+        self.source = RuleSource(str(self._path), raw, lists)
         return policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
@@ -74,6 +76,10 @@ class Rulebook:
         except OSError:
             return None
         return None if self._has_changed() else (self._path, raw)
+
+    def read_lists(self) -> dict[str, str]:
+        """Return the texts of the files of lists by their names in the rules, without those that cannot be read."""
+        return collect_files(self.source.raw, self._path.parent) if self._path is not None else {}
 
     def _has_changed(self) -> bool:
         return any(stamp(path) != seen for path, seen in self._seen)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,11 @@ ReadList = Callable[[str], bytes]
 
 
 class Folder:
-    """Reads list files beside the rules; keeps their texts by name, and their state before it read each."""
+    """Reads list files beside the rules, and notes their state before it reads each."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.stamps: dict[Path, Stamp] = {}
-        self.texts: dict[str, str] = {}
 
     def read(self, name: str) -> bytes:
         """Return the bytes of a file in the folder or below it; raises `InvalidInput`."""
@@ -46,11 +44,9 @@ class Folder:
         self.stamps[path] = stamp(path)
         try:
             with path.open("rb") as file:
-                raw = file.read(MOST_FILE_BYTES + 1)
+                return file.read(MOST_FILE_BYTES + 1)
         except OSError as error:
             raise InvalidInput(f"the file cannot be read: {error.strerror}; check its path and permissions") from error
-        self.texts[name] = raw.decode(errors="replace")
-        return raw
 
 
 def stamp(path: Path | None) -> Stamp:
@@ -67,36 +63,33 @@ def refuse_files(name: str) -> bytes:
     raise InvalidInput(f"the file {name!r} is not here; check the rules where their files are, or write the list out")
 
 
-def name_files(raw: bytes) -> list[str]:
-    """Return the files that the lists of a rules file name, in order."""
-    content = read_document(raw, "").content
-    lists = content.get("lists") if isinstance(content, dict) else None
-    given = lists.values() if isinstance(lists, dict) else ()
-    names = [value.get("file") for value in given if isinstance(value, dict)]
-    return [*dict.fromkeys(one for one in names if isinstance(one, str))]
-
-
 def collect_files(raw: bytes, folder: Path) -> dict[str, str]:
     """Return the texts of the files that the lists of a rules file name, by name, without those that cannot be read."""
+    content = read_document(raw, "").content
+    lists = content.get("lists") if isinstance(content, dict) else None
     found: dict[str, str] = {}
-    for name in name_files(raw):
-        with suppress(InvalidInput, UnicodeDecodeError):
-            found[name] = Folder(folder).read(name).decode()
+    for value in lists.values() if isinstance(lists, dict) else ():
+        name = value.get("file") if isinstance(value, dict) else None
+        if isinstance(name, str):
+            with suppress(InvalidInput, UnicodeDecodeError):
+                found[name] = Folder(folder).read(name).decode("utf-8-sig")
     return found
-
-
-def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
-    """Return the SHA-256 of a rules file; where its lists are files, of its digest and theirs, one a line by name."""
-    digest = sha256(raw).hexdigest()
-    if not lists:
-        return digest
-    lines = [f"{sha256(lists[name].encode()).hexdigest()}  {name}\n" for name in sorted(lists)]
-    return sha256("".join([f"{digest}\n", *lines]).encode()).hexdigest()
 
 
 def pick_file(files: Mapping[str, str]) -> ReadList:
     """Return what reads lists from texts by their names; other files are refused."""
     return lambda name: files[name].encode() if name in files else refuse_files(name)
+
+
+def keep_texts(read: ReadList, texts: dict[str, str]) -> ReadList:
+    """Return what reads lists, and keeps their texts by name."""
+
+    def read_and_keep(name: str) -> bytes:
+        raw = read(name)
+        texts[name] = raw.decode("utf-8-sig", errors="replace")
+        return raw
+
+    return read_and_keep
 
 
 def read_names(document: Document, content: dict[str, Any], read: ReadList) -> Names:

@@ -64,7 +64,7 @@ class VersionText(VersionView):
     """A version of the rules with its text."""
 
     text: str
-    lists: dict[str, str] = Field(description="The texts of the files that its lists name, by name.")
+    lists: dict[str, str] = Field(description="The texts of the files that its lists name.")
 
 
 class VersionList(BaseModel):

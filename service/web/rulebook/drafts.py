@@ -102,7 +102,7 @@ async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
         raise InvalidInput(_("Paste the rules to try."))
     wiring = wiring_of(request)
     known, evaluations = await find_known(wiring), wiring.desk.evaluations
-    lists = wiring.rulebook.source.lists
+    lists = await asyncio.to_thread(wiring.rulebook.read_lists)
     checked = await evaluations.check_rules(text, _FILE, known, lists=lists, caller=visitor.name)
     if checked.faults:
         return {"checked": checked}

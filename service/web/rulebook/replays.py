@@ -1,5 +1,6 @@
 """Pages of replays: start one, and see what rules would have done with all recorded calls of a range. For admins."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -90,7 +91,7 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     try:
         check_session(post, visitor)
         require_role(visitor.principal.roles, "admin")
-        replay = await _replays(request).start(_read_request(request, post), visitor.name)
+        replay = await _replays(request).start(await _read_request(request, post), visitor.name)
     except SaysoError as error:
         if "admin" in visitor.principal.roles:
             form = await _describe_form(request, post)
@@ -158,14 +159,14 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
     }
 
 
-def _read_request(request: Request, post: Post) -> ReplayRequest:
+async def _read_request(request: Request, post: Post) -> ReplayRequest:
     text = post.get("text", "").replace("\r\n", "\n")
     if not text.strip():
         raise InvalidInput("Paste the rules to try.")
     since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
     path = post.get("path", "").strip()
     end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
-    lists = wiring_of(request).rulebook.source.lists
+    lists = await asyncio.to_thread(wiring_of(request).rulebook.read_lists)
     return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None, lists=lists)
 
 

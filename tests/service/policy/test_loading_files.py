@@ -132,7 +132,7 @@ def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
     rulebook = Rulebook(path)
     first = rulebook.refresh()
     assert (judged(rulebook), rulebook.refresh() is first) == (Action.ALLOW, True)
-    assert rulebook.source.lists == {"blocked.txt": "other"}
+    assert rulebook.read_lists() == {"blocked.txt": "other"}
     write(listed, "other\nt\n")
     assert judged(rulebook) is Action.DENY
     assert rulebook.policy.version != first.version
