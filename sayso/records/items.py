@@ -75,6 +75,7 @@ class Doubt(Immutable):
     holder: str
     attempt: int
     idempotency_key: str
+    charges: tuple[Charge, ...] = Field(default=(), description="What it has added to counters of rules.")
 
 
 class _ItemFields(Immutable):
@@ -91,6 +92,7 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
     computed: JsonObject | None = Field(
         default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sayso.errors import Conflict, NotAllowed, NotFound, SelfApproval
 from sayso.policy.engine import Policy
-from sayso.policy.grants.covering import digest_rule
+from sayso.policy.grants.covering import digest_rule, find_granting
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.transitions.deciding import find_item
@@ -36,7 +36,7 @@ class Granting:
 
     def find_void(self, grant: Grant) -> bool:
         """Return whether the rule of a grant is gone or changed, so that it lets nothing run."""
-        rule = self._policy().granting.get(grant.rule_id)
+        rule = find_granting(self._policy().rules, grant.rule_id)
         return rule is None or digest_rule(rule) != grant.rule_digest
 
     async def revoke(self, grant_id: str, by: Actor) -> Grant:

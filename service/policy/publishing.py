@@ -19,6 +19,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import NotFound, Unavailable
 from sayso.policy.engine import ASK_EVERYTHING, Policy
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.words.lists import pick_file
 from service.logs import Trouble
 from service.policy.loading import Rulebook
 from service.store.rulebook.versions import RuleVersion
@@ -114,6 +115,10 @@ class RulesInForce:
         """Return how many calls each rule decided in the last days."""
         return await self._store.count_hits(days)
 
+    async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
+        """Return how often a shadow rule would have taken each action in the last days; `failed` counts errors."""
+        return await self._store.count_shadow_hits(rule_id, days)
+
     async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
         """Return the suspension and item ids of the last items that the rule asked for."""
         return await self._store.list_asked(rule_id)
@@ -162,6 +167,7 @@ class RulesInForce:
             digest=source.digest,
             file=source.file,
             text=source.raw.decode(errors="replace"),
+            lists=dict(source.lists),
             rules=own.model_dump_json(),
         )
         await self.history.versions.save(found)
@@ -191,7 +197,8 @@ class RulesInForce:
                 return version, found
         with suppress(NotFound, RulebookError):
             saved = await self.history.versions.read(version)
-            return version, parse_rulebook(saved.text.encode(), file=saved.file)
+            read = pick_file(saved.lists)
+            return version, parse_rulebook(saved.text.encode(), file=saved.file, read_list=read)
         return version, None
 
     async def _adopt(self) -> None:

@@ -1,14 +1,16 @@
 """Which grant covers a call, and what the call spends of it."""
 
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
+from sayso.policy.asking import PolicyDecision
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.memory.amounts import read_amount
 from sayso.policy.memory.recalling import Wanted
-from sayso.policy.rules import same_json
+from sayso.policy.rules import Action, same_json
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.offers import Constraint, ConstraintKind
@@ -25,9 +27,30 @@ class Covering(NamedTuple):
     charges: tuple[Charge, ...]
 
 
-def want_grants(rule: "PolicyRule", event: "PolicyEvent") -> Wanted:
-    """Return what to read to know the grants that may cover a call."""
-    return Wanted(name_scope(rule.rule_id, event.agent), 0, grants=True)
+def want_grants(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted]:
+    """Yield what to read to know the grants that may cover a call; nothing for a rule without them."""
+    if rule.grants is not None and rule.is_live:
+        yield Wanted(name_scope(rule.rule_id, event.agent), 0, grants=True)
+
+
+def find_granting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
+    """Return the live rule of this id if it lets people grant later calls."""
+    return next((one for one in rules if one.rule_id == rule_id and one.is_live and one.grants is not None), None)
+
+
+def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
+    """Allow a call that its rule asks about without any doubt, and that a grant of this rule covers."""
+    doubt = decision.error or decision.in_doubt or decision.resembles
+    if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
+        return decision
+    rule = find_granting(rules, decision.policy_id)
+    found = find_grant(rule, event) if rule is not None else None
+    if found is None:
+        return decision
+    grant, charges = found
+    reason = f"Grant {grant.id}, given by {' and '.join(one.id for one in grant.granters)}, allows it."
+    update = {"action": Action.ALLOW, "reason": reason, "request_payload": None}
+    return decision.model_copy(update={**update, "grant": grant, "allowance": charges})
 
 
 def digest_rule(rule: "PolicyRule") -> str:

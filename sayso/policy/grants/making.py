@@ -8,7 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
-from sayso.policy.grants.covering import digest_rest, digest_rule, follow
+from sayso.policy.grants.covering import digest_rest, digest_rule, find_granting, follow
 from sayso.policy.grants.keys import Grants
 from sayso.policy.memory.amounts import to_units, write_amount
 from sayso.policy.rules import PolicyRule
@@ -26,7 +26,7 @@ OFFER_S = 86_400
 
 def find_grants(policy: Policy, item: Item) -> Grants | None:
     """Return what reviewers may grant beside an approval of the item; None if nothing."""
-    rule = policy.granting.get(item.terms.rule_id or "")
+    rule = find_granting(policy.rules, item.terms.rule_id)
     plain = item.kind is ItemKind.APPROVAL and item.doubt is None and not item.resembles
     same_rules = item.terms.rule_version == policy.version
     return rule.grants if rule is not None and plain and same_rules else None
@@ -46,7 +46,7 @@ def make_grant(
     if asked is None:
         return None
     grants = find_grants(policy, item)
-    rule = policy.granting.get(item.terms.rule_id or "")
+    rule = find_granting(policy.rules, item.terms.rule_id)
     if grants is None or rule is None:
         raise InvalidInput(
             f"The rule {item.terms.rule_id or 'default'} lets nobody grant such calls, or the rules have changed since "

@@ -3,12 +3,13 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.clock import HOUR_MS
 from sayso.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
 from service.channels.who import plan, plan_weeks
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.channels import MemoryChannel, RoomChannel
@@ -46,6 +47,12 @@ async def test_plan_names_delegates_holds_and_steps(wiring: Wiring) -> None:
         (1, "dora", None, "dora has no address on ops."),
     ]
     assert (found.deadline_at_ms, found.end) == (NIGHT + 10 * HOUR_MS, "It is denied.")
+
+
+async def test_plan_of_a_rule_that_asks_a_manager_names_none(wiring: Wiring) -> None:
+    await make_team(wiring)
+    found = await plan(wiring, CHANNELS, rules(reviewers=["manager_of:who.person"]), "refunds", CALL, NIGHT)
+    assert [one.reason for one in found.asked] == ["their manager has no address on ops."]
 
 
 async def test_plan_without_anybody_present(wiring: Wiring) -> None:
