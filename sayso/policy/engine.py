@@ -141,7 +141,7 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls or let people grant them. Shadow rules count, and never limit a call."""
+        """The enabled rules that remember calls, or let people grant them. Shadow rules count, and never limit."""
         return tuple(rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants))
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:

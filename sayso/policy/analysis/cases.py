@@ -25,7 +25,7 @@ DEFAULT = "default"
 """The name of the default in `rule`."""
 
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms"}
+_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms", "definition"}
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
 _AT = "at"
 """When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
