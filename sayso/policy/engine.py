@@ -177,7 +177,7 @@ class Policy(Immutable):
         if names_managers(decision.terms):
             terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
-        return _decide_model_call(decision) if _is_model_call(event) else decision
+        return _decide_model_call(decision) if getattr(event, "event_type", "") == "llm_before_execute" else decision
 
     def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
         """Yield what a call adds to the counters of shadow rules; one that allows counts what it would have allowed."""
@@ -338,11 +338,6 @@ def _join_rules(reached: Sequence[str]) -> str:
 
 def _unlimit(charge: Charge) -> Charge:
     return charge.model_copy(update={"most": None})
-
-
-def _is_model_call(event: object) -> bool:
-    """Whether this is a model call; `event` may be anything."""
-    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:
