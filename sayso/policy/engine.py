@@ -50,7 +50,6 @@ class Policy(Immutable):
     constants: dict[str, Scalar] = Field(default_factory=dict)
     model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
-    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -86,14 +85,10 @@ class Policy(Immutable):
         self._version = digest_json(content)[:16]
         return self
 
-    @property
+    @cached_property
     def stamps(self) -> dict[Path, Stamp]:
         """The files that lists were read from, with their state before; empty for rules from another source."""
-        return self._stamps
-
-    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
-        """Note the files that lists were read from."""
-        self._stamps = stamps
+        return {}
 
     @property
     def names(self) -> Names:
