@@ -164,8 +164,7 @@ class Policy(Immutable):
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
-                certain = decision.in_doubt is None
-                tried = [_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows]
+                tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
                 found = {one.rule_id: one for one in tried if one is not None}
                 charges = (*decision.charges, *self._charge_shadows(case, found))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
@@ -304,10 +303,7 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 
 
 def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
-    """Return what a shadow rule would have decided, None for nothing; `policy` holds it among the live rules.
-
-    `certain` says that the live rules could be evaluated.
-    """
+    """Return what a shadow rule would decide in `policy`, None for nothing; `certain`: live rules were evaluated."""
     try:
         alike = find_alike(frozenset(rule.condition.tools), case.event.tool_name or "")
         verdict = try_rule(unname(rule) if alike else rule, case)
