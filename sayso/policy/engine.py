@@ -173,7 +173,8 @@ class Policy(Immutable):
         if names_managers(decision.terms):
             terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
-        return _decide_model_call(decision) if getattr(event, "event_type", "") == "llm_before_execute" else decision
+        is_model_call = isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
+        return _decide_model_call(decision) if is_model_call else decision
 
     def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
         """Yield what a call adds to the counters of shadow rules; one that allows counts what it would have allowed."""

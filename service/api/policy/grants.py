@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from sayso.policy.memory.amounts import write_amount
 from sayso.records.memory.grants import Grant, GrantState
-from sayso.sentences.granting.grants import write_grant
+from sayso.sentences.rulebook.grants import write_grant
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp, View

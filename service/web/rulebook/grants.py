@@ -7,9 +7,9 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.records.memory.grants import GrantState
-from sayso.sentences.granting.grants import describe_grant, describe_grant_state, describe_left_over
 from sayso.sentences.moments import Sentence
 from sayso.sentences.names import join_words
+from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state, describe_left_over
 from sayso.text.language import _
 from service.store.memory.grants import Use
 from service.web.errors import show_page_again

@@ -15,8 +15,8 @@ from sayso.policy.memory.amounts import to_units, write_amount
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.memory.bounds import CounterOffer, GrantRequest
-from sayso.sentences.granting.grants import describe_grant
 from sayso.sentences.moments import Sentence
+from sayso.sentences.rulebook.grants import describe_grant
 from sayso.text.language import _
 from sayso.text.redaction import MASK, redact
 from sayso.text.summaries import write_leaf
