@@ -18,8 +18,8 @@ from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
-from sayso.policy.provenance.managers import names_managers, resolve_managers
-from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.provenance.managers import settle_managers
+from sayso.policy.provenance.prices import ModelPrice, digest_prices
 from sayso.policy.rules import (
     ASKING,
     Action,
@@ -79,9 +79,7 @@ class Policy(Immutable):
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
         content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
-        content |= self.names.digest()
-        if self.model_prices:
-            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
+        content |= self.names.digest() | digest_prices(self.model_prices)
         self._version = digest_json(content)[:16]
         return self
 
@@ -168,9 +166,7 @@ class Policy(Immutable):
                 found = {one.rule_id: one for one in tried if one is not None}
                 charges = (*decision.charges, *self._charge_shadows(case, found))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        if names_managers(decision.terms):
-            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
-            decision = decision.model_copy(update={"terms": terms})
+        decision = settle_managers(decision, decision.terms, getattr(event, "who", None), self.terms)
         return _decide_model_call(decision) if getattr(event, "event_type", "") == "llm_before_execute" else decision
 
     def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
