@@ -169,7 +169,8 @@ class Policy(Immutable):
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        decision = settle_managers(decision, decision.terms, getattr(event, "who", None), self.terms)
+        who = event.who if isinstance(event, PolicyEvent) else None
+        decision = settle_managers(decision, decision.terms, who, self.terms)
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
