@@ -60,6 +60,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "when": "A condition in CEL, such as `args.amount > 100`.",
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
+        "grants": "What reviewers may grant beside an approval. Without it, nothing.",
     },
     "RequestPayload": {
         "title": "A title, shown beside the call.",
@@ -101,6 +102,14 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "at_least": "How many earlier amounts must be known.",
         "by": _BY,
     },
+    "Grants": {
+        "longest": "How long a grant may last: a number with s, m, h, d or w.",
+        "count": "The most calls of a grant.",
+        "sum": "The most of an argument over all calls of a grant.",
+        "by": "Arguments that must stay as in the approved call.",
+        "people": "How many people must grant it.",
+    },
+    "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,
     "RuleTerms": {
