@@ -77,14 +77,34 @@ class PersonFigures(ResponseModel):
     fast: int
     night: int
     p50_look_ms: int | None = None
+    approved: int = 0
+    denied: int = 0
+    approvals_measured: int = 0
+    instant: int = 0
+    flagged: bool = False
+
+
+class RuleCost(ResponseModel):
+    """What one rule cost; the rule `-` is the default."""
+
+    rule: str
+    asked: int
+    denied: int
+    edited: int
+    fallback: int
+    looks: int
+    measured: int
+    people_ms: int
+    sentence: str
 
 
 class InsightsReport(ResponseModel):
-    """What was asked and decided in a range, by tool and by reviewer."""
+    """What was asked and decided in a range, by tool, by reviewer and by rule."""
 
     waiting: int
     tools: tuple[ToolFigures, ...]
     people: tuple[PersonFigures, ...]
+    rules: tuple[RuleCost, ...] = ()
 
 
 class HeadlessPage(ResponseModel):

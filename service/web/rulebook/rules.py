@@ -30,6 +30,7 @@ from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
 from service.channels.previews import SampleCall
 from service.channels.who import plan, plan_weeks
+from service.operations.insights.figures import read_rule_cost
 from service.operations.masking import mask_record
 from service.store.suspensions.rule_hits import DEFAULT
 from service.web.content.cards import item_href
@@ -113,6 +114,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
         count=len(policy.rules),
         source=await asyncio.to_thread(_find_source, wiring, rule_id),
         asked=await _list_asked(wiring, rule_id),
+        cost=await read_rule_cost(wiring, rule_id),
         days=DAYS,
         **await _plan(request, visitor, policy, rule),
     )
