@@ -6,12 +6,13 @@ rounds. `benchmarks/latest.json` has them beside the floors'; read the ratios.
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import uvloop
 
-from benchmarks import holds
+from benchmarks import holds, replays
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.clients import Stamps
 from benchmarks.desk import main as desk
@@ -32,18 +33,20 @@ def main() -> int:
     parser.add_argument("--webhooks", action="store_true", help="measure 100 endpoints of which 30 misbehave")
     parser.add_argument("--deliveries", action="store_true", help="measure escalation while providers fail")
     parser.add_argument("--desk", action="store_true", help="measure the pages with 100,000 items waiting")
+    parser.add_argument("--replay", action="store_true", help="measure a replay of 100,000 recorded calls")
     parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
     options = parser.parse_args()
-    if options.holds:
-        return holds.main()
-    if options.slack:
-        return slack.main(options.scale)
-    if options.webhooks:
-        return webhooks.main(options.rounds, options.scale)
-    if options.deliveries:
-        return deliveries.main(options.scale)
-    if options.desk:
-        return desk.main(options.scale, options.turns)
+    own: dict[str, Callable[[], int]] = {
+        "holds": holds.main,
+        "slack": lambda: slack.main(options.scale),
+        "webhooks": lambda: webhooks.main(options.rounds, options.scale),
+        "deliveries": lambda: deliveries.main(options.scale),
+        "desk": lambda: desk.main(options.scale, options.turns),
+        "replay": lambda: replays.main(options.scale),
+    }
+    for name, run in own.items():
+        if getattr(options, name):
+            return run()
     rows = uvloop.run(measure(options.rounds, options.scale, options.fsync))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)

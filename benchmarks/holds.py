@@ -104,13 +104,14 @@ def _request_call(schema: dict[str, Any], args: dict[str, Any]) -> bytes:
     return json.dumps({"mode": "poll", "calls": [call]}).encode()
 
 
-class _LoopProbe:
+class LoopProbe:
     """The longest processor time between two turns of a task, in milliseconds."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0
 
     async def run(self) -> None:
+        """Measure until it is cancelled."""
         while True:
             began_s = time.thread_time()
             await asyncio.sleep(0.001)
@@ -122,7 +123,7 @@ async def measure(url: str, home: Path) -> list[Held]:
     policy = home / "policy.yaml"
     policy.write_text(_POLICY, encoding="utf-8")
     app = create_app(Settings(redis_url=url, policy=policy, home=home))
-    probe = _LoopProbe()
+    probe = LoopProbe()
     async with app.router.lifespan_context(app):
         wiring: Wiring = app.state.process.tenant(TENANT)
         _, key = await wiring.api_keys.create("demo")
@@ -133,7 +134,7 @@ async def measure(url: str, home: Path) -> list[Held]:
     return sorted(found, reverse=True)
 
 
-async def _send(app: Any, key: str, probe: _LoopProbe, attempt: Attempt) -> Held:
+async def _send(app: Any, key: str, probe: LoopProbe, attempt: Attempt) -> Held:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     async with AsyncClient(transport=ASGITransport(app=app), base_url="http://127.0.0.1:8321", timeout=60) as client:
         await asyncio.sleep(0.01)

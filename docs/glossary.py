@@ -7,8 +7,9 @@ import inspect
 from pathlib import Path
 
 from sayso.client import permits
-from sayso.policy import engine, rules
+from sayso.policy import engine, memory, rules
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
+from sayso.records.memory import charges
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -30,6 +31,7 @@ TERMS: dict[str, object] = {
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,
+    "charge": charges.Charge,
     "commit": commits.Commit,
     "contact": contacts.Contact,
     "decision": decisions.Decision,
@@ -48,6 +50,7 @@ TERMS: dict[str, object] = {
     "intent": suspensions.Intent,
     "item": items.Item,
     "lease": suspensions.Lease,
+    "memory": memory,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "pipeline": pipeline,

@@ -113,6 +113,10 @@ class ClockInDoubt(Frozen):
     """The store's clock jumped; a deadline is in doubt until an admin confirms the clock."""
 
 
+class OverLimit(Conflict):
+    """The calls that started meanwhile have reached a limit of the rules; the call has to be judged again."""
+
+
 class StaleAttempt(Conflict):
     """This worker's lease on the run is over; another attempt has started."""
 

@@ -47,6 +47,7 @@ PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
     errors.LeaseHeld: ProblemType(409, "lease-held", "Lease held"),
     errors.Frozen: ProblemType(409, "frozen", "Frozen"),
     errors.ClockInDoubt: ProblemType(409, "clock-in-doubt", "Clock in doubt"),
+    errors.OverLimit: ProblemType(409, "over-limit", "Over a limit of the rules"),
     errors.StaleAttempt: ProblemType(409, "stale-attempt", "Stale attempt"),
     errors.Unreadable: ProblemType(409, "unreadable", "Unreadable record"),
     errors.TooManyRequests: ProblemType(429, "too-many-requests", "Too many requests"),

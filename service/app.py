@@ -27,6 +27,7 @@ from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
 from service.operations.rule_checks import log_warnings
+from service.operations.rulebook.replays import RuleReplays
 from service.settings import Settings
 from service.web.errors import render_problem
 from service.web.operations.checks import Checks
@@ -125,6 +126,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         app.state.process = process
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
+        app.state.rule_replays = RuleReplays(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())
         checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
@@ -138,4 +140,5 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
             checking.cancel()
             filing.cancel()
             await asyncio.gather(listening, checking, filing, return_exceptions=True)
+            await app.state.rule_replays.aclose()
             await app.state.channels.aclose()

@@ -149,9 +149,9 @@ class Process:
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
-        settings, runs, trails = self.settings, Runs(store), Trails(store)
+        settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules, intake = RulesInForce(RuleStore(store), self.rulebook, settings.policy), Intake(store, settings)
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
         suspensions = Suspensions(store, freezes.mark_ms)
         return Wiring(
             settings=settings,

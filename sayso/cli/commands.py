@@ -24,6 +24,10 @@ from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
 from sayso.cli.reviews import answer, approve, deny, inbox, show_one
+from sayso.cli.rulebook.cases import run_tests
+from sayso.cli.rulebook.diffs import diff
+from sayso.cli.rulebook.replays import replay
+from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
 from sayso.cli.runs import events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
 from sayso.cli.webhooks.endpoints import webhooks
@@ -48,6 +52,13 @@ app.command("comments")(list_comments)
 app.command()(ask)
 app.command()(reply)
 app.add_typer(run_app, name="run")
+policies.command("test")(run_tests)
+policies.command()(diff)
+policies.command()(replay)
+policies.command()(attest)
+policies.command("versions")(list_versions)
+policies.command("version")(show_version)
+policies.command()(rollback)
 app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
 app.add_typer(webhooks, name="webhooks")

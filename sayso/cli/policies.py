@@ -14,7 +14,7 @@ from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.policy.findings import Known, find_findings
 from sayso.policy.packages import check_packages, find_missing
 
-policies = typer.Typer(help="Check rules.", no_args_is_help=True)
+policies = typer.Typer(help="Check, test, replay and compare rules.", no_args_is_help=True)
 
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Check only on this machine.")]
 
@@ -30,17 +30,26 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
     No desk is required. After `sayso login`, the desk also checks reviewers and tools.
     """
-    try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}. Check its path and permissions.") from error
-    found = _check(raw, file, offline)
+    found = _check(read_raw(file), file, offline)
     if json:
         print_json(found)
     else:
         _show(file, found)
     if not found.ok:
         raise typer.Exit(1)
+
+
+def read_raw(file: Path) -> bytes:
+    """Return the bytes of a file; raises `InvalidInput`."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}. Check its path and permissions.") from error
+
+
+def read_rules(file: Path) -> str:
+    """Return the text of a file; raises `InvalidInput`."""
+    return _read_text(read_raw(file), file)
 
 
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:

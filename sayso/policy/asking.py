@@ -1,18 +1,24 @@
 """The item that a policy decision asks for, and the event that records the decision."""
 
+from collections.abc import Sequence
 from functools import lru_cache
+
+from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.policy.rules import ASKING, RequestPayload
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.charges import Remembered
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import is_secret, list_secret_paths, redact
 
 MAX_REASON_CHARS = 2000
+MAX_REMEMBERED = 50
 _EMPTY_PAYLOAD = RequestPayload()
 
 
@@ -34,8 +40,12 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
     # Arguments of an item are recorded with its decision; until then the event stays small.
-    asks = decision.action in ASKING
-    args: JsonObject = {} if asks else {"args": redact(call.args, definition.parameters, decision.terms.secrets).args}
+    if decision.action in ASKING and not decision.remembered:
+        return describe_action(call, decision.action, decision.reason, rules | failed)
+    masked = redact(call.args, definition.parameters, decision.terms.secrets).args
+    if decision.remembered:
+        failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
+    args: JsonObject = {} if decision.action in ASKING else {"args": masked}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
@@ -80,8 +90,14 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        remembered=decision.remembered[:MAX_REMEMBERED],
+        charges=decision.due_charges,
         preset=_preset(decision),
     )
+
+
+def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
+    return [one.model_dump(mode="json", exclude_defaults=True) for one in remembered[:MAX_REMEMBERED]]
 
 
 def _preset(decision: PolicyDecision) -> PresetOutcome | None:

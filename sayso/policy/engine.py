@@ -5,18 +5,21 @@ a reviewer is asked: no error allows a call.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical_json import digest_json
+from sayso.errors import SaysoError
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
-from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
+from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
+from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
+from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -28,6 +31,9 @@ class PolicyDecision(Immutable):
 
     `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
     names in rules that look like the tool's name; their rules were tried too.
+
+    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
+    `allowance` what it adds to those of the rule that allows it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -42,6 +48,14 @@ class PolicyDecision(Immutable):
     error: str | None = None
     in_doubt: Action | None = None
     resembles: tuple[str, ...] = ()
+    remembered: tuple[Remembered, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    allowance: tuple[Charge, ...] = ()
+
+    @property
+    def due_charges(self) -> tuple[Charge, ...]:
+        """All charges of the call if it starts under this decision."""
+        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
 
 
 class Policy(Immutable):
@@ -96,6 +110,25 @@ class Policy(Immutable):
     def judges_models(self) -> bool:
         return any(rule.enabled and rule.covers(Subject.LLM_CALL) for rule in self.rules)
 
+    @cached_property
+    def remembering(self) -> tuple[PolicyRule, ...]:
+        """The enabled rules that remember earlier calls."""
+        return tuple(rule for rule in self.rules if rule.enabled and rule.condition.memory_keys)
+
+    def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
+        """Yield the counters that judging `event` reads; none of rules that do not cover it."""
+        if not self.remembering:
+            return
+        try:
+            case = Case(event)
+            alike = find_alike(self.tool_names, event.tool_name or "")
+        except SaysoError:
+            return  # a person is asked without reading memory
+        for rule in self.remembering:
+            tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
+            if try_coverage(tried, case) is True:
+                yield from list_wanted(tried, event)
+
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
 
@@ -135,8 +168,27 @@ class Policy(Immutable):
         error = "; ".join(problems)[:MAX_ERROR_CHARS] or None
         if doubted:
             reason = f"Rule {doubted[0].rule_id} could not be evaluated, so a reviewer decides."
-            return self._ask(reason, error, tuple(matched), doubted, deciding)
-        return self._decide(deciding, tuple(matched), error)
+            decided = self._ask(reason, error, tuple(matched), doubted, deciding)
+        else:
+            decided = self._decide(deciding, tuple(matched), error)
+        return decided | self._remember(case, deciding) if case.recalled else decided
+
+    def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:
+        """Return what the memory of the rules said, and the charges. Limits count up to the rule that decides."""
+        charges: list[Charge] = []
+        allowance: tuple[Charge, ...] = ()
+        remembered: list[Remembered] = []
+        limited = True
+        for rule in self.rules:
+            recalled = case.recalled.get(rule.rule_id)
+            if recalled is not None:
+                remembered += recalled.remembered
+            if recalled is not None and rule.action is Action.ALLOW:
+                allowance = recalled.charges if rule is deciding else allowance
+            elif recalled is not None:
+                charges += recalled.charges if limited else map(_unlimit, recalled.charges)
+            limited = limited and rule is not deciding
+        return {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -190,6 +242,10 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
     """Return the stricter of two decisions; `a` when they are equally strict."""
     return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+
+
+def _unlimit(charge: Charge) -> Charge:
+    return charge.model_copy(update={"most": None})
 
 
 def _is_model_call(event: object) -> bool:

@@ -8,6 +8,8 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
 from sayso.policy.asking import build_item, describe_judged, find_misplaced
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
+from sayso.policy.memory.ledger import NO_READINGS, Ledger
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json
 from sayso.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
@@ -27,16 +29,28 @@ class ExternalCall:
     step: int = 1
 
 
+def list_wanted(policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1) -> list[Wanted]:
+    """Return the counters that evaluating the calls reads."""
+    if not policy.remembering:
+        return []
+    events = (_event(run, step, one.call.name, one.call.args, one.call.subagent) for one in calls)
+    return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
 def evaluate_calls(
-    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1
+    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, readings: Readings = NO_READINGS
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-    """Return the items of the calls, with presets for those the policy decides, and the events to record."""
+    """Return the items of the calls, with presets for those the policy decides, and the events to record.
+
+    `readings` hold the counters that `list_wanted` returns.
+    """
+    ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = policy.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
+        decision = ledger.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -57,7 +71,12 @@ class FinalJudgement(NamedTuple):
 
 
 def judge_final(
-    policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
+    policy: Policy,
+    record: SuspensionRecord,
+    item: Item,
+    args: JsonObject,
+    definition: ToolDefinition | None,
+    readings: Readings = NO_READINGS,
 ) -> FinalJudgement:
     """Evaluate the arguments that a reviewer would have run; raises `PolicyForbids`.
 
@@ -65,7 +84,7 @@ def judge_final(
     """
     if item.doubt is not None:
         return FinalJudgement(None, None)
-    judged = policy.judge(describe_item(record, item, args))
+    judged = Ledger(policy, readings).judge(describe_item(record, item, args))
     if definition is not None and record.resume.mode != "poll":
         judged = put_question(definition, args, judged)
     _check_final(item, judged, definition)

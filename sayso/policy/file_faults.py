@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
@@ -25,6 +26,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("claimed", "has_keys"): ("condition", "claimed_has_keys"),
     ("metadata", "equals"): ("condition", "metadata_equals"),
     ("when",): ("condition", "when"),
+    **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
 }
@@ -36,6 +38,12 @@ _INNER: dict[str, type[BaseModel]] = {
     "fallback": Fallback,
     "quorum": Quorum,
     "escalate": EscalationStep,
+    "limit": Limit,
+    "budget": Budget,
+    "over": Over,
+    "unseen": Unseen,
+    "above": Above,
+    "repeats": Repeats,
 }
 
 

@@ -9,6 +9,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.analysis.cases import KEY as TESTS
+from sayso.policy.analysis.cases import check_cases
 from sayso.policy.engine import Action, Policy
 from sayso.policy.file_faults import NAMES, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
@@ -16,7 +18,7 @@ from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "rules")
+FILE_KEYS = ("version", "default", "terms", "rules", TESTS)
 
 DEFAULT_TERMS = RuleTerms()
 
@@ -42,13 +44,17 @@ def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check:
     """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
+    return parse_rulebook(read_bytes(path), file=str(path), terms=terms, check=check)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of rules; raises `RulebookError`."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         problem = f"the file cannot be read: {error.strerror}; check its path and permissions"
         raise RulebookError([Problem(str(path), 1, 1, problem)]) from error
-    return parse_rulebook(raw, file=str(path), terms=terms, check=check)
 
 
 def parse_rulebook(
@@ -76,6 +82,7 @@ def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms, 
         document.report(("version",), f"version: write `version: {VERSION}`, the only supported version")
     start = _read_terms(document, content, terms)
     whole = {key: content[key] for key in ("default", "rules") if key in content} | {"terms": start}
+    list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")
     if isinstance(rules, list):
         _check_ids(document, rules)
@@ -191,6 +198,8 @@ def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iter
 
 def _check_nulls(document: Document, loc: Loc, value: Any) -> None:
     """Report keys without a value: an empty `when:`, if ignored, would make a rule match everything."""
+    if loc[:1] == (TESTS,):
+        return  # null may be an argument of a case
     if value is None and loc[-2:] != ("fallback", "value") and not document.has_problem(loc):
         document.report(loc, f"{label(document, loc)}has no value; add one, or remove the key", at_key=True)
     if isinstance(value, dict | list) and loc[-2:] not in _ANY_JSON:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sayso.policy.matching import MAX_ERROR_CHARS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.records.memory.charges import Charge
 from sayso.records.tool_names import find_alike
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
         "error": "; ".join(one.error for one in (own, other) if one.error)[:MAX_ERROR_CHARS] or None,
         "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
         "resembles": resembles,
+        "remembered": tuple(dict.fromkeys((*own.remembered, *other.remembered))),
+        "charges": _merge_charges((*own.charges, *other.charges)),
+        "allowance": own.allowance,
     }
     if taken is other:
         update["reason"] = f"{other.reason.removesuffix('.')}; the tool's name looks like {', '.join(resembles)}."
@@ -60,3 +64,12 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
             payload = taken.request_payload or RequestPayload()
             update["request_payload"] = payload.model_copy(update={"allow_edit": False})
     return vars(taken.model_copy(update=update))
+
+
+def _merge_charges(charges: Sequence[Charge]) -> tuple[Charge, ...]:
+    """Return one charge for each counter, with its limit if any has one."""
+    found: dict[str, Charge] = {}
+    for one in charges:
+        if one.counter not in found or one.most is not None:
+            found[one.counter] = one
+    return tuple(found.values())

@@ -9,6 +9,7 @@ from pydantic import Field
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import bind_facts, compile_condition
+from sayso.policy.memory.recalling import Reading, Recalled, recall
 from sayso.policy.rules import SUBJECTS, EventType, PolicyRule, Subject, same_json
 from sayso.records.base import Immutable
 
@@ -20,6 +21,7 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
+    `memory` holds what the counters of rules held when the call was judged.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -33,6 +35,7 @@ class PolicyEvent(Immutable):
     context: dict[str, Any] = Field(default_factory=dict)
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    memory: dict[str, Reading] = Field(default_factory=dict)
 
     @property
     def subject(self) -> Subject:
@@ -40,7 +43,10 @@ class PolicyEvent(Immutable):
 
 
 class Case:
-    """An event that can be evaluated. Its facts are converted when the first condition needs them."""
+    """An event that can be evaluated. Its facts are converted when the first condition needs them.
+
+    `recalled` holds what the memory of each rule that covers the event said, by rule.
+    """
 
     def __init__(self, event: PolicyEvent) -> None:
         names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
@@ -48,6 +54,7 @@ class Case:
         check_json({"args": event.tool_args, **given, "names": names})
         self.event = event
         self.subject = event.subject
+        self.recalled: dict[str, Recalled] = {}
 
     @cached_property
     def facts(self) -> Any:
@@ -58,6 +65,15 @@ class Case:
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
+    covers = try_coverage(rule, case)
+    if covers is not True or not rule.condition.memory_keys:
+        return covers
+    recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
+    return recalled.applies
+
+
+def try_coverage(rule: PolicyRule, case: Case) -> bool | str:
+    """Return whether all keys of the rule hold apart from those that remember, or a text when that is unknown."""
     try:
         return rule.enabled and _applies(rule, case)
     except Exception as error:  # noqa: BLE001 - one faulty rule must not hide the others

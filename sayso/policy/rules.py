@@ -2,12 +2,14 @@
 
 import re
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
+from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
 
@@ -92,6 +94,17 @@ class RuleCondition(Immutable):
     claimed_has_keys: tuple[str, ...] = ()
     metadata_equals: JsonObject = Field(default_factory=dict)
     when: str | None = None
+    limit: Limit | None = None
+    budget: Budget | None = None
+    over: Over | None = None
+    unseen: Unseen | None = None
+    above: Above | None = None
+    repeats: Repeats | None = None
+
+    @cached_property
+    def memory_keys(self) -> frozenset[str]:
+        """The keys of the rule that remember earlier calls; empty for most rules."""
+        return frozenset(name for name in MEMORY_KEYS if getattr(self, name) is not None)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -171,6 +184,8 @@ class PolicyRule(Immutable):
     def _check_condition(cls, condition: RuleCondition, info: ValidationInfo) -> RuleCondition:
         event, subjects = condition.event_type, info.data.get("subjects")
         wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
+        if action := info.data.get("action"):
+            check_memory(condition.memory_keys, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
         if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:

@@ -120,6 +120,10 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
+RUNNING = (Verdict.APPROVED, Verdict.ANSWERED)
+"""The verdicts that let a call run."""
+
+
 class Outcome(Immutable):
     """The final state of an item. `args` are the arguments to run where they differ from the item's own."""
 
@@ -134,7 +138,7 @@ class Outcome(Immutable):
 
     @property
     def may_run(self) -> bool:
-        return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
+        return self.verdict in RUNNING
 
 
 class Report(Immutable):

@@ -8,9 +8,10 @@ from pydantic import Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor, Decision, Outcome, Permit, Verdict
+from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
+from sayso.records.memory.charges import Charge, Remembered, place_charges
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -90,13 +91,18 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
+    charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
 
 
 class ItemDraft(_ItemFields):
-    """An item before its terms are resolved. With a preset, no reviewer is asked."""
+    """An item before its terms are resolved. With a preset, no reviewer is asked.
+
+    Its charges are added if the preset lets the call run.
+    """
 
     terms: RuleTerms = RuleTerms()
     rule_id: str | None = None
@@ -160,6 +166,8 @@ def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -
     digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
     asks = draft.preset is None and terms.deadline_at_ms > now_ms
     deliveries = queue_deliveries(terms.channels, terms.reviewers) if asks else ()
+    may_run = draft.preset is not None and draft.preset.verdict in RUNNING
+    fields["charges"] = place_charges(draft.charges, now_ms) if may_run else ()
     return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
 
 

@@ -12,6 +12,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
+from sayso.records.memory.charges import Charge
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
@@ -118,6 +119,7 @@ class Intent(Immutable):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
+    charges: tuple[Charge, ...] = Field(default=(), description="What the call adds to counters of rules.")
     in_vain: int | None = Field(default=None, description="An earlier attempt that surely did not start the call.")
 
 
@@ -196,7 +198,7 @@ class Change(NamedTuple):
     """The result of a transition: the next record, and everything saved with it in one commit.
 
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
-    before `until_ms`, unless that is 0.
+    before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
     """
 
     record: SuspensionRecord
@@ -205,3 +207,4 @@ class Change(NamedTuple):
     state: SealedState | None = None
     ready: bool = False
     until_ms: int = 0
+    released: tuple[Charge, ...] = ()

@@ -15,6 +15,7 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
+from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy
@@ -51,6 +52,7 @@ class BatchCall(Immutable):
     decided: bool = False
     item_id: str | None = None
     key: str | None = None
+    charges: tuple[Charge, ...] = ()
     stop: Stop | None = None
     result: ToolResult | None = None
 
@@ -77,21 +79,29 @@ class Batch(Immutable):
 
 
 class Resumption(NamedTuple):
-    """The outcome of one item, with exactly the arguments that were decided on."""
+    """The outcome of one item, with exactly the arguments that were decided on, and the charges of its call.
+
+    Without charges those of the first judgement apply.
+    """
 
     item_id: str | None
     outcome: Outcome
     args: JsonObject
+    charges: tuple[Charge, ...] | None = None
 
 
 class PlannedCall(NamedTuple):
-    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments."""
+    """A call about to start: `item_id` redeems its permit, `key` is of an earlier start, `read` parsed arguments.
+
+    `charges` are what it adds to counters of rules.
+    """
 
     item_id: str | None
     call: ToolCall
     idempotent: bool
     key: str | None = None
     read: BaseModel | None = None
+    charges: tuple[Charge, ...] = ()
 
 
 class Fitted(NamedTuple):
@@ -136,7 +146,8 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
         if agent.interaction == "headless":
             return end_call(one, _unknown(one), Stop.UNKNOWN)
         definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
-        return one.model_copy(update={"ask": put_in_doubt(one.call, definition, found), "decided": False})
+        asked = put_in_doubt(one.call, definition, found)
+        return one.model_copy(update={"ask": asked, "decided": False, "charges": ()})  # it is counted already
 
     return _replace(batch, [doubt(one) for one in batch.calls])
 
@@ -180,7 +191,7 @@ def plan_calls(
     """Return the calls to start together; `read` holds parsed arguments by index."""
     tools = agent.tools_by_name
     return tuple(
-        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index))
+        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index), one.charges)
         for one in batch.calls
         if one.may_run
     )
@@ -267,7 +278,8 @@ def _answer(one: BatchCall, decided: Resumption | None) -> BatchCall:
     if one.ask is not None and one.ask.doubt is not None:
         return _settle_doubt(one, one.ask.doubt, decided)
     call = one.call.model_copy(update={"args": decided.args})
-    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id})
+    charges = one.charges if decided.charges is None else decided.charges
+    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id, "charges": charges})
 
 
 def _settle_doubt(one: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:

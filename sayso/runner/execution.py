@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import Doubt
@@ -37,10 +38,16 @@ State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
 class Journal(Protocol[State_contra]):
     """Saves what a run is about to do and what it has done. An error that it raises ends the drive at once."""
 
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        """Return what counters of rules hold."""
+
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State_contra | None
     ) -> Mapping[int, str]:
-        """Save which calls start, with `state` unless it is saved. Return their keys by index, the same each time."""
+        """Save which calls start, with `state` unless it is saved. Return their keys by index, the same each time.
+
+        Raises `OverLimit`, and saves nothing, if a counter has reached its limit; the loop then judges them again.
+        """
 
     async def confirm(self) -> None:
         """Check right before a call starts that this worker still holds the run; raises otherwise."""
@@ -83,6 +90,7 @@ def plan_intent(record: SuspensionRecord, fence: Fence, planned: PlannedCall, st
         attempt=fence.attempt,
         holder=fence.holder,
         begun_at_ms=0,
+        charges=planned.charges,
     )
 
 

@@ -4,6 +4,7 @@ A call that cannot run is refused before anybody is asked about it: the model's 
 """
 
 import json
+from collections.abc import Iterable
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -12,6 +13,8 @@ from sayso.canonical_json import JsonObject, check_json, parse_json
 from sayso.errors import SaysoError
 from sayso.policy import asking
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.policy.memory.ledger import NO_READINGS, Ledger
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
 from sayso.records.events import Event, EventType
@@ -25,20 +28,67 @@ from sayso.runner.tools import Tool
 MAX_NAME_CHARS = 200
 MODEL_CALL = "llm_before_execute"
 _EXCERPT_CHARS = 200
+_EXHAUSTED = (
+    "Not run: while it waited, other calls used up what the rules allow. Request it again, and a person decides."
+)
 _STATE_VALUES = (None,) * 200
 """The state around arguments counts towards the same limits of depth and number."""
 
 
-def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent) -> tuple[Batch, tuple[Event, ...]]:
-    """Judge the calls of a turn; return the batch and its events. `about` holds the facts about the run."""
+def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: PolicyEvent) -> list[Wanted]:
+    """Return the counters that judging the calls reads. `about` holds the facts about the run."""
+    if not policy.remembering:
+        return []
     about = _with_context(agent, about)
-    judged = [_judge(agent, policy, about, index, asked) for index, asked in enumerate(turn.calls)]
+    return [wanted for call in calls for wanted in policy.list_wanted(_with_call(about, call))]
+
+
+def read_calls(turn: ModelTurn, about: PolicyEvent) -> list[ToolCall]:
+    """Return the calls of a turn; arguments that cannot be read are empty."""
+    return [_read_call(about, index, asked)[0] for index, asked in enumerate(turn.calls)]
+
+
+def judge_turn(
+    agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent, readings: Readings = NO_READINGS
+) -> tuple[Batch, tuple[Event, ...]]:
+    """Judge the calls of a turn; return the batch and its events. `about` holds the facts about the run.
+
+    `readings` hold the counters that `list_wanted` returns.
+    """
+    about, ledger = _with_context(agent, about), Ledger(policy, readings)
+    judged = [_judge(agent, policy, ledger, about, index, asked) for index, asked in enumerate(turn.calls)]
     batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
     names = [one.call.name for one in batch.calls]
     data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
     decisions = [event for _, event in judged]
     warnings = [_warn(event.data) for event in decisions if "error" in event.data]
     return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
+
+
+def judge_again(
+    agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent, readings: Readings, *, may_ask: bool
+) -> tuple[Batch, tuple[Event, ...]]:
+    """Judge the calls again that are about to start, after counters have changed; return the batch and its events.
+
+    A call that needs a person now is asked about if `may_ask`; otherwise it ends, and the model can request it again.
+    """
+    about, ledger = _with_context(agent, about), Ledger(policy, readings)
+    calls: list[BatchCall] = []
+    events: list[Event] = []
+    for one in batch.calls:
+        tool = agent.tools_by_name.get(one.call.name)
+        if not one.may_run or one.key is not None or tool is None:
+            calls.append(one)
+            continue
+        event = _with_call(about, one.call)
+        decision = ledger.judge(event) if one.ask is None else ledger.judge_start(event)
+        events.append(asking.describe_judged(one.call, decision, tool.definition))
+        if one.ask is not None and decision.action is not Action.DENY:
+            calls.append(one.model_copy(update={"charges": decision.charges}))
+            continue
+        followed = _follow(agent, policy, tool, one.call, decision)
+        calls.append(followed if may_ask or not followed.waits else end_call(one, _EXHAUSTED))
+    return batch.model_copy(update={"calls": tuple(calls)}), tuple(events)
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
@@ -95,22 +145,27 @@ def known_id(call_id: str) -> str:
     return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
 
 
-def _judge(
-    agent: Agent, policy: Policy, about: PolicyEvent, index: int, asked: RequestedCall
-) -> tuple[BatchCall, Event]:
+def _read_call(about: PolicyEvent, index: int, asked: RequestedCall) -> tuple[ToolCall, str | None]:
+    """Return the call, and why its arguments cannot be read, if so."""
     args, fault = _read_args(asked)
     subagent = about.subagent_name if asked.subagent is None else asked.subagent
-    name = _name(asked)
-    call = ToolCall(call_id=asked.call_id[:MAX_NAME_CHARS], index=index, name=name, args=args, subagent=subagent)
+    call_id, name = asked.call_id[:MAX_NAME_CHARS], _name(asked)
+    return ToolCall(call_id=call_id, index=index, name=name, args=args, subagent=subagent), fault
+
+
+def _judge(
+    agent: Agent, policy: Policy, ledger: Ledger, about: PolicyEvent, index: int, asked: RequestedCall
+) -> tuple[BatchCall, Event]:
+    call, fault = _read_call(about, index, asked)
     tool = agent.tools_by_name.get(asked.name)
     if tool is None:
         names = ", ".join(agent.tools_by_name) or "none"
         return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
     if fault is not None:
         return _refuse(call, fault)
-    decision = policy.judge(_with_call(about, call))
-    decision = put_question(tool.definition, args, decision)
-    if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
+    decision = ledger.judge(_with_call(about, call))
+    decision = put_question(tool.definition, call.args, decision)
+    if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):
         return _refuse(call, fault)
     return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision, tool.definition)
 
@@ -131,7 +186,8 @@ def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCa
 
 
 def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
-    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
+    rule_id, charges = decision.policy_id, decision.due_charges
+    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
         return one
     if decision.action is Action.DENY:

@@ -7,8 +7,11 @@ from typing import Generic, Protocol
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, now_ms
 from sayso.policy.engine import Policy
+from sayso.policy.memory.counting import CounterBook
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
+from sayso.records.memory.charges import place_charges
 from sayso.records.terms import Fallback
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import DENY, Agent
@@ -48,10 +51,15 @@ class MemoryJournal(Generic[State]):
         self.results: dict[int, ToolResult] = {}
         self._run_id = run_id
         self._batches = 0
+        self._counters = CounterBook()
+
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        return self._counters.read(wanted, now_ms())
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State | None
     ) -> Mapping[int, str]:
+        self._counters.add(place_charges((charge for one in calls for charge in one.charges), now_ms()))
         self.events += events
         self.state = state or self.state
         self.begun = {planned.call.index: planned for planned in calls}

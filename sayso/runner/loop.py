@@ -3,20 +3,24 @@
 State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
 from sayso.clock import monotonic_ms, now_ms
+from sayso.errors import OverLimit
 from sayso.policy.engine import Policy
+from sayso.policy.memory.ledger import NO_READINGS
+from sayso.policy.memory.recalling import Readings
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
+from sayso.records.tool_calls import ToolCall
 from sayso.runner import batches
 from sayso.runner.batches import Batch, Ending, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
-from sayso.runner.judging import deny_changed, judge_model_call, judge_turn
+from sayso.runner.judging import deny_changed, judge_again, judge_model_call, judge_turn, list_wanted, read_calls
 from sayso.runner.models import ModelTurn
 from sayso.runner.protocol import AgentRun, Executed, Execution, RunEnded, RunSuspended, State
 from sayso.runner.transcripts import Exceeded, report_turn
@@ -75,9 +79,17 @@ class _Drive(Generic[State]):
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
         batch = self._answer(batches.complete_batch(batch, finished), outcomes)
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
-        if not batch.drafts:
-            return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
-        if not self._run.asks_with_calls:  # idempotent calls need not wait for the decision on a call in doubt
+        while True:
+            try:
+                if not batch.drafts:
+                    return await self._finish(batch, saved=saved, reported=reported, repeated=repeated)
+                return await self._suspend_rest(batch, saved, repeated)
+            except OverLimit:
+                batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
+
+    async def _suspend_rest(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> RunSuspended[Any]:
+        """Suspend a batch that was decided before, for calls in doubt or beyond a limit; the others need not wait."""
+        if not self._run.asks_with_calls:
             executed = await self._execute(batch, saved, repeated)
             batch, warnings = batches.fit_outputs(batches.complete_batch(batch, executed.results))
             self._events += warnings
@@ -96,15 +108,31 @@ class _Drive(Generic[State]):
         end = self._run.accept(turn)
         if end is not None:
             return self._exceed(end, turn) if isinstance(end, Exceeded) else end
-        agent = self._agent
-        batch, events = judge_turn(agent, turn, self._policy, self._run.describe())
+        agent, about = self._agent, self._run.describe()
+        readings = await self._recall(read_calls(turn, about)) if self._policy.remembering else NO_READINGS
+        batch, events = judge_turn(agent, turn, self._policy, about, readings)
         self._events += events
-        if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
-            if agent.interaction == "desk":
-                return self._suspend(batch)
-            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
-            batch = self._answer(batch, answers)
-        return await self._finish(batch)
+        while True:
+            if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
+                if agent.interaction == "desk":
+                    return self._suspend(batch)
+                answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
+                batch = self._answer(batch, answers)
+            try:
+                return await self._finish(batch)
+            except OverLimit:
+                batch = await self._judge_again(batch, may_ask=True)
+
+    async def _judge_again(self, batch: Batch, *, may_ask: bool) -> Batch:
+        """Judge the calls that may run on counters as they are now."""
+        readings = await self._recall([one.call for one in batch.calls if one.may_run])
+        about = self._run.describe()
+        batch, events = judge_again(self._agent, batch, self._policy, about, readings, may_ask=may_ask)
+        self._events += events
+        return batch
+
+    async def _recall(self, calls: Sequence[ToolCall]) -> Readings:
+        return await self._journal.recall(list_wanted(self._agent, calls, self._policy, self._run.describe()))
 
     def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
         batch = batches.fit_calls(batches.answer_batch(batch, outcomes), self._agent).batch
@@ -134,9 +162,12 @@ class _Drive(Generic[State]):
         keys: Mapping[int, str] = {}
         if planned:
             await self._run.check_ready()
-            keys = await self._journal.redeem(
-                planned, self._take_events(), None if saved else self._run.snapshot(batch)
-            )
+            events = self._take_events()
+            try:
+                keys = await self._journal.redeem(planned, events, None if saved else self._run.snapshot(batch))
+            except OverLimit:
+                self._events[:0] = events
+                raise
             self._started_ms = monotonic_ms()
         return await self._run.execute(Execution(batch, planned, keys, repeated, self._journal, self._keep))
 

@@ -4,16 +4,21 @@ A call is denied if the rules now deny it or its key is revoked. It is asked aga
 changed, its rule was withdrawn or its approver is no longer a reviewer. Other calls of the batch keep their outcomes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.asking import build_item, find_misplaced
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.external import describe_item
+from sayso.policy.memory.ledger import NO_READINGS, Ledger
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
+from sayso.policy.rules import ASKING
 from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome
+from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -25,37 +30,62 @@ _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", 
 
 
 class Revalidation(NamedTuple):
-    """Result of a revalidation, by call index: drafts to ask again with their reasons, and denials."""
+    """Result of a revalidation, by call index: drafts to ask again with their reasons, denials, and charges."""
 
     again: Mapping[int, ItemDraft]
     reasons: Mapping[int, str]
     denied: Mapping[int, str]
+    charges: Mapping[int, tuple[Charge, ...]] = MappingProxyType({})
 
 
-def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations) -> Revalidation:
-    """Revalidate every approved call that has not started, except calls in doubt."""
+def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy) -> list[Wanted]:
+    """Return the counters that judging these items' calls again reads."""
+    if not policy.remembering:
+        return []
+    events = (describe_item(record, item, approved_args(item)) for item in items)
+    return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
+def list_starting(record: SuspensionRecord) -> list[Item]:
+    """Return the items whose calls may start: approved, not started, and not in doubt."""
+    return [item for item in record.items if _may_start(record, item)]
+
+
+def revalidate(
+    record: SuspensionRecord,
+    agent: Agent,
+    policy: Policy,
+    revocations: Revocations,
+    readings: Readings = NO_READINGS,
+) -> Revalidation:
+    """Revalidate every approved call that has not started, except calls in doubt.
+
+    `readings` hold the counters that `list_wanted` returns; raises `Unavailable` if one is missing.
+    """
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     denied: dict[int, str] = {}
-    withdrawn = revocations.find_withdrawal(record.run)
-    for item in record.items:
-        if not _may_start(record, item):
-            continue
+    charges: dict[int, tuple[Charge, ...]] = {}
+    ledger, withdrawn = Ledger(policy, readings), revocations.find_withdrawal(record.run)
+    for item in list_starting(record):
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
         unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        decision = None if unchanged else judge_approved(record, item, policy)  # the same rules decide the same
+        unchanged = unchanged and not policy.remembering
+        decision = None if unchanged else judge_approved(record, item, ledger)  # the same rules decide the same
+        if decision is not None:
+            charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
-        elif reason := _find_reason(record, item, agent, policy, revocations):
-            decision = decision or judge_approved(record, item, policy)
+        elif reason := _find_reason(record, item, agent, policy, revocations) or _find_exhausted(item, decision):
+            decision = decision or judge_approved(record, item, ledger)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
             again[item.index] = _ask_again(item, agent, policy, decision, reason)
             reasons[item.index] = reason
-    return Revalidation(again, reasons, denied)
+    return Revalidation(again, reasons, denied, charges)
 
 
 def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
@@ -73,9 +103,18 @@ def _may_start(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in started
 
 
-def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
-    """Evaluate the rules in force for an approved call."""
-    return policy.judge(describe_item(record, item, approved_args(item)))
+def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger) -> PolicyDecision:
+    """Evaluate the rules in force for an approved call. What it has been charged already does not count against it."""
+    by_person = item.outcome is None or item.outcome.by.kind is not ActorKind.POLICY
+    return ledger.judge_start(describe_item(record, item, approved_args(item)), item.charges, by_person=by_person)
+
+
+def _find_exhausted(item: Item, decision: PolicyDecision | None) -> str | None:
+    """Return why a call that the rules allowed, and that is not counted, needs a person now; or None."""
+    allowed = item.outcome is not None and item.outcome.by.kind is ActorKind.POLICY
+    if not allowed or item.charges or decision is None or not decision.remembered or decision.action not in ASKING:
+        return None
+    return "It no longer fits what the rules allow."
 
 
 def _find_reason(

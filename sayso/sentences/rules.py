@@ -10,6 +10,7 @@ from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import FallbackAction, RuleTerms
+from sayso.sentences.memory import describe_memory, describe_remembered
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.times import describe_span
 from sayso.text.lengths import cut
@@ -71,7 +72,7 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" through its sub-agent {condition.subagent_name}"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
-    return words + "".join(f", {one}" for one in _describe_facts(condition))
+    return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
 
 
 def describe_condition(when: str) -> str:
@@ -132,7 +133,12 @@ def describe_decision(decision: PolicyDecision) -> str:
 
 
 def describe_trial(trial: Trial) -> str:
-    """Return what the rule is to the call, and why."""
+    """Return what the rule is to the call, and why, with what it remembers about such calls."""
+    remembered = "".join(f" {describe_remembered(one)}." for one in trial.remembered)
+    return f"{_describe_match(trial)}{remembered}"
+
+
+def _describe_match(trial: Trial) -> str:
     condition = trial.rule.condition
     if trial.match is Match.DECIDES:
         return f"Decides.{_see(trial.saw)}"
@@ -151,6 +157,7 @@ def describe_trial(trial: Trial) -> str:
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
         "metadata": "It is for another model.",
         "when": f"Its condition is false.{_see(trial.saw)}",
+        "memory": "What it remembers does not make it apply.",
     }
     return sentences.get(trial.part, "It does not match.")
 

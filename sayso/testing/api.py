@@ -12,12 +12,17 @@ from pydantic_core import to_json
 
 from sayso.canonical_json import digest_json, parse_json
 from sayso.clock import new_number
-from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
-from sayso.policy.external import evaluate_calls
+from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, Withdrawn
+from sayso.policy.external import evaluate_calls, list_wanted
+from sayso.policy.memory.ledger import Ledger
+from sayso.policy.rules import Action
 from sayso.records.decisions import Actor, ActorKind, Report
-from sayso.records.items import assign_numbers
+from sayso.records.items import Item, assign_numbers
+from sayso.records.memory.charges import Charge
 from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
+from sayso.runner.revalidation import judge_approved
+from sayso.runner.revalidation import list_wanted as list_wanted_again
 from sayso.testing.requests import (
     SuspendBody,
     check_args,
@@ -100,7 +105,9 @@ class InProcessApi:
         calls = [read_call(*call) for call in enumerate(body.calls)]
         threads = [record.run.thread_id for record in self._desk.records.values() if record.run.owner == request.agent]
         step = max(body.step or 1, 1 + threads.count(run.thread_id))
-        drafts, judged = evaluate_calls(self._desk.policy, run, calls, step)
+        policy = self._desk.policy
+        readings = self._desk.counters.read(list_wanted(policy, run, calls, step), self._desk.clock.now_ms)
+        drafts, judged = evaluate_calls(policy, run, calls, step, readings)
         for call, draft in zip(calls, drafts, strict=True):
             check_args(call, draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
@@ -150,8 +157,11 @@ class InProcessApi:
 
     def _redeem(self, request: _Request) -> JsonValue:
         within_s = request.body.get("report_within_s", REPORT_WITHIN_S)
-        now_ms = self._desk.clock.now_ms
-        change = client_execution.client_redeem(self._read(request), request.item_id, request.key, now_ms, within_s)
+        before, now_ms = self._read(request), self._desk.clock.now_ms
+        change = client_execution.client_redeem(before, request.item_id, request.key, now_ms, within_s)
+        if change.record is not before:
+            charges = self._judge_start(before, find_item(before, request.item_id))
+            change = client_execution.charge_item(change, request.item_id, charges, now_ms)
         record = self._desk.save(change)
         item = find_item(record, request.item_id)
         return {
@@ -162,6 +172,15 @@ class InProcessApi:
             "idempotency_key": client_execution.key_of(record, item),
             "attempt": item.permit.attempt if item.permit else 0,
         }
+
+    def _judge_start(self, record: SuspensionRecord, item: Item) -> tuple[Charge, ...]:
+        """Return what an approved call adds to counters of rules; raises `Withdrawn` where a rule denies it now."""
+        policy = self._desk.policy
+        readings = self._desk.counters.read(list_wanted_again(record, (item,), policy), self._desk.clock.now_ms)
+        judged = judge_approved(record, item, Ledger(policy, readings))
+        if judged.action is Action.DENY:
+            raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
+        return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()
 
     def _report(self, request: _Request) -> JsonValue:
         report = Report.model_validate({**request.body, "at_ms": 0})

@@ -11,7 +11,8 @@ from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient, Client
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.engine import Policy
-from sayso.policy.external import judge_final
+from sayso.policy.external import describe_item, judge_final
+from sayso.policy.memory.counting import CounterBook
 from sayso.policy.packages import read_policy
 from sayso.policy.rules import Action
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
@@ -59,6 +60,7 @@ class InProcessDesk:
         self.records: dict[str, SuspensionRecord] = {}
         self.trails: dict[str, list[Event]] = {}
         self.definitions: dict[str, ToolDefinition] = {}
+        self.counters = CounterBook()
         self.reviewer = FakeReviewer(self, "reviewer")
         self.drop_requests = 0
         """The number of requests to drop from now on."""
@@ -136,7 +138,9 @@ class InProcessDesk:
             args = final_args(item, edited=request.args, value=request.value)
             definition = self.definitions[item.tool.definition]
             check_outline(definition.parameters, args, "args")
-            if draft := judge_final(self.policy, record, item, args, definition).renewed:
+            wanted = self.policy.list_wanted(describe_item(record, item, args))
+            readings = self.counters.read(wanted, self.clock.now_ms)
+            if draft := judge_final(self.policy, record, item, args, definition, readings).renewed:
                 change = ask_again(record, decision, draft, self.clock.now_ms)
         self.save(change)
 
@@ -151,6 +155,7 @@ class InProcessDesk:
     def save(self, change: Change) -> SuspensionRecord:
         """Save a change, and return the saved record."""
         record = change.record
+        self.counters.apply(self.records.get(record.id), change)
         self.records[record.id] = record.model_copy(update={"version": record.version + 1})
         if change.following is not None:
             self.records[change.following.id] = change.following

@@ -1,11 +1,12 @@
 """Agent runs on a desk in memory, with the steps of a worker: lease, redeem, checkpoint, settle."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import DAY_MS, new_id, new_number
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.events import Event
 from sayso.records.items import assign_numbers
 from sayso.records.run_state import SealedState, seal_state
@@ -84,6 +85,9 @@ class _Turn(MemoryJournal[RunState]):
             for item in self._leased.items
             if item.outcome is not None
         }
+
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        return self._desk.counters.read(wanted, self._now_ms)
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None

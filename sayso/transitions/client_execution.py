@@ -14,6 +14,7 @@ from sayso.errors import AlreadyRedeemed, Conflict, IllegalTransition, StaleAtte
 from sayso.records.decisions import Permit, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item
+from sayso.records.memory.charges import Charge, place_charges
 from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolCall, ToolResult
@@ -58,6 +59,16 @@ def client_redeem(
     digest = item.outcome.digest if item.outcome else ""
     data = {"item_id": item_id, "call_id": item.call_id, "digest": digest, "attempt": attempt, "holder": key}
     return note_resumed(Change(redeemed, (Event(EventType.PERMIT_REDEEMED, data),)), now_ms)
+
+
+def charge_item(redeemed: Change, item_id: str, charges: tuple[Charge, ...], now_ms: int) -> Change:
+    """Return the change with charges on the item whose permit it redeems."""
+    item = find_item(redeemed.record, item_id)
+    if not charges:
+        return redeemed
+    charged = item.model_copy(update={"charges": place_charges(charges, now_ms)})
+    items = tuple(charged if other is item else other for other in redeemed.record.items)
+    return redeemed._replace(record=redeemed.record.model_copy(update={"items": items}))
 
 
 def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:

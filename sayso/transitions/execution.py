@@ -8,6 +8,7 @@ from sayso.errors import IllegalTransition, LeaseHeld, StaleAttempt
 from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft
+from sayso.records.memory.charges import place_charges
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
@@ -73,6 +74,7 @@ def redeem(
 ) -> Change:
     """Journal the calls that are about to start, and redeem their permits; raises as `redeem_permit` does."""
     record = _continue(record, "redeem", fence, now_ms)
+    intents = tuple(_charge(record, intent, now_ms) for intent in intents)
     items = {item.item_id: item for item in record.items}
     redeemed: list[Event] = []
     for intent in intents:
@@ -90,7 +92,7 @@ def redeem(
 
 
 def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[int], now_ms: int) -> Change:
-    """Return the permits of journalled calls that never started, by index, and unjournal these calls."""
+    """Return the permits of journalled calls that never started, by index, and unjournal and uncount these calls."""
     record = _continue(record, "return_permits", fence, now_ms)
     returned = [one for one in record.journal if one.index in unused and one.attempt == fence.attempt]
     journal = tuple(one for one in record.journal if one not in returned)
@@ -99,7 +101,8 @@ def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[in
     items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
     rows = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
     events = tuple(Event(EventType.PERMIT_RETURNED, row) for row in rows)
-    return Change(record.model_copy(update={"items": items, "journal": journal}), events)
+    released = tuple(charge for one in returned for charge in one.charges)
+    return Change(record.model_copy(update={"items": items, "journal": journal}), events, released=released)
 
 
 def checkpoint(
@@ -219,13 +222,23 @@ def release(
 
 
 def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
-    """Make a failed run ready again. Decisions stay, and permits keep their times."""
+    """Make a failed run ready again. Decisions stay, and permits keep their times; calls are counted as they start."""
     check_step(record, "revive")
     receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
-    update = {"status": Status.DECIDED, "updated_at_ms": now_ms, "receipt": receipt, "end": None}
+    items = tuple(item if item.permit else item.model_copy(update={"charges": ()}) for item in record.items)
+    update = {"status": Status.DECIDED, "updated_at_ms": now_ms, "receipt": receipt, "end": None, "items": items}
     update["due_at_ms"] = now_ms + DUE_AGAIN_MS
     revived = Event(EventType.RUN_REVIVED, {"by": by.model_dump(mode="json")})
     return Change(record.model_copy(update=update), (revived,), ready=True)
+
+
+def _charge(record: SuspensionRecord, intent: Intent, now_ms: int) -> Intent:
+    """Return the intent with its charges placed. A call that is counted already adds none."""
+    earlier = next((one for one in record.journal if one.index == intent.index), None)
+    if earlier is not None:
+        return intent.model_copy(update={"charges": earlier.charges})
+    counted = any(item.charges for item in record.items if item.item_id == intent.item_id)
+    return intent.model_copy(update={"charges": () if counted else place_charges(intent.charges, now_ms)})
 
 
 def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_ms: int) -> Change:

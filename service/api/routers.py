@@ -19,6 +19,7 @@ from service.api import (
 from service.api.discussions import attachments, comments
 from service.api.operations import channels, diagnostics, reports
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
+from service.api.policy import replays, versions
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -39,6 +40,8 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     diagnostics.router,
     channels.router,
     reports.router,
+    replays.router,
+    versions.router,
     webhooks.events,
     webhooks.endpoints,
     webhooks.failures,

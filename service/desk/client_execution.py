@@ -5,18 +5,21 @@ from dataclasses import dataclass
 
 from sayso.errors import Conflict, Withdrawn
 from sayso.policy.engine import Action, Policy
+from sayso.policy.memory.ledger import Ledger
+from sayso.policy.memory.recalling import Readings
 from sayso.records.decisions import Report
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
+from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
-from sayso.runner.revalidation import find_loss, judge_approved
-from sayso.transitions.client_execution import client_redeem, conclude, key_of, mark_in_doubt
+from sayso.runner.revalidation import find_loss, judge_approved, list_wanted
+from sayso.transitions.client_execution import charge_item, client_redeem, conclude, key_of, mark_in_doubt
 from sayso.transitions.deciding import find_item, report
 from sayso.transitions.freezing import check_start, shift_deadlines
-from service.desk.changes import Changes
+from service.desk.changes import Changes, until_within
 from service.desk.drafts import draft_following
 from service.store.suspensions.saving import Saved
 
@@ -41,7 +44,13 @@ class ClientExecution:
         Raises what the transition raises, `Frozen`, and `Withdrawn` when a rule denies the call now, a reviewer was
         deactivated or the run's key was revoked: then a repeated key raises it, too.
         """
+        return await until_within(lambda: self._redeem(suspension_id, item_id, key, revocations, report_within_s))
+
+    async def _redeem(
+        self, suspension_id: str, item_id: str, key: str, revocations: Revocations, report_within_s: int
+    ) -> Saved:
         policy = self.policy()
+        known, readings = await self._recall(policy, suspension_id, item_id)
 
         def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             item = find_item(record, item_id)
@@ -52,10 +61,19 @@ class ClientExecution:
             if redeemed.record is shifted.record:
                 return Change(record)
             check_start(freezes, record, (item.tool.name,), now_ms)
-            _revalidate(record, item, policy, revocations)
+            charges = _revalidate(record, item, policy, revocations, readings)
+            redeemed = charge_item(redeemed, item_id, charges, now_ms)
             return Change(redeemed.record, shifted.events + redeemed.events)
 
-        return await self.changes.start(suspension_id, redeem)
+        return await self.changes.start(suspension_id, redeem, known)
+
+    async def _recall(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Saved | None, Readings]:
+        """Return the suspension and what counters hold that the item's call reads; nothing for rules without memory."""
+        if not policy.remembering:
+            return None, {}
+        known = await self.changes.suspensions.read(suspension_id)
+        wanted = list_wanted(known.record, (find_item(known.record, item_id),), policy)
+        return known, await self.changes.suspensions.recall(wanted)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
         """Record the result of a redeemed call, or resolve its doubt; raises what the transition `conclude` raises."""
@@ -110,10 +128,14 @@ def _is_decided(record: SuspensionRecord) -> bool:
     return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
-def _revalidate(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> None:
-    judged = judge_approved(record, item, policy)
+def _revalidate(
+    record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations, readings: Readings
+) -> tuple[Charge, ...]:
+    """Return what the call adds to counters; raises `Withdrawn`."""
+    judged = judge_approved(record, item, Ledger(policy, readings))
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")
     if (loss := find_loss(record, item, policy, revocations)) is not None:
         raise Withdrawn(f"{loss} The call must not start. Suspend it again.")
+    return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()

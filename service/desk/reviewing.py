@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from sayso.clock import new_id, new_number
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
-from sayso.policy.external import FinalJudgement, judge_final
+from sayso.policy.external import FinalJudgement, describe_item, judge_final
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
@@ -215,7 +215,10 @@ class Reviewing:
         definition = await self.runs.definition(item.tool.definition)
         if definition is not None:
             await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
-        return judge_final(self.policy(), record, item, args, definition)
+        policy = self.policy()
+        wanted = [*policy.list_wanted(describe_item(record, item, args))] if policy.remembering else []
+        readings = await self.changes.suspensions.recall(wanted)
+        return judge_final(policy, record, item, args, definition, readings)
 
     async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
         if item.kind is not ItemKind.INPUT:

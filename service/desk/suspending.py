@@ -9,7 +9,7 @@ from sayso.canonical_json import digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, evaluate_calls
+from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
 from sayso.records.events import Event
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
@@ -17,6 +17,7 @@ from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, Suspen
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.client_execution import name_run
 from sayso.transitions.deciding import suspend
+from service.desk.changes import until_within
 from service.desk.drafts import build_idempotency, draft_suspension
 from service.policy.evaluations import Evaluations
 from service.policy.schemas import Fit
@@ -102,14 +103,17 @@ class Suspending:
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
-        drafts, judged = evaluate_calls(self.policy(), run, calls, turn)
-        await self._check_calls(draft, calls, drafts, foreign)
-        events: tuple[Event, ...] = ()
-        if foreign is not None:
-            draft = draft.model_copy(update={"origin": foreign.origin})
-            drafts = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
-            events, seen = foreign.events, foreign.keep(seen, drafts)
-        return await self._create(draft, drafts, events + judged, seen, state)
+
+        async def attempt() -> Saved:
+            drafts, judged = await self._evaluate(run, calls, turn)
+            await self._check_calls(draft, calls, drafts, foreign)
+            if foreign is None:
+                return await self._create(draft, drafts, judged, seen)
+            fitted = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
+            begun = draft.model_copy(update={"origin": foreign.origin})
+            return await self._create(begun, fitted, foreign.events + judged, foreign.keep(seen, fitted), state)
+
+        return await until_within(attempt)
 
     async def _suspend_once(
         self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, request_id: str
@@ -120,12 +124,23 @@ class Suspending:
         """
         run = name_run(draft.run, key, request_id)
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
-        drafts, judged = evaluate_calls(self.policy(), run, calls, draft.step)
-        await self._check_calls(named, calls, drafts)
-        saved = await self._create(named, drafts, judged)
+
+        async def attempt() -> Saved:
+            drafts, judged = await self._evaluate(run, calls, draft.step)
+            await self._check_calls(named, calls, drafts)
+            return await self._create(named, drafts, judged)
+
+        saved = await until_within(attempt)
         if saved.record.run.request_id != request_id:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
+
+    async def _evaluate(
+        self, run: RunRef, calls: Sequence[ExternalCall], step: int
+    ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+        policy = self.policy()
+        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step))
+        return evaluate_calls(policy, run, calls, step, readings)
 
     async def _create(
         self,

@@ -51,6 +51,7 @@ _TAGS = [
     {"name": "keys", "description": "API keys of agents, for admins."},
     {"name": "webhooks", "description": "Endpoints that receive events, and senders of signed decisions."},
     {"name": "hooks", "description": "Decisions by signed webhook."},
+    {"name": "policy", "description": "Replays of rules, and the versions of the rulebook."},
     {"name": "health", "description": "Health and readiness, for monitoring."},
 ]
 

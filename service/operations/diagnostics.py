@@ -15,6 +15,7 @@ from service.operations.card_counts import CardCounts, count_cards
 from service.operations.circuits import read_circuits
 from service.operations.endpoints import DISABLED_BY
 from service.operations.rule_checks import find_warnings
+from service.operations.rulebook.versions import describe_held_back
 from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 
@@ -47,6 +48,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_buckets(wiring)
         yield await _check_trails(wiring)
         yield await _check_holders(wiring)
+        if (held := wiring.rules.held_back) is not None:
+            yield Finding("rules held back", False, *describe_held_back(held))
         async for finding in _check_cards(wiring, channels):
             yield finding
         async for finding in _check_circuits(wiring, channels):

@@ -79,7 +79,7 @@ class Evaluations:
             "most": MOST_FAULTS,
             "reviewers": people,
             "groups": {name: list(members) for name, members in known.groups.items()},
-            "tools": _dump_tools(known),
+            "tools": dump_tools(known),
         }
         try:
             return RulesFound.model_validate(await self._run(RULES, job, caller))
@@ -96,7 +96,7 @@ class Evaluations:
             "text": text,
             "file": file,
             "calls": [one.model_dump(mode="json") for one in calls],
-            "tools": _dump_tools(known),
+            "tools": dump_tools(known),
         }
         try:
             answer = await self._run(RULES, job, caller)
@@ -138,5 +138,6 @@ class Evaluations:
         return await asyncio.shield(running)
 
 
-def _dump_tools(known: Known) -> JsonObject:
+def dump_tools(known: Known) -> JsonObject:
+    """Return the tools of each agent as JSON, for a job."""
     return {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}

@@ -1,14 +1,28 @@
 """The rules file, reloaded when it changes."""
 
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from sayso.policy.engine import Policy
-from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
+from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_rulebook, read_bytes
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
+
+
+class RuleSource(NamedTuple):
+    """The bytes of a policy, and the file that had them."""
+
+    file: str
+    raw: bytes
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the bytes."""
+        return sha256(self.raw).hexdigest()
 
 
 class Rulebook:
@@ -18,7 +32,8 @@ class Rulebook:
         self._path = path
         self._terms = terms
         self._seen = _stamp(path)
-        self.policy = load_rulebook(path, terms=terms, check=_CHECK)
+        self.source = RuleSource(str(path or ""), b"")
+        self.policy = self._load()
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
@@ -27,11 +42,20 @@ class Rulebook:
         if seen != self._seen:
             self._seen = seen
             try:
-                self.policy = load_rulebook(self._path, terms=self._terms, check=_CHECK)
+                self.policy = self._load()
                 self.error = None
             except RulebookError as error:
                 self.error = error
         return self.policy
+
+    def _load(self) -> Policy:
+        """Return the policy, and keep the bytes that it was parsed from."""
+        if self._path is None:
+            return load_rulebook(None, terms=self._terms)
+        raw = read_bytes(self._path)
+        policy = parse_rulebook(raw, file=str(self._path), terms=self._terms, check=_CHECK)
+        self.source = RuleSource(str(self._path), raw)
+        return policy
 
     def read_source(self) -> tuple[Path, bytes] | None:
         """Return the file and its bytes; None without a file, or while it differs from the policy."""

@@ -1,7 +1,8 @@
-"""The rules in force: the newest that any service or worker has published.
+"""The rules in force: the newest that any service or worker has published, unless it is held back.
 
 Each process publishes the rules of its own file and reads the version in force twice a second. If that is another
-version, it evaluates calls by the published rules, so that all processes decide alike.
+version, it evaluates calls by the published rules, so that all processes decide alike. A version is held back while
+too few people have attested its bytes, and after an admin has put an earlier one in force instead.
 """
 
 import asyncio
@@ -9,43 +10,70 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 from pydantic import ValidationError
 
 from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
-from sayso.policy.engine import Policy
+from sayso.policy.engine import ASK_EVERYTHING, Policy
 from service.logs import Trouble
 from service.policy.loading import Rulebook
-from service.store.rules import Holder, RuleStore
+from service.store.rulebook.versions import RuleVersion
+from service.store.rules import Holder, Published, RuleStore
 
 EVERY_S = 0.5
+UNATTESTED = "unattested"
+WITHDRAWN = "withdrawn"
 _REPORTED_EVERY_MS = 5_000
 
 _LOG = structlog.get_logger(__name__)
 
 
-class RulesInForce:
-    """The rules that one process evaluates; outside of `kept`, those of its own file."""
+class HeldBack(NamedTuple):
+    """Rules of this process's file that do not take force; `attested` of `needed` people attest them.
 
-    def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path) -> None:
+    `why` is `unattested` or `withdrawn`.
+    """
+
+    version: str
+    digest: str
+    file: str
+    why: str
+    attested: int
+    needed: int
+
+
+class RulesInForce:
+    """The rules that one process evaluates; outside of `kept`, those of its own file.
+
+    Where `needed` people must attest rules, those of its own file never apply before they are in force, and everything
+    is asked about while no rules are.
+    """
+
+    def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path, needed: int = 0) -> None:
         self._store = store
         self._rulebook = rulebook
         self._file = f"{os.uname().nodename}:{file}"
+        self._needed = needed
         self._reported: str | None = None
         self._reported_at_ms = 0.0
+        self._reported_digest = ""
         self._newest: Policy | None = None
         self._fault = ""
+        self.history = store.history
+        self._withdrawn: frozenset[str] = frozenset()
+        self.held_back: HeldBack | None = None
 
     def policy(self) -> Policy:
         """Return the rules in force; raises `Unavailable` when they cannot be read."""
         own = self._rulebook.refresh()
-        if own.version != self._reported:
+        if own.version != self._reported and not self._needed and own.version not in self._withdrawn:
             return own  # the file has just changed: its rules are the newest
         if self._fault:
             raise Unavailable(self._fault)
-        return self._newest or own
+        return self._newest or (ASK_EVERYTHING if self._needed else own)
 
     @asynccontextmanager
     async def kept(self, process: str) -> AsyncIterator[None]:
@@ -67,10 +95,14 @@ class RulesInForce:
         own = self._rulebook.refresh()
         version = await self._publish(Holder(process, self._file, own.version), own)
         if version == own.version:
-            self._newest, self._fault = None, ""
+            self._newest, self._fault, self.held_back = own, "", None
+        elif not version:
+            self._newest = None
         elif self._newest is None or self._newest.version != version:
             await self._adopt()
-        self._reported = own.version
+            if self.held_back is None:  # it may have been withdrawn
+                await self._hold_back(own, "", in_force=version)
+        self._reported, self._reported_digest = own.version, self._rulebook.source.digest
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and the version of each live process."""
@@ -90,17 +122,60 @@ class RulesInForce:
         return found if self.policy().version == self._rulebook.policy.version else None
 
     async def _publish(self, holder: Holder, own: Policy) -> str:
-        new = holder.version != self._reported
-        if not new and monotonic_ms() - self._reported_at_ms < _REPORTED_EVERY_MS:
+        """Report this process, publish its rules if they are new or were held back, and return the version in force."""
+        held = self.held_back if self.held_back is not None and self.held_back.version == own.version else None
+        new = (own.version, self._rulebook.source.digest) != (self._reported, self._reported_digest)
+        if not new and not await self._is_due(held):
             version = await self._store.read_version()
             if version is not None:
                 return version
-        how = "held" if not new else "start" if self._reported is None else "changed"
-        version, alive = await self._store.publish(holder, how, own.model_dump_json() if new else "")
+        how = "start" if self._reported is None else "changed" if new or held is not None else "held"
+        if new:
+            await self._save(own)
+        version, alive, why = await self._send(holder, own, how)
         if not version or (version != holder.version and not alive):
-            version, _ = await self._store.publish(holder, "start", own.model_dump_json())
+            version, _, why = await self._send(holder, own, "start")
+        await self._hold_back(own, why, in_force=version)
         self._reported_at_ms = monotonic_ms()
         return version
+
+    async def _send(self, holder: Holder, own: Policy, how: str) -> Published:
+        rules = own.model_dump_json() if how != "held" else ""
+        return await self._store.publish(holder, how, rules, digest=self._rulebook.source.digest, needed=self._needed)
+
+    async def _is_due(self, held: HeldBack | None) -> bool:
+        """Return whether to report again: every few seconds, and once enough people attest rules held back."""
+        if monotonic_ms() - self._reported_at_ms >= _REPORTED_EVERY_MS:
+            return True
+        if held is None or held.why != UNATTESTED:
+            return False
+        attested = await self.history.versions.count_attestations(held.version, held.digest)
+        self.held_back = held._replace(attested=attested)
+        return attested >= self._needed
+
+    async def _save(self, own: Policy) -> None:
+        source = self._rulebook.source
+        found = RuleVersion(
+            version=own.version,
+            digest=source.digest,
+            file=source.file,
+            text=source.raw.decode(errors="replace"),
+            rules=own.model_dump_json(),
+        )
+        await self.history.versions.save(found)
+
+    async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
+        """Note and log whether the rules of this process take no force."""
+        versions, source = self.history.versions, self._rulebook.source
+        self._withdrawn = await versions.read_withdrawn()
+        before, self.held_back = self.held_back, None
+        if own.version != in_force and own.version in self._withdrawn:
+            why = WITHDRAWN
+        if why:
+            attested = await versions.count_attestations(own.version, source.digest)
+            self.held_back = HeldBack(own.version, source.digest, self._file, why, attested, self._needed)
+            if before is None or before[:4] != self.held_back[:4]:
+                _LOG.warning("rules_held_back", **self.held_back._asdict())
 
     async def _adopt(self) -> None:
         version, rules = await self._store.read_rules()

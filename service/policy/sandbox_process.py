@@ -16,6 +16,7 @@ from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.findings import Known, find_findings
 from sayso.records.tool_calls import ToolDefinition
 from sayso.schemas.bounds import weigh
+from service.policy.replay_pages import replay_page
 from service.policy.run_states import SuspendedFramework, pack_state
 from service.policy.sandbox import READY, describe_refusal
 from service.policy.schemas import Fit, find_problems
@@ -84,6 +85,7 @@ def _bound_memory(memory_mb: int) -> None:
 _JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
     "fit": _fit,
     "rejudge": _rejudge,
+    "replay": replay_page,
     "rules": _check_rules,
     "state": _pack_state,
 }

@@ -73,6 +73,8 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """Agents that can be run: import paths such as `demo.agents:support`, with commas between them."""
     policy: Path = CHECKOUT / "demo" / "policy.yaml"
     """YAML file with the rules that judge every tool call."""
+    policy_attestations: int = Field(default=0, ge=0, le=2)
+    """How many admins must attest the exact bytes of a file of rules before it takes force."""
     channels: Path | None = None
     """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)

@@ -43,9 +43,12 @@ class TenantKeys:
         self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
+        self.replays = f"{prefix}replays"  # replays of rules by their start
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
         self.rulebook = f"{prefix}rulebook"
         self.rules = f"{prefix}rules"
+        self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
+        self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
@@ -60,9 +63,25 @@ class TenantKeys:
     def asked_by(self, rule_id: str) -> str:
         return f"{self.prefix}asked-by:{rule_id}"
 
+    def replay(self, replay_id: str) -> str:
+        """A replay of rules, with its progress or result; kept for a day."""
+        return f"{self.prefix}replay:{replay_id}"
+
+    def rule_version(self, version: str) -> str:
+        """The bytes and the rules of a version."""
+        return f"{self.prefix}rule-version:{version}"
+
+    def attestations(self, version: str) -> str:
+        """When each person attested which bytes of a version, by "<digest> <name>"."""
+        return f"{self.prefix}attestations:{version}"
+
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""
         return f"{self.prefix}rule-hits:{day}"
+
+    def counter(self, name: str) -> str:
+        """One counter of a rule, by its hash."""
+        return f"{self.prefix}counter:{name}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

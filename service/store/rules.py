@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
+from service.store.rulebook.history import RuleHistory
+from service.store.rulebook.versions import MOST_CHANGES
 from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000  # how long after its last report a process counts as alive
@@ -20,20 +22,35 @@ class Holder(NamedTuple):
     version: str
 
 
+class Published(NamedTuple):
+    """The version in force; whether a live process or a person holds it; and why the published one is held back."""
+
+    version: str
+    alive: bool
+    held_back: str
+
+
 class RuleStore:
     """The rules in force for each tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
+        self.history = RuleHistory(store)
         self._publish = store.redis.register_script(_SCRIPT)
 
-    async def publish(self, holder: Holder, how: str, rules: str = "") -> tuple[str, bool]:
-        """Report the version of a process; return the version in force, and whether a live process has it."""
+    async def publish(
+        self, holder: Holder, how: str, rules: str = "", *, digest: str = "", needed: int = 0
+    ) -> Published:
+        """Report the version of a process, and with `rules` put it in force if it is newer.
+
+        It must be attested by `needed` people, who saw the bytes of this digest.
+        """
         keys = self._keys
-        args: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
+        names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(holder.version)]
+        held: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
         async with translated():
-            reply: Any = await self._publish(keys=[keys.rules, keys.rulebook], args=args)
-        return text(reply[0]), bool(reply[1])
+            reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])
+        return Published(text(reply[0]), bool(reply[1]), text(reply[2]))
 
     async def read_version(self) -> str | None:
         """Return the version in force, or None before the first publication."""

@@ -23,6 +23,7 @@ from sayso.rendering.table import render_call
 from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
+from sayso.sentences.memory import list_remembered
 from sayso.sentences.outcomes import (
     describe_decision,
     describe_failure,
@@ -312,6 +313,7 @@ def _describe_args(
     return {
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
         "display": make_display(item, version, schema).hash,
+        "remembered": list_remembered(item),
         "minor": schema is not None and names_minor_unit(schema),
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),

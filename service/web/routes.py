@@ -15,7 +15,7 @@ from service.web.languages import speak_language
 from service.web.operations import channels, operate, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
-from service.web.rulebook import drafts, rules, trials
+from service.web.rulebook import cases, drafts, replays, rules, trials, versions
 from service.web.waiting import saved_views
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
@@ -45,7 +45,10 @@ _MODULES = (
     who,
     rules,
     trials,
+    cases,
     drafts,
+    replays,
+    versions,
     *_CHANNELS,
     live,
 )

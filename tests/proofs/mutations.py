@@ -37,11 +37,12 @@ DECIDING = _tests(
     " transitions/test_requester_notices"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
-STORE = _tests("test_commit_writes test_saving test_commits")
+MEMORY = _tests("sayso/policy/memory/test_counting")
+STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters")
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
-    "desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution test_asks"
-    " desk/test_late_items"
+    "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
+    " test_asks desk/test_late_items"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
@@ -56,10 +57,10 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
-        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT,
+        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
-        "runner/revalidation.py": _tests("runner/test_revalidation"),
+        "runner/revalidation.py": _tests("runner/test_revalidation runner/test_revalidation_memory"),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
         "desk/changes.py": DESK,
@@ -99,7 +100,10 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("part", "held"): "a record without a next moment is never due",
         ("part", "after.status is Status.PENDING"): "a held item is open",
     },
-    "runner/revalidation.py": {("part", "item.outcome is None"): "callers pass approved items only"},
+    "runner/revalidation.py": {
+        ("part", "item.outcome is None"): "callers pass approved items only",
+        ("guard", "not policy.remembering"): "rules without memory read no counters",
+    },
     "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
     "desk/worker_execution.py": {("part", "leased.record.lease is None"): "a run that was just leased has a lease"},
     "suspensions/saving.py": {

@@ -15,8 +15,12 @@ import uvloop
 
 from sayso import errors
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import Conflict, Frozen, NotFound, SaysoError, Unavailable, Unreadable, Withdrawn
+from sayso.errors import Conflict, Frozen, NotFound, OverLimit, SaysoError, Unavailable, Unreadable, Withdrawn
+from sayso.policy.engine import Policy
+from sayso.policy.memory.ledger import NO_READINGS
+from sayso.policy.memory.recalling import Readings
 from sayso.runner.agents import Agent, load_agents
+from sayso.runner.revalidation import list_starting, list_wanted
 from sayso.transitions.execution import Fence
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
@@ -138,9 +142,16 @@ class Drain:
 
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
-        lease_ms = self._wiring.settings.lease_s * 1000
         revocations = await self._wiring.revocation_cache.find()
-        first = FirstPlan(PlanInputs(agents, self._wiring.rules.policy(), revocations))
+        policy = self._wiring.rules.policy()
+        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(ready, policy))
+        try:
+            return await self._lease_and_plan(ready, step_id, inputs)
+        except OverLimit:  # the calls are judged again after the lease
+            return await self._lease_and_plan(ready, step_id, inputs._replace(readings=NO_READINGS))
+
+    async def _lease_and_plan(self, ready: Ready, step_id: str, inputs: PlanInputs) -> LeasedRun | None:
+        lease_ms, first = self._wiring.settings.lease_s * 1000, FirstPlan(inputs)
         leased = await self._wiring.desk.lease(
             ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
         )
@@ -148,6 +159,14 @@ class Drain:
         if held is None or held.step != step_id:
             return None
         return LeasedRun(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+
+    async def _read_ahead(self, ready: Ready, policy: Policy) -> Readings:
+        """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
+        suspensions = self._wiring.desk.suspensions
+        known = suspensions.recall_packed(ready.id, ready.packed) if policy.remembering else None
+        if known is None:
+            return NO_READINGS
+        return await suspensions.recall(list_wanted(known.record, list_starting(known.record), policy))
 
     async def _resume(self, leased_run: LeasedRun) -> None:
         record, fence = leased_run.saved.record, leased_run.fence

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, monotonic_ms
 from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.decisions import Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item, ItemDraft
@@ -59,6 +60,9 @@ class DeskJournal:
         self._earlier = _started_earlier(leased.record, fence)
         self._noted = noted
         self._never_ran = {one.index: one.attempt for one in self._earlier if self._never_started(one, leased.now_ms)}
+
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        return await through_outages(lambda: self._desk.suspensions.recall(wanted))
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | FrameworkState | None
@@ -217,7 +221,7 @@ def seal(state: BaseModel) -> SealedState:
 
 def describe_outcomes(record: SuspensionRecord, checked: Revalidation, now_ms: int) -> Mapping[int, Resumption]:
     """Return the outcomes of all items, by call index."""
-    return {item.index: _describe_outcome(item, checked.denied.get(item.index), now_ms) for item in record.items}
+    return {item.index: _describe_outcome(item, checked, now_ms) for item in record.items}
 
 
 def ask_in(batch: Batch, checked: Revalidation) -> Batch:
@@ -226,13 +230,15 @@ def ask_in(batch: Batch, checked: Revalidation) -> Batch:
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
-def _describe_outcome(item: Item, denied: str | None, now_ms: int) -> Resumption:
+def _describe_outcome(item: Item, checked: Revalidation, now_ms: int) -> Resumption:
     """Return the outcome of an item; an approval that was not used in time denies the call."""
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are leased
+    denied = checked.denied.get(item.index)
     if denied is not None:
         outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": denied})
     if outcome.may_run and now_ms >= item.start_by_ms and item.permit is None:
         message = f"Approved, but not started before {iso_utc(item.start_by_ms)}; ask again."
         outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": message})
-    return Resumption(item_id=item.item_id, outcome=outcome, args=approved_args(item))
+    charges = checked.charges.get(item.index)
+    return Resumption(item_id=item.item_id, outcome=outcome, args=approved_args(item), charges=charges)

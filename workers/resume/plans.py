@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy
+from sayso.policy.memory.ledger import NO_READINGS
+from sayso.policy.memory.recalling import Readings
 from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Intent, SuspensionRecord
@@ -32,11 +35,15 @@ class CallPlan(NamedTuple):
 
 
 class PlanInputs(NamedTuple):
-    """Inputs of a plan: registered agents, rules, and revocations."""
+    """Inputs of a plan: registered agents, rules, revocations, and what counters of the rules hold.
+
+    Without readings, no call whose judgement needs a counter starts within the lease.
+    """
 
     agents: Mapping[str, Agent]
     policy: Policy
     revocations: Revocations
+    readings: Readings = NO_READINGS
 
 
 class LeasedRun(NamedTuple):
@@ -64,7 +71,10 @@ class FirstPlan:
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
-        checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations)
+        try:
+            checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations, self._inputs.readings)
+        except Unavailable:
+            return ()  # a counter is not read yet
         self._plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
         self._lease = (record.version + 1, now_ms)
         return tuple(plan_intent(record, fence, one, record.step) for one in self._plan.planned)

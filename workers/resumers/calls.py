@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from sayso.clock import monotonic_ms
+from sayso.errors import OverLimit
 from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls
-from sayso.runner.revalidation import carry_over, revalidate
+from sayso.runner.revalidation import carry_over, list_starting, list_wanted, revalidate
 from service.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, suspend_again
 from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
@@ -20,7 +21,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     record, fence = leased_run.saved.record, leased_run.fence
     agent = find_agent(agents, record)
     journal = await open_journal(wiring, leased_run.saved, fence)
-    plan = leased_run.plan or await _plan(wiring, agent, leased_run, journal)
+    plan, keys = await _begin(wiring, agent, leased_run, journal)
     if plan.checked.again:
         drafts, events = carry_over(record, plan.checked)
         batch = ask_in(plan.batch, plan.checked)
@@ -28,7 +29,6 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
         return
     batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
     if plan.planned:
-        keys = await journal.redeem(plan.planned, (), None)
         results = await run_calls(agent, record.run.id, plan.planned, keys, journal, journal.unfinished())
         batch = complete_batch(batch, results)
     batch, warnings = fit_outputs(batch)
@@ -41,9 +41,26 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     await journal.settle(RunEnd(status=status, result=result, error=error), events)
 
 
+async def _begin(
+    wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal
+) -> tuple[CallPlan, Mapping[int, str]]:
+    """Return the plan, and the keys of its calls, whose permits are then redeemed; judge again over a limit."""
+    plan = leased_run.plan
+    while True:
+        plan = plan or await _plan(wiring, agent, leased_run, journal)
+        if plan.checked.again or not plan.planned:
+            return plan, {}
+        try:
+            return plan, await journal.redeem(plan.planned, (), None)
+        except OverLimit:
+            plan = None
+
+
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
-    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
+    policy = wiring.rules.policy()
+    readings = await journal.recall(list_wanted(record, list_starting(record), policy))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), readings)
     batch = read_batch(record)
     if record.state is not None:  # a suspension about a call in doubt has saved the other results
         batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))

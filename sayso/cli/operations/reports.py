@@ -32,7 +32,9 @@ def headless(
 ) -> None:
     """List the items that a fallback decided at once, without notifying anybody."""
     with connect() as client:
-        found = _list_items(client, _read_time(since, "--from"), _read_time(until, "--to"))
+        begin = read_time(since, "--from") if since is not None else None
+        end = read_time(until, "--to") if until is not None else None
+        found = _list_items(client, begin, end)
     rows = (
         (format_time(one.at), one.verdict, one.tool, one.rule_id or "default", one.agent, one.owner, one.suspension_id)
         for one in found
@@ -102,10 +104,8 @@ def _list_items(client: Client, since: str | None, until: str | None) -> list[He
     return found
 
 
-def _read_time(text: str | None, option: str) -> str | None:
-    """Return a date or time in UTC as RFC 3339."""
-    if text is None:
-        return None
+def read_time(text: str, option: str) -> str:
+    """Return a date or time as RFC 3339 in UTC; one without a zone is in UTC."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:

@@ -15,8 +15,10 @@ from sayso.errors import SaysoError
 from sayso.policy.conditions import find_args
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.matching import Case, describe_error, try_rule
+from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.questions import put_question
 from sayso.policy.rules import PolicyRule, RuleCondition
+from sayso.records.memory.charges import Remembered
 from sayso.records.tool_calls import ToolDefinition
 
 
@@ -34,7 +36,8 @@ class Trial(NamedTuple):
     """One rule tried on a call.
 
     `part` is the first part of the condition that is not met, such as `tool`, or `subjects`. `saw` holds what the
-    condition `when` read, or what the call has for that part. `error` is why the rule could not be evaluated.
+    condition `when` read, or what the call has for that part. `error` is why the rule could not be evaluated, and
+    `remembered` what it remembers about such calls.
     """
 
     rule: PolicyRule
@@ -42,6 +45,7 @@ class Trial(NamedTuple):
     part: str = ""
     saw: JsonObject = {}  # noqa: RUF012  never changed
     error: str = ""
+    remembered: tuple[Remembered, ...] = ()
 
 
 class Explanation(NamedTuple):
@@ -60,6 +64,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "metadata": ("metadata_equals",),
     "when": ("when",),
     "subagent": ("subagent_name",),
+    "memory": MEMORY_KEYS,
 }
 
 
@@ -73,12 +78,17 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     except SaysoError as error:
         trials = [Trial(rule, _match(rule), error=describe_error(error)) for rule in policy.rules]
     else:
-        trials = [_try(rule, case, decision) for rule in policy.rules]
+        trials = [_try(rule, case, decision)._replace(remembered=_find_remembered(rule, case)) for rule in policy.rules]
     return Explanation(decision, tuple(trials))
 
 
 def _match(rule: PolicyRule) -> Match:
     return Match.UNKNOWN if rule.enabled else Match.DISABLED
+
+
+def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
+    recalled = case.recalled.get(rule.rule_id)
+    return recalled.remembered if recalled is not None else ()
 
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:

@@ -9,11 +9,15 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.replaying import RecordedCall
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.rules import ASKING
+from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.text.language import mark
 from sayso.text.redaction import MASK
+
+READ = frozenset((EventType.TOOL_BATCH_STARTED, EventType.POLICY_DECISION, EventType.RUN_PAUSED))
+"""The kinds of trail events from which recorded calls are read; the others may be left out."""
 
 NOT_KEPT = mark("The arguments were not kept.")
 MASKED = mark("Secret arguments are masked in the record.")
@@ -36,13 +40,21 @@ def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, S
         steps[entry.seq] = step
     for entry in reversed(trail):
         suspended = _find_suspended(entry) or suspended
-        # A call that never reached the rules, because its tool does not exist, has no version of the rules.
-        if entry.type == EventType.POLICY_DECISION and entry.data.get("rule_version") and "tool_name" in entry.data:
+        if is_judged(entry):
             call = _read_call(run, entry, steps[entry.seq], records.get(suspended))
             calls += [call] if call is not None else []
         if entry.type == EventType.TOOL_BATCH_STARTED:
             suspended = ""  # an earlier batch did not lead to this suspension
     return calls
+
+
+def is_judged(entry: TrailEntry) -> bool:
+    """Return whether the event records a tool call that rules judged.
+
+    A call that never reached the rules, because its tool does not exist, has no version of the rules.
+    """
+    data = entry.data
+    return entry.type == EventType.POLICY_DECISION and bool(data.get("rule_version")) and "tool_name" in data
 
 
 def _find_suspended(entry: TrailEntry) -> str:
@@ -74,6 +86,8 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
             action=Action(str(data.get("action"))),
             rule_id=data.get("policy_id"),
             verdict=outcome.verdict.value if outcome is not None else "",
+            by_person=outcome is not None and outcome.by.kind is ActorKind.HUMAN,
+            look_times_ms=_list_look_times(item),
             missing=_find_missing(args, item),
             at_ms=entry.at_ms,
             suspension_id=record.id if record is not None and item is not None else "",
@@ -82,6 +96,11 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
         )
     except (ValidationError, ValueError):
         return None
+
+
+def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
+    people = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN] if item is not None else []
+    return tuple(one.shown.look_ms if one.shown is not None else None for one in people)
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

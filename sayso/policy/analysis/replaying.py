@@ -25,13 +25,17 @@ class RecordedCall(Immutable):
     """A call that rules judged, with the facts that they saw.
 
     `missing` names what is no longer known of it; the call cannot be judged again without it. `verdict` is the outcome
-    of an item that was asked for: approved, denied, or empty. `secrets` are the paths of its secret arguments.
+    of an item that was asked for: approved, denied, or empty; `by_person` says whether people decided it, and
+    `look_times_ms` has how long each of them looked, None where it was not measured. `secrets` are the paths of its
+    secret arguments.
     """
 
     event: PolicyEvent
     action: Action
     rule_id: str | None = None
     verdict: str = ""
+    by_person: bool = False
+    look_times_ms: tuple[int | None, ...] = ()
     missing: str = ""
     at_ms: int = 0
     suspension_id: str = ""
@@ -40,12 +44,16 @@ class RecordedCall(Immutable):
 
 
 class Rejudged(Immutable):
-    """What rules would do with one recorded call; `error` is what they could not evaluate."""
+    """What rules would do with one recorded call; `error` is what they could not evaluate.
+
+    `approvals` is how many people would have to approve it if it is asked about.
+    """
 
     effect: Effect
     rule_id: str | None
     reason: str
     error: str | None = None
+    approvals: int = 1
 
 
 class Changed(NamedTuple):
@@ -81,7 +89,13 @@ def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iter
         if definition is not None and (misplaced := find_misplaced(definition, decision)):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
         effect = effect_of(decision.action)
-        yield Rejudged(effect=effect, rule_id=decision.policy_id, reason=decision.reason, error=decision.error)
+        yield Rejudged(
+            effect=effect,
+            rule_id=decision.policy_id,
+            reason=decision.reason,
+            error=decision.error,
+            approvals=decision.terms.quorum.approve,
+        )
 
 
 class Comparison(NamedTuple):

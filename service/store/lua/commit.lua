@@ -63,11 +63,20 @@ them.
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
-                                    "f:<file>": its last version; "v:<version>": its last publication;
-                                    see `rules.lua`
+                                    "f:<file>": its last version; "v:<version>": its last publication; "pinned": the
+                                    version that a person put in force; "withdrawn": versions that it replaced;
+                                    see `rules.lua` and `restore.lua`
+  sayso:{t}:rule-changes    list    which version came into force when and by whom, as JSON, the latest last
+  sayso:{t}:rule-versions   zset    version of the rules -> its last saving, ms
+  sayso:{t}:rule-version:<version>  string  its bytes and rules, as JSON
+  sayso:{t}:attestations:<version>  hash  "<SHA-256 of the bytes> <name>" -> when a person attested them, ms
+  sayso:{t}:replays         zset    replay of rules -> its start, ms; a day
+  sayso:{t}:replay:<replay> string  its progress or result, as JSON; a day
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
+  sayso:{t}:counter:<hash>  hash    slot of a rule's period -> calls or millionths of an amount that started in it; or
+                                    list, the latest amounts as "slot|millionths"; a little longer than the period
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
@@ -80,9 +89,12 @@ them.
 
 KEYS  every key that the script uses.
 ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
-      number of a key and its required version ("0": must not exist), or "<" and its maximum of members; then for each
-      write the number of its arguments, the command, the number of the key, the arguments. A command that ends in "?"
-      names a key before its arguments, and is skipped unless that key exists; one that ends in "!", if it exists.
+      number of a key and its required version ("0": must not exist), or "<" and its maximum of members, or "+most:count:
+      slot:ms" for a counter: the most that the slot that is written, `count` slots before it and all later ones may
+      hold, that slot, which may be over for at most one slot, and the length of a slot; then for each write the number of its arguments, the command, the number of the
+      key, the arguments. A command that ends in "?" names a key before its arguments, and is skipped unless that key
+      exists; one that ends in "!", if it exists. HTRIM deletes the slots of a counter before its argument, if it has
+      many.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -91,16 +103,40 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true,
+  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true,
 }
-local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}}
+local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
+
+local function holds(key, wanted, now)
+  local most, count, slot, ms = string.match(wanted, '^%+(%-?%d+):(%d+):(%d+):(%d+)$')
+  local current = math.floor(now / tonumber(ms))
+  if tonumber(slot) < current - 1 then
+    return false
+  end
+  local total, first, slots = 0, math.min(current, tonumber(slot)) - tonumber(count), redis.call('HGETALL', key)
+  for i = 1, #slots, 2 do
+    if tonumber(slots[i]) >= first then
+      total = total + tonumber(slots[i + 1])
+    end
+  end
+  return total <= tonumber(most)
+end
+
+local function trim(key, first)
+  if redis.call('HLEN', key) <= 128 then
+    return
+  end
+  for _, slot in ipairs(redis.call('HKEYS', key)) do
+    if tonumber(slot) < tonumber(first) then
+      redis.call('HDEL', key, slot)
+    end
+  end
+end
 
 local time = redis.call('TIME')
-if ARGV[2] ~= '0' then
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  if now < tonumber(ARGV[1]) or now > tonumber(ARGV[2]) then
-    return {-1}
-  end
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[2] ~= '0' and (now < tonumber(ARGV[1]) or now > tonumber(ARGV[2])) then
+  return {-1}
 end
 
 local guards = tonumber(ARGV[3])
@@ -108,6 +144,10 @@ for i = 1, guards do
   local key, wanted = KEYS[tonumber(ARGV[2 * i + 2])], ARGV[2 * i + 3]
   if string.sub(wanted, 1, 1) == '<' then
     if redis.call('ZCARD', key) > tonumber(string.sub(wanted, 2)) then
+      return {i}
+    end
+  elseif string.sub(wanted, 1, 1) == '+' then
+    if not holds(key, wanted, now) then
       return {i}
     end
   else
@@ -133,7 +173,9 @@ at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
   local command = conditional[ARGV[at + 1]]
-  if not command then
+  if ARGV[at + 1] == 'HTRIM' then
+    trim(KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3])
+  elseif not command then
     redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
   elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == command[2] then
     redis.call(command[1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 2 + count))

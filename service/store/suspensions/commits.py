@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 
 from sayso.clock import DAY_MS
+from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
+from service.store.memory.counting import count_charges
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -47,6 +49,7 @@ class Commit:
     writes: list[str | bytes | int] = field(default_factory=list)
     lasting: set[int] = field(default_factory=set)
     rooms: dict[int, str] = field(default_factory=dict)
+    totals: set[int] = field(default_factory=set)
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
@@ -61,6 +64,14 @@ class Commit:
         """Require at most `most` members of `key`; `full` is the error message."""
         self.guards += [self._place(key), f"<{most}"]
         self.rooms[len(self.guards) // 2] = full
+
+    def expect_total(self, key: str, most: int, slots: tuple[int, int, int]) -> None:
+        """Require at most `most` in the slots of a counter: the given one, a count before it, and all later ones.
+
+        `slots` are that count, the given slot, which may be over for at most one slot, and the length of a slot, ms.
+        """
+        self.guards += [self._place(key), f"+{most}:{':'.join(map(str, slots))}"]
+        self.totals.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         self.writes += [len(args), command, self._place(key), *args]
@@ -132,6 +143,7 @@ def build_commit(
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
+    count_charges(commit, keys, find_counted(before, change), after.updated_at_ms)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)

@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,16 +11,19 @@ from sayso.errors import (
     IdempotencyConflict,
     NotAuthenticated,
     NotFound,
+    OverLimit,
     SaysoError,
     TooManyRequests,
     Unavailable,
     Unreadable,
 )
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
 from service.store.lua import read_script
+from service.store.memory.reading import read_counters
 from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
 from service.store.suspensions.lookups import SuspensionLookups
@@ -100,7 +103,10 @@ class Suspensions(SuspensionLookups):
     async def create(
         self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
     ) -> Saved:
-        """Save a new suspension, or return the first one of the key; raises `TooManyRequests` over `room`."""
+        """Save a new suspension, or return the first one of the key.
+
+        Raises `TooManyRequests` over `room`, and `OverLimit`.
+        """
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
@@ -113,7 +119,7 @@ class Suspensions(SuspensionLookups):
         """Apply the transition `verb` and save its change. Nothing changes when it raises.
 
         With `known`, what the caller saved last, no read is needed first. Raises `NotFound`, `IdempotencyConflict`,
-        `Unavailable`, and the errors of the transition.
+        `OverLimit`, `Unavailable`, and the errors of the transition.
         """
 
         def step(record: SuspensionRecord | None, now_ms: int) -> Change:
@@ -167,6 +173,10 @@ class Suspensions(SuspensionLookups):
                 return committed
         raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
 
+    async def recall(self, wanted: Collection[Wanted]) -> Readings:
+        """Return what the counters hold; without counters nothing is read."""
+        return await read_counters(self._connections.changes, self._keys, wanted) if wanted else {}
+
     def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
         """Return a packed record as `known`; None where it must be read."""
         read_ms, at_ms = self._connections.time_read
@@ -211,6 +221,8 @@ class Suspensions(SuspensionLookups):
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
             raise NotAuthenticated("The instance was deleted; nothing was suspended.")
+        if failed_guard in attempt.commit.totals:
+            raise OverLimit
         if failed_guard in attempt.commit.rooms:
             raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S)
         if failed_guard:

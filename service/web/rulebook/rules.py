@@ -32,10 +32,12 @@ from service.channels.previews import SampleCall
 from service.channels.who import plan, plan_weeks
 from service.operations.insights.figures import read_rule_cost
 from service.operations.masking import mask_record
+from service.operations.rulebook.versions import describe_held_back
 from service.store.suspensions.rule_hits import DEFAULT
 from service.web.content.cards import item_href
 from service.web.pages import show
 from service.web.people.who import describe_plan
+from service.web.rulebook.cases import find_cases
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
 
@@ -78,7 +80,8 @@ class AskedRow:
 @router.get("/rules")
 async def list_rules(request: Request, visitor: SignedIn) -> Response:
     """Show the rules in force in the order of trial."""
-    rules = wiring_of(request).rules
+    wiring = wiring_of(request)
+    rules = wiring.rules
     policy, hits = rules.policy(), await rules.count_hits(DAYS)
     return await show(
         request,
@@ -89,6 +92,8 @@ async def list_rules(request: Request, visitor: SignedIn) -> Response:
         default=describe_default(policy),
         default_hits=hits.get(DEFAULT, 0),
         rules_version=policy.version,
+        cases=await find_cases(wiring),
+        held=" ".join(describe_held_back(wiring.rules.held_back)) if wiring.rules.held_back is not None else "",
         days=DAYS,
     )
 

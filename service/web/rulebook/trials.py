@@ -14,6 +14,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.explaining import Explanation, Match, Trial, explain
 from sayso.policy.engine import PolicyEvent
 from sayso.policy.external import describe_item
+from sayso.policy.memory.recalling import hide_amounts
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
@@ -126,6 +127,7 @@ async def _try(wiring: Wiring, form: TrialForm, manifests: dict[str, AgentManife
         known, paths = definition, ()
         event = _make_event(form, args, manifests.get(form.agent))
     secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
+    event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall([*policy.list_wanted(event)])})
     return await asyncio.to_thread(lambda: _write(explain(policy, event, definition), event, secrets))
 
 
@@ -163,7 +165,8 @@ def _write(found: Explanation, event: PolicyEvent, secrets: Redacted) -> Tried:
 
 def _mask(trial: Trial, event: PolicyEvent, secrets: Redacted) -> Trial:
     masked = {name: value for name, value in secrets.args.items() if trial.saw.get(name) == event.tool_args[name]}
-    return trial._replace(saw={name: masked.get(name, value) for name, value in trial.saw.items()})
+    saw = {name: masked.get(name, value) for name, value in trial.saw.items()}
+    return trial._replace(saw=saw, remembered=hide_amounts(trial.remembered, secrets.args))
 
 
 def _read_form(post: Post) -> TrialForm:

@@ -48,6 +48,7 @@ def admins(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
     return Row((401, 401, 403, 403, 403, status), body)
 
 
+RULES = "version: 1\ndefault: deny\nrules: []\n"
 ABSENCE = {"starts_at": "2099-12-21T08:00:00Z", "ends_at": "2099-12-31T08:00:00Z"}
 
 HOOKS = ("takeSignedDecision", "takeSenderDecision")  # they have a signature for a credential
@@ -107,6 +108,14 @@ ROWS: dict[str, Row] = {
     "markInDoubt": Row((401, 401, 409, 404, 404, 404)),
     "getDiagnostics": people(),
     "checkRules": signed_in(200, {"text": "version: 1"}),
+    "startReplay": admins(202, {"text": RULES, "from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}),
+    "listReplays": admins(),
+    "getReplay": admins(404),
+    "deleteReplay": admins(404),
+    "listRuleVersions": people(),
+    "getRuleVersion": people(),
+    "attestRules": admins(200, {"text": RULES}),
+    "restoreRules": admins(409, {"replaces": "another"}),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
@@ -198,6 +207,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     names |= {"endpoint_id": "whe_none", "sender_id": "whs_none", "channel": "none"}
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
+    names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
     names |= {"view_id": "view_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body

@@ -95,6 +95,8 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "sender_id": "whs_none",
             "inquiry_id": "inq_none",
             "attachment_id": "att_none",
+            "replay_id": "rpl_none",
+            "version": "none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
 

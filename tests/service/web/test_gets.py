@@ -11,6 +11,7 @@ from starlette.routing import Mount, Route
 from sayso.records.items import Item
 from service.app import create_app
 from service.operations.discussing.attachments import attach
+from service.store.rulebook.replays import Replay
 from service.web.routes import PAGES
 from service.wiring import Wiring
 from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
@@ -51,6 +52,8 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
     unattended = await make_pending(wiring, ask(terms=UNATTENDED))
     await wiring.freezes.freeze("agent:nobody", "", person("root"))
     file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
+    replay = Replay(id="rpl_1", by="root", file="f", version="v", from_ms=0, to_ms=1, started_at_ms=0, updated_at_ms=0)
+    await wiring.rules.history.replays.create(replay)
     await wiring.desk.claim(unattended.id, "i1", person("ben"))
     return {
         "suspension_id": unattended.id,
@@ -61,6 +64,8 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "group": "payments",
         "id": "x",
         "like": f"{unattended.id}-i1",
+        "replay_id": replay.id,
+        "version": wiring.rules.policy().version,
         "rule_id": "never-over-1000",
         "root": root,
         "key": key,

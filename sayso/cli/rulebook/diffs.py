@@ -1,0 +1,113 @@
+"""`sayso policy diff`: what changes between two rulebooks, and for which calls."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.rulebook.cases import load_cases, load_policy
+from sayso.cli.rulebook.replays import SumOption, UntilOption, run_replay, show_replay
+from sayso.cli.screens import make_console, show
+from sayso.client.rulebook import ReplayView
+from sayso.errors import InvalidInput
+from sayso.policy.engine import Policy, PolicyDecision
+from sayso.policy.packages import check_packages
+
+SinceOption = Annotated[
+    str | None, typer.Option("--from", help="Also compare on the desk's recorded calls since this date; for admins.")
+]
+CallsOption = Annotated[
+    Path | None, typer.Option("--calls", help="Also compare on the calls under `tests:` in this file.")
+]
+
+
+class ChangedCall(BaseModel):
+    """A call of a file on which the rulebooks decide otherwise; None is the default."""
+
+    name: str
+    place: str
+    was: str
+    was_rule: str | None
+    now: str
+    now_rule: str | None
+
+
+class Differences(BaseModel):
+    """The differences of two rulebooks in words, and on calls; `calls` and `recorded` are null without any."""
+
+    old: str
+    new: str
+    differences: list[str]
+    calls: list[ChangedCall] | None = None
+    recorded: ReplayView | None = None
+
+
+def diff(
+    old: Path,
+    new: Path,
+    calls: CallsOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    path: SumOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say which rules came, went and changed between two files, and for which calls the outcome changes.
+
+    No desk is required, but for --from.
+    """
+    check_packages("cli,policies")
+    if until is not None and since is None:
+        raise InvalidInput("--to needs --from. Add the begin of the range.")
+    from sayso.policy.analysis.diffing import compare_rulebooks
+    from sayso.sentences.rulebook_diffs import list_differences
+
+    before, after = load_policy(old), load_policy(new)
+    found = Differences(
+        old=before.version,
+        new=after.version,
+        differences=list_differences(compare_rulebooks(before, after)),
+        calls=_compare_calls(before, after, calls) if calls is not None else None,
+        recorded=run_replay(new, since, until, path=path, base=old) if since is not None else None,
+    )
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCall]:
+    cases = load_cases(file)
+    pairs = [(case, before.judge(case.event), after.judge(case.event)) for case in cases]
+    return [
+        ChangedCall(
+            name=case.name,
+            place=case.place,
+            was=was.action,
+            was_rule=was.policy_id,
+            now=now.action,
+            now_rule=now.policy_id,
+        )
+        for case, was, now in pairs
+        if _is_changed(was, now)
+    ]
+
+
+def _is_changed(was: PolicyDecision, now: PolicyDecision) -> bool:
+    return (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)
+
+
+def _show(found: Differences) -> None:
+    console = make_console()
+    for one in found.differences:
+        console.print(show(one))
+    if not found.differences:
+        console.print(show(f"No rule differs: both are version {found.new}."))
+    for call in found.calls or ():
+        was, now = f"{call.was} by {call.was_rule or 'default'}", f"{call.now} by {call.now_rule or 'default'}"
+        console.print(show(f"{call.place}: {call.name}: {was} → {now}", "yellow"))
+    if found.calls == []:
+        console.print(show("No call of the file changes.", "dim"))
+    if found.recorded is not None:
+        show_replay(console, found.recorded)

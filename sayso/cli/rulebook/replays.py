@@ -1,0 +1,130 @@
+"""`sayso policy replay`: all recorded calls of a range judged again by other rules."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sayso.cli.logins import connect
+from sayso.cli.operations.reports import read_time
+from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.policies import read_rules
+from sayso.cli.screens import format_time, make_console, make_table, show, show_line
+from sayso.client import Client, rulebook
+from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView
+from sayso.clock import iso_utc, now_ms
+from sayso.rendering.money import write_amount
+from sayso.sentences.replays import describe_past, describe_review_time
+from sayso.text.summaries import write_pretty
+
+_WAIT_S = 2
+_EFFECTS = ("allowed", "asked", "denied")
+_LISTED_CHARS = 800
+_FORBIDDEN = ("denied", "refused")
+
+SinceOption = Annotated[str, typer.Option("--from", help="Since this date or time, such as 2026-11-01.")]
+UntilOption = Annotated[str | None, typer.Option("--to", help="Before this date or time; by default now.")]
+SumOption = Annotated[str | None, typer.Option("--sum", help="The argument to sum, such as args.amount.")]
+
+
+def replay(
+    file: Path, since: SinceOption, until: UntilOption = None, path: SumOption = None, json: JsonOption = False
+) -> None:
+    """Judge all recorded calls of a range again by the rules in a file, beside what people decided. For admins.
+
+    Nothing is changed. The exit code is 0 also where calls would change.
+    """
+    found = run_replay(file, since, until, path=path)
+    if json:
+        print_json(found)
+    else:
+        show_replay(make_console(), found)
+    if found.status != "done":
+        raise typer.Exit(1)
+
+
+def run_replay(
+    file: Path, since: str, until: str | None, *, path: str | None = None, base: Path | None = None
+) -> ReplayView:
+    """Return the replay of the rules in a file when it has ended; `base` holds rules to compare with."""
+    begin, end = read_time(since, "--from"), read_time(until, "--to") if until is not None else iso_utc(now_ms())
+    text, before = read_rules(file), read_rules(base) if base is not None else None
+    with connect() as client:
+        started = client.exchange(rulebook.start_replay(text, file.name, begin, end, path=path, base=before))
+        try:
+            return _wait(client, started)
+        except KeyboardInterrupt:
+            client.exchange(rulebook.delete_replay(started.id))
+            raise
+
+
+def show_replay(console: Console, found: ReplayView) -> None:
+    """Print a replay: the matrix, the calls that would now be allowed against a denial, and what is missing."""
+    if found.error:
+        console.print(show(found.error, "red"))
+    span = f"{format_time(found.since)} to {format_time(found.until)} UTC"
+    console.print(show_line(f"{found.file}, version {found.version}: {found.calls:,} recorded calls, {span}."))
+    console.print(show_line(f"{found.changed:,} would change."))
+    _show_matrix(console, found)
+    for cell in found.cells:
+        if cell.past in _FORBIDDEN and cell.now == "allowed" and cell.was != "allowed":
+            _show_listed(console, cell)
+    for one in found.changes:
+        rules = f"rule {one.before or 'default'} {one.was} → rule {one.after or 'default'} {one.now}"
+        console.print(show_line(f"{one.count:>9,}  {rules}"))
+    for missing in found.missing:
+        console.print(show_line(f"{missing.count:>9,}  cannot be judged again: {missing.fact}", "yellow"))
+    for gap in found.gaps:
+        console.print(show(gap, "yellow"))
+    time = found.review_time
+    console.print(show(describe_review_time(time.measured, time.typical_ms, time.saved_ms, time.added_ms)))
+
+
+def _wait(client: Client, started: ReplayView) -> ReplayView:
+    console = make_console(error=True)
+    found = started
+    with console.status("Waiting for the desk …") as status:
+        while found.status in ("waiting", "running"):
+            found = client.exchange(rulebook.read_replay(started.id, _WAIT_S))
+            status.update(show_line(f"{found.runs:,} of {found.of_runs:,} runs, {found.calls:,} calls"))
+    return found
+
+
+def _show_matrix(console: Console, found: ReplayView) -> None:
+    table = make_table("", *(f"now {one}" for one in _EFFECTS))
+    rows = dict.fromkeys((one.past, one.was) for one in found.cells)
+    for past, was in rows:
+        label = describe_past(past) + (f", {was} before" if found.compares else "")
+        cells = {one.now: one for one in found.cells if (one.past, one.was) == (past, was)}
+        table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
+    if rows:
+        console.print(table)
+
+
+def _write_cell(cell: ReplayCell | None) -> str:
+    if cell is None:
+        return "-"
+    sums = ", ".join(write_sum(number, currency) for currency, number in sorted(cell.sums.items()))
+    return f"{cell.count:,}" + (f" ({sums})" if sums else "")
+
+
+def write_sum(number: Decimal, currency: str) -> str:
+    """Return a sum, with its currency if there is one."""
+    return write_amount(str(number), currency) if currency else f"{number:,}"
+
+
+def _show_listed(console: Console, cell: ReplayCell) -> None:
+    console.print(show_line(f"{describe_past(cell.past).capitalize()}, and now {cell.now}:", "bold red"))
+    for one in cell.listed:
+        console.print(show_line(_write_listed(one), width=_LISTED_CHARS))
+    if cell.count > len(cell.listed):
+        console.print(show_line(f"The newest {len(cell.listed):,} of {cell.count:,}."))
+
+
+def _write_listed(one: ListedCall) -> str:
+    args = " ".join(write_pretty(one.args).split()) if one.args else ""
+    place = f"{one.suspension_id} {one.item_id}" if one.item_id else one.run_id
+    rules = f"{one.before or 'default'} → {one.now or 'default'}"
+    return f"  {format_time(one.at)}  {place}  {one.tool} {args}  ({rules})"

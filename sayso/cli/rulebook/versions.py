@@ -1,0 +1,105 @@
+"""`sayso policy attest`, `versions` and `rollback`: which rules are in force, and by whom."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_json, print_list
+from sayso.cli.policies import read_rules
+from sayso.cli.screens import format_time, make_console, show, show_line
+from sayso.client import rulebook
+from sayso.client.rulebook import VersionView
+from sayso.errors import InvalidInput
+
+_COLUMNS = ("version", "state", "in force since", "attested by", "file", "SHA-256")
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+
+
+def attest(file: Path, json: JsonOption = False) -> None:
+    """Attest exactly the bytes of a file of rules. For admins."""
+    text = read_rules(file)
+    with connect() as client:
+        found = client.exchange(rulebook.attest_rules(text, file.name))
+    if json:
+        print_json(found)
+        return
+    console = make_console()
+    console.print(show_line(f"{file}: version {found.version}, SHA-256 {found.digest}."))
+    missing = found.needed - found.attested
+    rest = f"; {missing} more needed before it takes force" if missing > 0 and not found.in_force else ""
+    console.print(show_line(f"Attested by {_name_people(found)}{rest}."))
+
+
+def list_versions(json: JsonOption = False) -> None:
+    """List the versions of the rules, when each was in force, and who attests it."""
+    with connect() as client:
+        found = client.exchange(rulebook.LIST_VERSIONS).versions
+    rows = (
+        (one.version, _describe(one), _write_since(one), _name_people(one), one.file, one.digest[:16]) for one in found
+    )
+    print_list(found, json, _COLUMNS, rows, empty="No version is recorded yet.")
+
+
+def show_version(version: str, json: JsonOption = False) -> None:
+    """Print the text of a version; any unique begin of its name is enough."""
+    with connect() as client:
+        listed = client.exchange(rulebook.LIST_VERSIONS).versions
+        found = client.exchange(rulebook.read_version(_find(listed, version).version))
+    if json:
+        print_json(found)
+    else:
+        make_console().print(show(found.text.removesuffix("\n")))
+
+
+def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOption = False) -> None:
+    """Put an earlier version of the rules back in force: by default the one before. For admins.
+
+    The version it replaces does not come back by itself. A new version takes force as usual.
+    """
+    with connect() as client:
+        listed = client.exchange(rulebook.LIST_VERSIONS).versions
+        current = next((one for one in listed if one.in_force), None)
+        if current is None:
+            raise InvalidInput("No version is in force yet, so there is none to go back to.")
+        target = _find(listed, version) if version is not None else _find_before(listed, current)
+        question = f"Put version {target.version} of {target.file} in force instead of {current.version}?"
+        if not yes and not typer.confirm(question):
+            raise typer.Abort
+        client.exchange(rulebook.restore_version(target.version, current.version))
+    make_console().print(show_line(f"Version {target.version} is in force. {current.version} is withdrawn."))
+
+
+def _find(listed: Sequence[VersionView], begin: str) -> VersionView:
+    found = [one for one in listed if one.version.startswith(begin)]
+    if len(found) != 1:
+        raise InvalidInput(f"{len(found)} versions begin with {begin!r}. `sayso policy versions` lists them.")
+    return found[0]
+
+
+def _find_before(listed: Sequence[VersionView], current: VersionView) -> VersionView:
+    """Return the version that was in force last before the current one."""
+    began = max(span.start for span in current.spans)
+    earlier = [(span.end, one) for one in listed for span in one.spans if span.end is not None and span.end <= began]
+    if not earlier:
+        raise InvalidInput("No earlier version is recorded. Move the earlier file over the one in use.")
+    return max(earlier, key=lambda pair: pair[0])[1]
+
+
+def _describe(one: VersionView) -> str:
+    if one.in_force:
+        return "in force"
+    if one.withdrawn:
+        return "withdrawn"
+    return "earlier" if one.spans else f"attested {one.attested} of {one.needed}" if one.needed else "never in force"
+
+
+def _write_since(one: VersionView) -> str:
+    return format_time(one.spans[0].start) if one.spans else ""
+
+
+def _name_people(one: VersionView) -> str:
+    return ", ".join(sorted(a.by for a in one.attestations if a.digest == one.digest)) or "nobody"

@@ -1,0 +1,165 @@
+"""Requests and responses for the life cycle of rules: replays and versions."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from pydantic import Field
+
+from sayso.canonical_json import JsonObject
+from sayso.client.requests import Request, segment
+from sayso.client.responses import Empty, ResponseModel
+
+_REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
+
+
+class ListedCall(ResponseModel):
+    """A recorded call that would change."""
+
+    run_id: str
+    suspension_id: str = ""
+    item_id: str = ""
+    at: datetime
+    tool: str
+    agent: str
+    args: JsonObject = Field(default_factory=dict)
+    before: str = ""
+    now: str = ""
+    reason: str = ""
+
+
+class ReplayCell(ResponseModel):
+    """Calls with the same past and the same effects."""
+
+    past: str
+    was: str
+    now: str
+    count: int
+    sums: dict[str, Decimal] = Field(default_factory=dict)
+    listed: tuple[ListedCall, ...] = ()
+
+
+class RuleChange(ResponseModel):
+    """How many calls move from one rule to another; None is the default."""
+
+    before: str | None = None
+    after: str | None = None
+    was: str
+    now: str
+    count: int
+
+
+class MissingFact(ResponseModel):
+    """Calls that cannot be judged again, by what is missing."""
+
+    fact: str
+    count: int
+
+
+class ReviewTime(ResponseModel):
+    """An estimate of the reviewers' time."""
+
+    measured: int = 0
+    typical_ms: int | None = None
+    saved_ms: int = 0
+    added_ms: int = 0
+
+
+class ReplayView(ResponseModel):
+    """A replay of rules, its progress, and what it has counted so far."""
+
+    id: str
+    status: str
+    error: str = ""
+    file: str
+    version: str
+    compares: bool = False
+    sum: str | None = None
+    since: datetime = Field(alias="from")
+    until: datetime = Field(alias="to")
+    started_at: datetime
+    ended_at: datetime | None = None
+    runs: int = 0
+    of_runs: int = 0
+    calls: int = 0
+    changed: int = 0
+    cells: tuple[ReplayCell, ...] = ()
+    changes: tuple[RuleChange, ...] = ()
+    missing: tuple[MissingFact, ...] = ()
+    gaps: tuple[str, ...] = ()
+    review_time: ReviewTime = ReviewTime()
+
+
+def start_replay(
+    text: str, file: str, since: str, until: str, *, path: str | None = None, base: str | None = None
+) -> Request[ReplayView]:
+    """Judge the recorded calls of a range again by the rules in `text`; `base` are rules to compare with."""
+    body: JsonObject = {"text": text, "file": file, "from": since, "to": until, "sum": path, "base": base}
+    return Request("POST", _REPLAYS, ReplayView, body=body)
+
+
+def read_replay(replay_id: str, wait_s: int) -> Request[ReplayView]:
+    """Read a replay; the desk responds when it has ended, or after `wait_s`."""
+    path = f"{_REPLAYS}/{segment(replay_id)}"
+    return Request("GET", path, ReplayView, query={"wait": f"{wait_s}s"}, poll_s=wait_s)
+
+
+def delete_replay(replay_id: str) -> Request[Empty]:
+    """End a replay and delete its result."""
+    return Request("DELETE", f"{_REPLAYS}/{segment(replay_id)}", Empty)
+
+
+class AttestationView(ResponseModel):
+    """A person who attests bytes."""
+
+    digest: str
+    by: str
+    at: datetime
+
+
+class VersionSpan(ResponseModel):
+    """A time in which a version was in force; `end` is None while it still is."""
+
+    start: datetime
+    end: datetime | None = None
+    how: str = ""
+    by: str = ""
+
+
+class VersionView(ResponseModel):
+    """A version of the rules; `text` is empty in lists."""
+
+    version: str
+    digest: str
+    file: str
+    in_force: bool
+    withdrawn: bool = False
+    attested: int = 0
+    needed: int = 0
+    attestations: tuple[AttestationView, ...] = ()
+    spans: tuple[VersionSpan, ...] = ()
+    text: str = ""
+
+
+class VersionPage(ResponseModel):
+    """The kept versions, the last saved first."""
+
+    versions: tuple[VersionView, ...]
+
+
+LIST_VERSIONS = Request("GET", _VERSIONS, VersionPage)
+
+
+def attest_rules(text: str, file: str) -> Request[VersionView]:
+    """Attest exactly these bytes."""
+    return Request("POST", "/api/v1/policy/attestations", VersionView, body={"text": text, "file": file})
+
+
+def read_version(version: str) -> Request[VersionView]:
+    """Read a version with its text."""
+    return Request("GET", f"{_VERSIONS}/{segment(version)}", VersionView)
+
+
+def restore_version(version: str, replaces: str) -> Request[VersionView]:
+    """Put an earlier version back in force in place of `replaces`."""
+    body: JsonObject = {"replaces": replaces}
+    return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)

@@ -1,0 +1,141 @@
+"""Cases beside the rules: calls with the action, and the rule, that they expect. They stand under `tests:`.
+
+They may be in the file of the rules, or in a file beside it: `policy.cases.yaml` for `policy.yaml`.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from sayso.canonical_json import JsonObject
+from sayso.policy.analysis.explaining import Explanation, Match, explain
+from sayso.policy.engine import Action, Policy, PolicyEvent
+from sayso.policy.file_faults import describe_unknown
+from sayso.policy.rules import ASKING
+from sayso.policy.yaml_documents import Document, Loc, read_document
+from sayso.records.base import Immutable
+
+KEY = "tests"
+ASK = "ask"
+DEFAULT = "default"
+"""The name of the default in `rule`."""
+
+_CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
+_EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _CALL_KEYS.values()} | _CALL_KEYS
+_CASE_KEYS = ("name", "call", "expect", "rule")
+_WORDS = (ASK, *Action, "defer")
+
+
+class Case(Immutable):
+    """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it."""
+
+    name: str = Field(max_length=200)
+    place: str
+    event: PolicyEvent
+    expect: str
+    rule: str | None = None
+
+    @field_validator("expect")
+    @classmethod
+    def _check_expect(cls, expect: str) -> str:
+        if expect not in _WORDS:
+            raise ValueError(f"write {', '.join(_WORDS[:-2])} or {_WORDS[-2]}")
+        return "request_approval" if expect == "defer" else expect
+
+
+class CaseResult(Immutable):
+    """How a case ended. `fault` says what differs; it is empty for a case that is as expected."""
+
+    case: Case
+    rule_id: str | None
+    action: Action
+    fault: str = ""
+
+
+def find_cases_file(rules: Path) -> Path:
+    """Return where the cases beside a file of rules are."""
+    return rules.with_name(f"{rules.stem}.cases.yaml")
+
+
+def read_cases(raw: bytes, file: str) -> tuple[list[Case], list[str]]:
+    """Return the cases under `tests:` and the faults in them, each with its place; other keys are not read."""
+    document = read_document(raw, file)
+    content = document.content
+    tests = content.get(KEY, []) if isinstance(content, dict) else []
+    cases = list(check_cases(document, tests))
+    return cases, [str(one) for one in sorted(document.problems)]
+
+
+def check_cases(document: Document, tests: Any) -> Iterator[Case]:
+    """Yield the usable cases, and report the faults of the others."""
+    if not isinstance(tests, list):
+        document.report((KEY,), f"{KEY}: must be a list of cases with `call` and `expect`")
+        return
+    for index, test in enumerate(tests):
+        case = _read_case(document, index, test)
+        if case is not None:
+            yield case
+
+
+def run_cases(policy: Policy, cases: list[Case]) -> list[CaseResult]:
+    """Return how each case ends under the rules."""
+    return [_run(policy, case) for case in cases]
+
+
+def _read_case(document: Document, index: int, test: Any) -> Case | None:
+    loc = (KEY, index)
+    label = f"case {index + 1}: "
+    if not isinstance(test, dict) or not isinstance(test.get("call"), dict) or "expect" not in test:
+        document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
+        return None
+    keys: list[tuple[Loc, dict[str, Any], Collection[str]]] = [
+        (loc, test, _CASE_KEYS),
+        ((*loc, "call"), test["call"], _EVENT_KEYS),
+    ]
+    unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
+    for place, key, known in unknown:
+        document.report((*place, key), label + describe_unknown(key, known), at_key=True)
+    if unknown:
+        return None
+    line, column = document.values[loc]
+    name = str(test.get("name") or f"case {index + 1}")
+    event: JsonObject = {"run_id": "run_case", "agent": "agent", "step": 1, "subagent_name": ""}
+    event |= {_EVENT_KEYS[key]: value for key, value in test["call"].items()}
+    found = {"name": name, "place": f"{document.file}:{line}:{column}", "event": event, "expect": test["expect"]}
+    try:
+        return Case.model_validate({**found, "rule": test.get("rule")})
+    except ValidationError as error:
+        for fault in error.errors(include_url=False):
+            where = ".".join(map(str, fault["loc"]))
+            document.report(loc, f"{label}{where}: {fault['msg'].removeprefix('Value error, ')}")
+        return None
+
+
+def _run(policy: Policy, case: Case) -> CaseResult:
+    found = explain(policy, case.event)
+    decision = found.decision
+    done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
+    wanted = None if case.rule == DEFAULT else case.rule
+    right = case.rule is None or decision.policy_id == wanted
+    fault = "" if done and right else _describe_fault(case, found)
+    return CaseResult(case=case, rule_id=decision.policy_id, action=decision.action, fault=fault)
+
+
+def _describe_fault(case: Case, found: Explanation) -> str:
+    """Return what differs, such as `expected allow, but rule large says request_approval: args.amount > 100`."""
+    decision = found.decision
+    by = f"rule {decision.policy_id}" if decision.policy_id is not None else "the default"
+    expected = case.expect if case.rule is None else f"{case.expect} by {_name(case.rule)}"
+    if decision.error is not None and decision.policy_id is None:
+        return f"expected {expected}, but a person is asked, because {decision.error}"
+    trial = next((one for one in found.trials if one.match is Match.DECIDES), None)
+    when = trial.rule.condition.when if trial is not None else None
+    saw = ", ".join(f"{name} is {value!r}" for name, value in trial.saw.items()) if trial is not None else ""
+    because = f": {when}{f' ({saw})' if saw else ''}" if when is not None else ""
+    return f"expected {expected}, but {by} says {decision.action}{because}"
+
+
+def _name(rule: str) -> str:
+    return "the default" if rule == DEFAULT else f"rule {rule}"

@@ -1,0 +1,127 @@
+"""What changes between two rulebooks: rules, their order, and each part of them."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, JsonValue
+
+from sayso.policy.engine import Policy
+from sayso.policy.rules import PolicyRule
+
+
+class Kind(StrEnum):
+    """What happened to a rule."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    RENAMED = "renamed"
+    CHANGED = "changed"
+
+
+class PartChange(NamedTuple):
+    """A part of a rule or of the file's terms, such as `condition.when` or `terms.timeout_s`, before and after."""
+
+    part: str
+    before: JsonValue
+    after: JsonValue
+
+
+class RuleDiff(NamedTuple):
+    """A rule that is not the same in both rulebooks; `passes` are rules that it is tried before now, and was not."""
+
+    kind: Kind
+    before: PolicyRule | None
+    after: PolicyRule | None
+    parts: tuple[PartChange, ...] = ()
+    passes: tuple[str, ...] = ()
+
+    @property
+    def rule_id(self) -> str:
+        rule = self.after or self.before
+        return rule.rule_id if rule is not None else ""
+
+
+class RulebookDiff(NamedTuple):
+    """What changes between two rulebooks.
+
+    `file` are changes of the default and of the file's terms. Rules take them over: `inherits` names those that differ
+    in nothing else, and the parts of other rules leave them out.
+    """
+
+    file: tuple[PartChange, ...]
+    rules: tuple[RuleDiff, ...]
+    inherits: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.file or self.rules or self.inherits)
+
+
+def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
+    """Return every difference between the rules, apart from their place and form in the file."""
+    before = {rule.rule_id: rule for rule in old.rules}
+    after = {rule.rule_id: rule for rule in new.rules}
+    terms = _compare(old.terms, new.terms, "terms")
+    default = [] if old.default is new.default else [PartChange("default", old.default, new.default)]
+    renamed = _find_renamed(before, after)
+    found: list[RuleDiff] = []
+    inherits: list[str] = []
+    for rule in new.rules:
+        earlier = before.get(rule.rule_id)
+        if earlier is None:
+            earlier = before[renamed[rule.rule_id]] if rule.rule_id in renamed else None
+            kind = Kind.ADDED if earlier is None else Kind.RENAMED
+            found.append(RuleDiff(kind, earlier, rule))
+            continue
+        changed = _compare(earlier, rule)
+        parts = tuple(one for one in changed if one not in terms)
+        passes = tuple(_find_passed(rule.rule_id, old, new))
+        if parts or passes:
+            found.append(RuleDiff(Kind.CHANGED, earlier, rule, parts, passes))
+        elif changed:
+            inherits.append(rule.rule_id)
+    gone = before.keys() - after.keys() - set(renamed.values())
+    found += [RuleDiff(Kind.REMOVED, rule, None) for rule in old.rules if rule.rule_id in gone]
+    return RulebookDiff((*default, *terms), tuple(found), tuple(inherits))
+
+
+def _compare(before: BaseModel, after: BaseModel, prefix: str = "") -> list[PartChange]:
+    """Return the fields that differ; those of inner models by their own names."""
+    found: list[PartChange] = []
+    for name in type(after).model_fields:
+        old, new = getattr(before, name), getattr(after, name)
+        place = f"{prefix}.{name}" if prefix else name
+        if name == "rule_id" or (old == new and _dump(old) == _dump(new)):
+            continue
+        if isinstance(old, BaseModel) and type(old) is type(new) and not prefix:
+            found += _compare(old, new, place)
+        else:
+            found.append(PartChange(place, _dump(old), _dump(new)))
+    return found
+
+
+def _dump(value: Any) -> JsonValue:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, tuple | list):
+        return [_dump(one) for one in value]
+    dumped: JsonValue = str(value) if isinstance(value, StrEnum) else value
+    return dumped
+
+
+def _find_renamed(before: Mapping[str, PolicyRule], after: Mapping[str, PolicyRule]) -> dict[str, str]:
+    """Return the earlier name of each new rule that is otherwise equal to exactly one that is gone."""
+    gone = [before[rule_id] for rule_id in before.keys() - after.keys()]
+    found: dict[str, str] = {}
+    for rule_id in sorted(after.keys() - before.keys()):
+        equal = [one.rule_id for one in gone if not _compare(one, after[rule_id])]
+        if len(equal) == 1 and equal[0] not in found.values():
+            found[rule_id] = equal[0]
+    return found
+
+
+def _find_passed(rule_id: str, old: Policy, new: Policy) -> Sequence[str]:
+    """Return the rules in both that this one is tried before now, and was tried after."""
+    earlier, later = [one.rule_id for one in old.rules], [one.rule_id for one in new.rules]
+    behind = set(later[later.index(rule_id) + 1 :])
+    return [one for one in earlier[: earlier.index(rule_id)] if one in behind]

@@ -1,0 +1,119 @@
+"""Which charges a change of a suspension adds to counters and which it takes back; counters in memory."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sayso.errors import OverLimit
+from sayso.policy.memory.keys import MOST_SAMPLES
+from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.records.memory.charges import Charge, find_slot, first_slot
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+
+_OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+
+
+class Counted(NamedTuple):
+    """The charges that a change adds and those that it takes back."""
+
+    added: tuple[Charge, ...] = ()
+    removed: tuple[Charge, ...] = ()
+
+
+NOTHING = Counted()
+
+
+def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
+    """Return what a change does to counters.
+
+    A call that was allowed when it was asked holds its charges until its suspension ends without it. Other calls are
+    charged when they start. Charges of a call that has started stay, unless the change releases them.
+    """
+    was = list(_list_held(before)) if before is not None else []
+    now = list(_list_held(change.record))
+    if change.following is not None:
+        now += _list_held(change.following)
+    begun, begins = (_list_begun(before) if before is not None else []), _list_begun(change.record)
+    if not (was or now or begun or begins or change.released):
+        return NOTHING
+    added = Counter((*now, *begins)) - Counter((*was, *begun))
+    removed = Counter(was) - Counter(now) + Counter(change.released)
+    return Counted(tuple(added.elements()), tuple(removed.elements()))
+
+
+def list_limits(added: Iterable[Charge]) -> dict[str, tuple[Charge, int | None]]:
+    """Return each counter's latest charge, and the most it may hold before the charges for all to be within limits."""
+    sums: Counter[str] = Counter()
+    found: dict[str, tuple[Charge, int | None]] = {}
+    for one in added:
+        if one.sample:
+            continue
+        sums[one.counter] += one.amount
+        latest, room = found.get(one.counter, (one, None))
+        left = one.most - sums[one.counter] if one.most is not None else None
+        known = [limit for limit in (room, left) if limit is not None]
+        found[one.counter] = (max(latest, one, key=lambda charge: charge.slot), min(known, default=None))
+    return found
+
+
+def _list_held(record: SuspensionRecord) -> Iterator[Charge]:
+    over = record.status in _OVER
+    for item in record.items:
+        if item.charges and (item.permit is not None or (not over and item.outcome and item.outcome.may_run)):
+            yield from item.charges
+
+
+def _list_begun(record: SuspensionRecord) -> list[Charge]:
+    return [charge for intent in record.journal for charge in intent.charges]
+
+
+class CounterBook:
+    """Counters in the memory of one process, for runs and desks without a store."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Counter[int]] = {}
+        self._samples: dict[str, list[tuple[int, int]]] = {}
+
+    def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
+        """Return what the counters hold at this time."""
+        return {one.counter: self._read(one, now_ms) for one in wanted}
+
+    def apply(self, before: SuspensionRecord | None, change: Change) -> None:
+        """Count what a change adds and takes back; raises `OverLimit`, and then counts nothing."""
+        counted = find_counted(before, change)
+        self.add(counted.added)
+        self.remove(counted.removed)
+
+    def add(self, charges: Iterable[Charge]) -> None:
+        """Count placed charges, all or none; raises `OverLimit`."""
+        charges = tuple(charges)
+        for counter, (charge, room) in list_limits(charges).items():
+            first = first_slot(charge.per_s, charge.slot)
+            if room is not None and _sum(self._sums.get(counter, Counter()), first) > room:
+                raise OverLimit
+        for one in charges:
+            if one.sample:
+                self._samples[one.counter] = [*self._samples.get(one.counter, []), (one.slot, one.amount)][
+                    -MOST_SAMPLES:
+                ]
+            else:
+                self._sums.setdefault(one.counter, Counter())[one.slot] += one.amount
+
+    def remove(self, charges: Iterable[Charge]) -> None:
+        """Take placed charges back."""
+        for one in charges:
+            if one.sample and (one.slot, one.amount) in self._samples.get(one.counter, []):
+                self._samples[one.counter].remove((one.slot, one.amount))
+            elif not one.sample:
+                self._sums.setdefault(one.counter, Counter())[one.slot] -= one.amount
+
+    def _read(self, wanted: Wanted, now_ms: int) -> Reading:
+        first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))
+        if wanted.percentile is None:
+            return Reading(total=_sum(self._sums.get(wanted.counter, Counter()), first))
+        amounts = [amount for slot, amount in self._samples.get(wanted.counter, []) if slot >= first]
+        return Reading(total=find_percentile(amounts, wanted.percentile), samples=len(amounts))
+
+
+def _sum(slots: Counter[int], first: int) -> int:
+    return sum(amount for slot, amount in slots.items() if slot >= first)

@@ -1,0 +1,55 @@
+"""Judging several calls that start together: each counts for those after it."""
+
+from collections.abc import Sequence
+
+from sayso.errors import Unavailable
+from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.policy.memory.recalling import Reading, Readings
+from sayso.records.memory.charges import Charge
+
+NO_READINGS: Readings = {}
+
+
+class Ledger:
+    """The rules, and what their counters hold with the calls judged so far."""
+
+    def __init__(self, policy: Policy, readings: Readings = NO_READINGS) -> None:
+        self._policy = policy
+        self._readings = dict(readings)
+
+    def judge(self, event: PolicyEvent) -> PolicyDecision:
+        """Return the decision on a call; an allowed one counts for the next."""
+        decision = self._judge(event)
+        if decision.action is Action.ALLOW:
+            self._count(decision.due_charges)
+        return decision
+
+    def judge_start(
+        self, event: PolicyEvent, charged: Sequence[Charge] = (), *, by_person: bool = True
+    ) -> PolicyDecision:
+        """Return the decision on a call that is about to start; it counts unless it is denied.
+
+        A call that is `charged` already is judged as if it were not. One that was approved `by_person` takes nothing of
+        what a rule allows. Raises `Unavailable` if a counter was not read: the call would start uncounted.
+        """
+        if any(one.counter not in self._readings for one in self._policy.list_wanted(event)):
+            raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
+        self._count(charged, -1)
+        decision = self._judge(event)
+        if by_person and decision.allowance:
+            decision = decision.model_copy(update={"allowance": ()})
+        self._count(charged)
+        if decision.action is not Action.DENY and not charged:
+            self._count(decision.due_charges)
+        return decision
+
+    def _judge(self, event: PolicyEvent) -> PolicyDecision:
+        if self._policy.remembering:
+            event = event.model_copy(update={"memory": self._readings.copy()})
+        return self._policy.judge(event)
+
+    def _count(self, charges: Sequence[Charge], times: int = 1) -> None:
+        for one in charges:
+            known = self._readings.get(one.counter)
+            if known is not None and not one.sample:
+                self._readings[one.counter] = Reading(total=known.total + times * one.amount)

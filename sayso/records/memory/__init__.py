@@ -1,0 +1,1 @@
+"""Frozen models for what rules remember about calls."""

@@ -1,0 +1,99 @@
+"""Sentences about the differences between two rulebooks."""
+
+import json
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from sayso.policy.analysis.diffing import Kind, PartChange, RulebookDiff, RuleDiff
+from sayso.policy.file_faults import NAMES, PARTS, PATTERN
+from sayso.policy.rules import ASKING, Action, PolicyRule
+from sayso.sentences.names import join_words
+from sayso.sentences.rules import describe_calls, describe_end, describe_rule, describe_wait, describe_who
+
+_VALUE_CHARS = 200
+_DOES = {
+    Action.ALLOW: "allows",
+    Action.DENY: "denies",
+    Action.REQUEST_APPROVAL: "asks for approval",
+    Action.REQUEST_USER_INPUT: "asks for a value",
+}
+_KEYS = {".".join(field): ".".join(part) for part, field in PARTS.items()}
+_KEYS |= {".".join(PATTERN): "tool", ".".join(NAMES): "tool", "request_payload": "ask"}
+
+
+def list_differences(found: RulebookDiff) -> list[str]:
+    """Return a sentence for each difference; several changes of one rule are one sentence each."""
+    sentences = [f"The file: {_describe_part(part)}." for part in found.file]
+    if found.inherits:
+        sentences.append(f"The file's terms change {join_words(found.inherits)}, too.")
+    return sentences + [one for diff in found.rules for one in _describe(diff)]
+
+
+def _describe(diff: RuleDiff) -> Iterator[str]:
+    name, before, after = f"Rule {diff.rule_id}", diff.before, diff.after
+    if diff.kind is Kind.ADDED and after is not None:
+        yield f"{name} is new{_note(after)}: {describe_rule(after)}"
+    elif diff.kind is Kind.REMOVED and before is not None:
+        yield f"{name} is gone{_note(before)}: {describe_rule(before)}"
+    elif diff.kind is Kind.RENAMED and before is not None:
+        yield f"{name} was called {before.rule_id}."
+    elif before is not None and after is not None:
+        yield from (f"{name}: {words}." for words in _describe_changes(diff, before, after))
+
+
+def _describe_changes(diff: RuleDiff, before: PolicyRule, after: PolicyRule) -> Iterator[str]:
+    """Yield words for every changed part, so that none is silent."""
+    said: set[str] = set()
+    for part in diff.parts:
+        words = _describe_in_words(part, before, after)
+        if words not in said:
+            said.add(words)
+            yield words
+    if diff.passes:
+        yield f"is tried before {join_words(diff.passes)} now, no longer after"
+
+
+def _describe_in_words(part: PartChange, before: PolicyRule, after: PolicyRule) -> str:
+    name = part.part
+    if name == "action":
+        return f"{_DOES[after.action]}, no longer {_DOES[before.action]}"
+    if name == "enabled":
+        return "is enabled" if after.enabled else "is disabled"
+    if name.startswith("condition.") or name == "subjects":
+        was, now = describe_calls(before), describe_calls(after)
+        if was != now:
+            return f"covers “{now}”, no longer “{was}”"
+    if name in _TERMS and before.action in ASKING and after.action in ASKING:
+        was, now = _TERMS[name][1](before.terms), _TERMS[name][1](after.terms)
+        if was != now:
+            return f"{_TERMS[name][0]} {now}, no longer {was}"
+    return _describe_part(part)
+
+
+_TERMS = {
+    "terms.reviewers": ("asks", describe_who),
+    "terms.quorum": ("asks", describe_who),
+    "terms.timeout_s": ("waits", describe_wait),
+    "terms.fallback": ("at the deadline:", describe_end),
+}
+
+
+def _describe_part(part: PartChange) -> str:
+    key = next((f"{own}{part.part.removeprefix(name)}" for name, own in _KEYS.items() if _is_in(part.part, name)), "")
+    return f"`{key or part.part}` is {_write(part.after)}, no longer {_write(part.before)}"
+
+
+def _is_in(part: str, name: str) -> bool:
+    return part == name or part.startswith(f"{name}.")
+
+
+def _note(rule: PolicyRule) -> str:
+    return f" (priority {rule.priority})" if rule.enabled else f" (priority {rule.priority}, disabled)"
+
+
+def _write(value: JsonValue) -> str:
+    if value is None or value in ([], {}):
+        return "not given"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"

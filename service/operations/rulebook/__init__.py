@@ -1,0 +1,1 @@
+"""Replays of rules, and the life cycle of the rulebook."""

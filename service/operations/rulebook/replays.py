@@ -1,0 +1,230 @@
+"""Replays: all recorded calls of a range judged again by other rules, page by page in processes of their own."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import structlog
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import DAY_MS, iso_utc, new_id
+from sayso.errors import InvalidInput, SaysoError, TooManyRequests
+from sayso.policy.analysis.amounts import AmountFinder
+from sayso.policy.analysis.matrix import Tally
+from service.operations.rule_checks import find_known
+from service.policy.evaluations import dump_tools
+from service.policy.replay_pages import ReplayRules, write_job
+from service.policy.sandbox import Overrun, Sandbox
+from service.store.rulebook.replays import Replay, ReplayStatus
+from service.store.runs.recorded import MOST_EVENTS, RawRun
+from service.wiring import Wiring
+
+PROCESSES = max(1, min(2, os.cpu_count() or 1))
+PAGE_RUNS = 100
+PAGE_BYTES = 4 * 1024 * 1024
+PAGE_LIMIT_S = 60.0
+_JUDGING = Sandbox(places=PROCESSES, limit_s=PAGE_LIMIT_S, jobs_each=100_000)
+_SAVED_EVERY_S = 0.5
+_MOST_WAITING = 8
+
+_LOG = structlog.get_logger(__name__)
+
+
+class ReplayRequest(NamedTuple):
+    """The rules to try, the range in ms, the argument to sum, and rules to compare with instead of what was done."""
+
+    text: str
+    file: str
+    from_ms: int
+    to_ms: int
+    path: str | None = None
+    base: str | None = None
+
+
+class RuleReplays:
+    """The replays that this process runs, one after the other."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._turn = asyncio.Lock()
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self, asked: ReplayRequest, by: str) -> Replay:
+        """Start a replay and return it; raises `InvalidInput` for faulty rules and an empty range."""
+        if asked.from_ms >= asked.to_ms:
+            raise InvalidInput("The range is empty. Let it end after it begins.")
+        AmountFinder((), asked.path)
+        if len(self._running) >= _MOST_WAITING:
+            raise TooManyRequests("Too many replays wait. Wait until one ends, or delete one.", retry_after_s=30)
+        wiring = self._wiring
+        known = await find_known(wiring)
+        version = ""
+        for text, file in ((asked.base, "the rules to compare with"), (asked.text, asked.file)):
+            if text is not None:
+                checked = await wiring.desk.evaluations.check_rules(text, file, known, caller=by)
+                if checked.faults:
+                    raise InvalidInput(f"{file} has faults: {checked.faults[0]}", errors=_list_errors(checked.faults))
+                version = checked.version or ""
+        at_ms = await wiring.schedule.now_ms()
+        replay = Replay(
+            id=new_id("rpl"),
+            by=by,
+            file=asked.file,
+            version=version,
+            compares=asked.base is not None,
+            path=asked.path,
+            from_ms=asked.from_ms,
+            to_ms=min(asked.to_ms, at_ms + 1),
+            started_at_ms=at_ms,
+            updated_at_ms=at_ms,
+        )
+        await wiring.rules.history.replays.create(replay)
+        rules = ReplayRules(
+            text=asked.text,
+            file=asked.file,
+            base=asked.base,
+            live=wiring.rules.policy().model_dump_json(),
+            tools=json.dumps(dump_tools(known)),
+            path=asked.path,
+            from_ms=replay.from_ms,
+            to_ms=replay.to_ms,
+        )
+        task = asyncio.create_task(self._run(replay, rules))
+        self._running[replay.id] = task
+        task.add_done_callback(lambda _: self._running.pop(replay.id, None))
+        return replay
+
+    async def wait(self, replay_id: str, seconds: float) -> Replay:
+        """Return the replay when it has ended, or after some seconds; raises `NotFound`."""
+        task = self._running.get(replay_id)
+        if task is not None:
+            await asyncio.wait([task], timeout=seconds)
+        return await self._wiring.rules.history.replays.read(replay_id, await self._wiring.schedule.now_ms())
+
+    async def delete(self, replay_id: str) -> bool:
+        """End a replay and delete its result; one that another process runs ends within a second."""
+        task = self._running.get(replay_id)
+        if task is not None:
+            task.cancel()
+        return await self._wiring.rules.history.replays.delete(replay_id)
+
+    async def aclose(self) -> None:
+        """End all replays of this process."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        _JUDGING.close()
+
+    async def _run(self, replay: Replay, rules: ReplayRules) -> None:
+        work = _Work(self._wiring, replay, rules)
+        judging = asyncio.create_task(self._judge(work))
+        try:
+            while not judging.done():
+                await asyncio.wait([judging], timeout=_SAVED_EVERY_S)
+                if not await work.save():
+                    return  # it was deleted
+            await judging
+            await work.save(ReplayStatus.DONE)
+        except SaysoError as error:
+            await work.save(ReplayStatus.FAILED, error.message)
+        except Exception as error:  # noqa: BLE001 - the log and the replay name it
+            _LOG.exception("replay_failed", replay=replay.id)
+            await work.save(ReplayStatus.FAILED, f"It broke: {type(error).__name__}. The service's log has more.")
+        finally:
+            judging.cancel()
+            await asyncio.wait([judging])
+
+    async def _judge(self, work: "_Work") -> None:
+        async with self._turn:
+            await work.judge()
+
+
+class _Work:
+    """One replay under way."""
+
+    def __init__(self, wiring: Wiring, replay: Replay, rules: ReplayRules) -> None:
+        self._wiring, self._replay, self._rules = wiring, replay, rules
+        self._result = Tally()
+        self._status = ReplayStatus.WAITING
+        self._runs = self._of_runs = self._deleted = self._cut = 0
+
+    async def judge(self) -> None:
+        """Judge all pages. As many as there are processes are in memory, and one more."""
+        self._status, rules = ReplayStatus.RUNNING, self._rules
+        self._of_runs = await self._wiring.rules.history.runs.count(rules.from_ms, rules.to_ms)
+        judging: set[asyncio.Task[None]] = set()
+        try:
+            async for page in self._list_pages():
+                judging.add(asyncio.create_task(self._judge_page(page)))
+                if len(judging) > PROCESSES:
+                    done, judging = await asyncio.wait(judging, return_when=asyncio.FIRST_COMPLETED)
+                    for one in done:
+                        one.result()
+            await asyncio.gather(*judging)
+        finally:
+            for one in judging:
+                one.cancel()
+
+    async def save(self, status: ReplayStatus | None = None, error: str = "") -> bool:
+        """Save the progress or the end; return False if the replay was deleted."""
+        at_ms = await self._wiring.schedule.now_ms()
+        update = {
+            "status": status or self._status,
+            "error": error,
+            "runs": self._runs,
+            "of_runs": max(self._runs, self._of_runs),
+            "updated_at_ms": at_ms,
+            "ended_at_ms": at_ms if status is not None else None,
+            "gaps": tuple(self._list_gaps(at_ms)),
+            "result": self._result,
+        }
+        return await self._wiring.rules.history.replays.update(self._replay.model_copy(update=update))
+
+    async def _list_pages(self) -> AsyncIterator[list[RawRun]]:
+        recorded, rules = self._wiring.rules.history.runs, self._rules
+        async for ids in recorded.list_ids(rules.from_ms, rules.to_ms):
+            for start in range(0, len(ids), PAGE_RUNS):
+                runs = await recorded.read(ids[start : start + PAGE_RUNS])
+                while runs:
+                    sizes = accumulate(one.size for one in runs)
+                    count = max(1, sum(size <= PAGE_BYTES for size in sizes))
+                    yield runs[:count]
+                    runs = runs[count:]
+
+    async def _judge_page(self, page: Sequence[RawRun]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            answer = await loop.run_in_executor(
+                _JUDGING.threads, lambda: _JUDGING.run(write_job(self._rules, page), PAGE_LIMIT_S)
+            )
+        except Overrun as error:
+            why = error.message.partition(". ")[0]
+            raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
+        self._result.add(Tally.model_validate(answer))
+        self._runs += len(page)
+        self._deleted += sum(not one.latest for one in page)
+        self._cut += sum(one.is_cut for one in page)
+
+    def _list_gaps(self, at_ms: int) -> Iterator[str]:
+        settings = self._wiring.settings
+        kept_since_ms = at_ms - settings.keep_trail_days * DAY_MS
+        if self._rules.from_ms < kept_since_ms:
+            yield (
+                f"Calls of runs that ended before {iso_utc(kept_since_ms)[:10]} are not known: trails are deleted "
+                f"after {settings.keep_trail_days} days (SAYSO_KEEP_TRAIL_DAYS)."
+            )
+        if self._deleted:
+            yield (
+                f"{self._deleted} of the runs were deleted, {settings.keep_runs_days} days after their end "
+                "(SAYSO_KEEP_RUNS_DAYS). Their calls are counted, but cannot be judged again."
+            )
+        if self._cut:
+            yield f"{self._cut} of the runs have more than {MOST_EVENTS} events. Later calls of them are not counted."
+
+
+def _list_errors(faults: Sequence[str]) -> list[JsonObject]:
+    return [{"path": "$.text", "message": one} for one in faults]

@@ -1,0 +1,148 @@
+"""The life cycle of the rulebook: its versions, attestations of their bytes, and the return to an earlier one."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from sayso.errors import Conflict, InvalidInput
+from sayso.policy.engine import Policy
+from sayso.policy.files import RulebookError, parse_rulebook
+from service.operations.rule_checks import find_known
+from service.policy.publishing import UNATTESTED, HeldBack
+from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore
+from service.wiring import Wiring
+
+_MOST_FAULTS = 5
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time in which a version was in force, ms; None while it still is. `how` and `by` say how it came."""
+
+    from_ms: int
+    to_ms: int | None
+    how: str
+    by: str
+
+
+@dataclass(frozen=True)
+class VersionState:
+    """A version, when it was in force, and who attests its bytes; `withdrawn` says that an earlier one replaced it."""
+
+    found: RuleVersion
+    spans: Sequence[Span]
+    attestations: Sequence[Attestation]
+    in_force: bool
+    withdrawn: bool
+
+    @property
+    def attested(self) -> int:
+        """How many people attest exactly these bytes."""
+        return sum(one.digest == self.found.digest for one in self.attestations)
+
+
+def describe_held_back(held: HeldBack) -> tuple[str, str]:
+    """Return why rules in a file take no force, and what to do."""
+    page = f"the page /rules/-/versions/{held.version}"
+    if held.why == UNATTESTED:
+        people = f"{held.attested} of {held.needed}"
+        text = f"Version {held.version} of {held.file} takes no force: {people} admins have attested its bytes."
+        return text, f"Read it and attest it on {page}, or with `sayso policy attest FILE`."
+    text = f"Version {held.version} of {held.file} takes no force: an admin put an earlier version in its place."
+    return text, f"Correct the file, or put this version back in force on {page}."
+
+
+async def list_versions(wiring: Wiring) -> list[VersionState]:
+    """Return the kept versions, the last saved first."""
+    versions = wiring.rules.history.versions
+    now = await _read_now(versions)
+    found = await versions.list_all()
+    attested = await asyncio.gather(*(versions.list_attestations(one.version) for one in found))
+    return [_describe(one, named, now) for one, named in zip(found, attested, strict=True)]
+
+
+async def read_version(wiring: Wiring, version: str) -> VersionState:
+    """Return one version; raises `NotFound`."""
+    versions = wiring.rules.history.versions
+    found = await versions.read(version)
+    return _describe(found, await versions.list_attestations(version), await _read_now(versions))
+
+
+async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
+    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules."""
+    checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), caller=by)
+    if checked.faults or checked.version is None:
+        raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
+    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file)
+    digest = sha256(text.encode()).hexdigest()
+    versions = wiring.rules.history.versions
+    rules = policy.model_dump_json()
+    await versions.save(RuleVersion(version=policy.version, digest=digest, file=file, text=text, rules=rules))
+    await versions.attest(policy.version, digest, by, await wiring.schedule.now_ms())
+    return await read_version(wiring, policy.version)
+
+
+async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
+    """Record that a person attests the saved bytes of a version; raises `Conflict` if they have another digest."""
+    found = await wiring.rules.history.versions.read(version)
+    if found.digest != digest:
+        raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
+    await wiring.rules.history.versions.attest(version, digest, by, await wiring.schedule.now_ms())
+
+
+async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
+    """Put a version back in force that was in force before; `replaces` is the one that the person saw in force.
+
+    Raises `Conflict` where it never was, where another one is in force by now, and `InvalidInput` where this version of
+    Sayso cannot read it.
+    """
+    state = await read_version(wiring, version)
+    if state.in_force:
+        raise Conflict(f"Version {version} is in force already.")
+    if not state.spans:
+        raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
+    policy = await asyncio.to_thread(_parse, state.found)
+    found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
+    if policy.version != version:
+        await wiring.rules.history.versions.save(found)
+    await wiring.rules.history.versions.restore(found, by, replaces)
+
+
+def _parse(found: RuleVersion) -> Policy:
+    """Return the rules as they were saved, or parsed anew where an earlier Sayso wrote them otherwise."""
+    try:
+        policy = Policy.model_validate_json(found.rules)
+        if policy.version == found.version:
+            return policy
+    except ValidationError:
+        pass  # parsed from its bytes
+    try:
+        return parse_rulebook(found.text.encode(), file=found.file)
+    except RulebookError as error:
+        raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
+
+
+class _Now(NamedTuple):
+    """What is in force, when that changed, the latest first, and what an admin replaced."""
+
+    in_force: str
+    changes: Sequence[ForceChange]
+    withdrawn: frozenset[str]
+
+
+async def _read_now(versions: VersionStore) -> _Now:
+    return _Now(await versions.read_in_force(), await versions.list_changes(), await versions.read_withdrawn())
+
+
+def _describe(found: RuleVersion, attestations: Sequence[Attestation], now: _Now) -> VersionState:
+    ends: list[int | None] = [None, *(one.at_ms for one in now.changes)]
+    spans = [
+        Span(one.at_ms, end_ms, one.how, one.by)
+        for one, end_ms in zip(now.changes, ends, strict=False)
+        if one.version == found.version
+    ]
+    return VersionState(found, spans, attestations, found.version == now.in_force, found.version in now.withdrawn)

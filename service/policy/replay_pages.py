@@ -1,0 +1,129 @@
+"""One page of a replay: runs as stored bytes, read, judged again and counted in a process of its own."""
+
+import base64
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import Unreadable
+from sayso.policy.analysis.amounts import AmountFinder
+from sayso.policy.analysis.matrix import tally
+from sayso.policy.analysis.recorded import is_judged, list_calls
+from sayso.policy.analysis.replaying import RecordedCall, rejudge
+from sayso.policy.engine import Policy
+from sayso.policy.files import parse_rulebook
+from sayso.records.base import Immutable
+from sayso.records.events import TrailEntry
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.text.language import mark
+from service.store.runs.recorded import RawRun
+from service.store.suspensions.packing import unpack_record
+
+DELETED = mark("The run was deleted, and its facts with it.")
+UNREADABLE = mark("The run's record cannot be read.")
+
+_ENTRY = TypeAdapter(TrailEntry)
+_TOOLS = TypeAdapter(dict[str, list[ToolDefinition]])
+_NICENESS = 10
+_CACHED = 4
+
+
+class ReplayRules(Immutable):
+    """The rules of a replay and its range, ms; the same for every page.
+
+    `base` are rules to compare with, else what was done counts. `live` are the rules in force as JSON, which may name
+    amounts, and `tools` those of the registered agents as JSON. `path` is the argument to sum.
+    """
+
+    text: str
+    file: str
+    base: str | None = None
+    live: str
+    tools: str
+    path: str | None = None
+    from_ms: int
+    to_ms: int
+
+
+def write_job(rules: ReplayRules, runs: Sequence[RawRun]) -> JsonObject:
+    """Return the job for a page of runs."""
+    return {"kind": "replay", **rules.model_dump(), "runs": [_write_run(one) for one in runs]}
+
+
+def replay_page(job: dict[str, Any]) -> JsonObject:
+    """Judge the calls of the runs again; return their `Tally` as JSON."""
+    _give_way()
+    rules = ReplayRules.model_validate({name: job[name] for name in ReplayRules.model_fields})
+    policy, base = _parse(rules.text, rules.file), _parse(rules.base, rules.file) if rules.base is not None else None
+    tools, lost = _read_tools(rules.tools), Counter[str]()
+    found = [call for run in job["runs"] for call in _read_calls(run, lost, rules)]
+    calls = [one for one in found if rules.from_ms <= one.at_ms < rules.to_ms]
+    before = list(rejudge(base, calls, tools)) if base is not None else None
+    result = tally(calls, rejudge(policy, calls, tools), _find_amounts(rules), before)
+    result.missing.update(lost)
+    return result.model_dump(mode="json")
+
+
+def _write_run(run: RawRun) -> JsonObject:
+    return {
+        "id": run.run_id,
+        "latest": run.latest,
+        "trail": [one.decode(errors="replace") for one in run.trail],
+        "records": {name: base64.b64encode(raw).decode() for name, raw in run.records.items()},
+    }
+
+
+def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> list[RecordedCall]:
+    """Return the calls of a run; those of a deleted or unreadable one are counted in `lost`."""
+    trail = list(_read_trail(run["trail"]))
+    records = dict(_read_records(run["records"]))
+    latest = records.get(run["latest"])
+    if latest is None:
+        judged = [one for one in trail if is_judged(one) and rules.from_ms <= one.at_ms < rules.to_ms]
+        lost[UNREADABLE if run["latest"] in run["records"] else DELETED] += len(judged)
+        return []
+    return list_calls(latest.run, trail, records)
+
+
+def _read_trail(raw: Sequence[str]) -> Iterator[TrailEntry]:
+    for one in raw:
+        try:
+            yield _ENTRY.validate_json(one)
+        except ValidationError:
+            continue  # a damaged event; doctor names it
+
+
+def _read_records(raw: dict[str, str]) -> Iterator[tuple[str, SuspensionRecord]]:
+    for name, packed in raw.items():
+        try:
+            yield name, unpack_record(base64.b64decode(packed))[0]
+        except Unreadable:
+            continue
+
+
+@lru_cache(maxsize=_CACHED)
+def _parse(text: str, file: str) -> Policy:
+    return parse_rulebook(text.encode(), file=file)
+
+
+@lru_cache(maxsize=_CACHED)
+def _read_tools(text: str) -> dict[str, list[ToolDefinition]]:
+    return _TOOLS.validate_json(text)
+
+
+@lru_cache(maxsize=_CACHED)
+def _find_amounts(rules: ReplayRules) -> AmountFinder:
+    policies = [_parse(rules.text, rules.file), Policy.model_validate_json(rules.live)]
+    return AmountFinder(policies, rules.path)
+
+
+@lru_cache(maxsize=1)
+def _give_way() -> None:
+    """Let the service itself, and everything else on the machine, go first."""
+    os.nice(_NICENESS)

@@ -1,0 +1,1 @@
+"""The counters of rules that remember calls."""

@@ -1,0 +1,43 @@
+"""What a commit writes to the counters of rules."""
+
+from typing import TYPE_CHECKING
+
+from sayso.policy.memory.counting import Counted, list_limits
+from sayso.policy.memory.keys import MOST_SAMPLES
+from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
+from service.store.keys import TenantKeys
+
+if TYPE_CHECKING:
+    from service.store.suspensions.commits import Commit
+
+
+def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: int) -> None:
+    """Add the guards and writes of the charges; without charges there are none."""
+    for counter, (charge, room) in list_limits(counted.added).items():
+        slots = (-first_slot(charge.per_s, 0), charge.slot, slot_ms(charge.per_s))
+        commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
+    for one in counted.added:
+        _add(commit, keys.counter(one.counter), one)
+    for one in counted.removed:
+        _remove(commit, keys.counter(one.counter), one, now_ms)
+
+
+def _add(commit: "Commit", key: str, charge: Charge) -> None:
+    if charge.sample:
+        commit.write("RPUSH", key, _write_sample(charge))
+        commit.write("LTRIM", key, -MOST_SAMPLES, -1)
+    else:
+        commit.write("HINCRBY", key, charge.slot, charge.amount)
+        commit.write("HTRIM", key, first_slot(charge.per_s, charge.slot))
+    commit.write("PEXPIRE", key, charge.per_s * 1000 + 3 * slot_ms(charge.per_s))
+
+
+def _remove(commit: "Commit", key: str, charge: Charge, now_ms: int) -> None:
+    if charge.sample:
+        commit.write("LREM", key, -1, _write_sample(charge))
+    elif charge.slot >= first_slot(charge.per_s, find_slot(charge.per_s, now_ms)):
+        commit.write_if(key, "HINCRBY", key, charge.slot, -charge.amount)
+
+
+def _write_sample(charge: Charge) -> str:
+    return f"{charge.slot}|{charge.amount}"

@@ -1,0 +1,36 @@
+"""Reads of the counters of rules, all of one judgement in one round trip."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.records.memory.charges import find_slot, first_slot, slot_ms
+from service.store.connection.connecting import as_ms, text, translated
+from service.store.connection.pipeline import Pipeline, Script
+from service.store.keys import TenantKeys
+from service.store.lua import read_script
+
+_RECALL = Script(read_script("recall"))
+
+
+async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection[Wanted]) -> Readings:
+    """Return what the counters hold now."""
+    asked = list(dict.fromkeys(wanted))
+    args = [word for one in asked for word in _describe(one)]
+    async with translated():
+        seconds, micros, *found = await pipeline.run(_RECALL, [keys.counter(one.counter) for one in asked], args)
+    now_ms = as_ms(seconds, micros)
+    return {one.counter: _read(one, held, now_ms) for one, held in zip(asked, found, strict=True)}
+
+
+def _describe(wanted: Wanted) -> tuple[int, int]:
+    """Return the length of the counter's slots and how many before the current one count; zeros for amounts."""
+    return (0, 0) if wanted.percentile is not None else (slot_ms(wanted.per_s), -first_slot(wanted.per_s, 0))
+
+
+def _read(wanted: Wanted, held: Any, now_ms: int) -> Reading:
+    if wanted.percentile is None:
+        return Reading(total=int(text(held)))
+    first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))
+    amounts = [int(amount) for slot, _, amount in (text(one).partition("|") for one in held) if int(slot) >= first]
+    return Reading(total=find_percentile(amounts, wanted.percentile), samples=len(amounts))

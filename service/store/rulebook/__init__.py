@@ -1,0 +1,1 @@
+"""Replays of rules and the versions of the rulebook."""

@@ -1,0 +1,108 @@
+"""Replays of rules: their progress, and for a day their results."""
+
+from enum import StrEnum
+from typing import Any
+
+from sayso.errors import NotFound
+from sayso.policy.analysis.matrix import Tally
+from sayso.records.base import Immutable
+from service.store.connection.connecting import text, translated
+from service.store.tenants import TenantStore
+
+KEPT_S = 86_400
+MOST_KEPT = 50
+SILENT_MS = 30_000
+"""A running replay that reports nothing for this long has lost its process."""
+
+
+class ReplayStatus(StrEnum):
+    """The status of a replay."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        return self not in (ReplayStatus.WAITING, ReplayStatus.RUNNING)
+
+
+class Replay(Immutable):
+    """A replay of rules over the calls of a range, ms. `result` counts the calls so far.
+
+    `compares` says that other rules than those in force at the time are the base. `of_runs` is about how many runs
+    there are. `gaps` are sentences about what of the range is no longer recorded.
+    """
+
+    id: str
+    by: str
+    status: ReplayStatus = ReplayStatus.WAITING
+    file: str
+    version: str
+    compares: bool = False
+    path: str | None = None
+    from_ms: int
+    to_ms: int
+    started_at_ms: int
+    updated_at_ms: int
+    ended_at_ms: int | None = None
+    runs: int = 0
+    of_runs: int = 0
+    error: str = ""
+    gaps: tuple[str, ...] = ()
+    result: Tally = Tally()
+
+
+class ReplayStore:
+    """The replays of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def create(self, replay: Replay) -> None:
+        """Save a new replay for a day."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S)
+            pipe.zadd(self._keys.replays, {replay.id: replay.started_at_ms})
+            pipe.zremrangebyrank(self._keys.replays, 0, -MOST_KEPT - 1)
+            pipe.expire(self._keys.replays, KEPT_S)
+            await pipe.execute()
+
+    async def update(self, replay: Replay) -> bool:
+        """Save the replay as it is now; return False, with nothing written, if it was deleted."""
+        async with translated():
+            return bool(
+                await self._redis.set(self._keys.replay(replay.id), replay.model_dump_json(), ex=KEPT_S, xx=True)
+            )
+
+    async def read(self, replay_id: str, now_ms: int) -> Replay:
+        """Return the replay; raises `NotFound`. One whose process is gone has failed."""
+        async with translated():
+            raw = await self._redis.get(self._keys.replay(replay_id))
+        if raw is None:
+            raise NotFound(f"There is no replay {replay_id!r}. Replays are deleted after a day.")
+        return _settle(Replay.model_validate_json(raw), now_ms)
+
+    async def list_all(self, now_ms: int) -> list[Replay]:
+        """Return the replays that are kept, the newest first."""
+        async with translated():
+            newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
+            ids = [text(one) for one in newest]
+            found = await self._redis.mget([self._keys.replay(one) for one in ids]) if ids else []
+        return [_settle(Replay.model_validate_json(raw), now_ms) for raw in found if raw is not None]
+
+    async def delete(self, replay_id: str) -> bool:
+        """Delete a replay; one that runs ends. Return whether there was one."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.delete(self._keys.replay(replay_id))
+            pipe.zrem(self._keys.replays, replay_id)
+            deleted, _ = await pipe.execute()
+        return bool(deleted)
+
+
+def _settle(replay: Replay, now_ms: int) -> Replay:
+    if replay.status.ended or now_ms - replay.updated_at_ms < SILENT_MS:
+        return replay
+    error = "The service that judged the calls was stopped. Start the replay again."
+    return replay.model_copy(update={"status": ReplayStatus.FAILED, "error": error})

@@ -1,0 +1,132 @@
+"""The versions of the rulebook: their bytes, who attested them, and when each was in force."""
+
+from typing import Any, NamedTuple
+
+from sayso.errors import Conflict, NotFound
+from sayso.records.base import Immutable
+from service.store.connection.connecting import text, translated
+from service.store.lua import read_script
+from service.store.tenants import TenantStore
+
+MOST_VERSIONS = 500
+"""The limit of kept versions. That in force is among the latest saved or has a later change."""
+
+MOST_CHANGES = 1_000
+_RESTORE = read_script("restore")
+
+
+class RuleVersion(Immutable):
+    """A version of the rules: the bytes of its file as text, their SHA-256, and the rules as JSON."""
+
+    version: str
+    digest: str
+    file: str
+    text: str
+    rules: str
+    saved_at_ms: int = 0
+
+
+class ForceChange(Immutable):
+    """A version that came into force. `how` is `start`, `changed` or `restored`, and `by` the process or the person."""
+
+    version: str
+    digest: str
+    at_ms: int
+    how: str
+    by: str
+
+
+class Attestation(NamedTuple):
+    """A person who attests the exact bytes of a file."""
+
+    digest: str
+    by: str
+    at_ms: int
+
+
+class VersionStore:
+    """The versions of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._restore = store.redis.register_script(_RESTORE)
+
+    async def save(self, found: RuleVersion) -> None:
+        """Save a version unless its bytes are saved already; the oldest beyond the limit are deleted."""
+        keys = self._keys
+        async with translated():
+            raw = await self._redis.get(keys.rule_version(found.version))
+            seconds, micros = await self._redis.time()
+            if raw is not None and RuleVersion.model_validate_json(raw).digest == found.digest:
+                return
+            now_ms = seconds * 1000 + micros // 1000
+            saved = found.model_copy(update={"saved_at_ms": now_ms})
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.set(keys.rule_version(found.version), saved.model_dump_json())
+                pipe.zadd(keys.rule_versions, {found.version: now_ms})
+                pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
+                *_, old = await pipe.execute()
+            kept = {await self._redis.hget(keys.rules, "in-force"), found.version.encode()}
+            if gone := [one for one in old if one not in kept]:
+                async with self._redis.pipeline(transaction=True) as pipe:
+                    pipe.unlink(*(key(text(one)) for one in gone for key in (keys.rule_version, keys.attestations)))
+                    pipe.zrem(keys.rule_versions, *gone)
+                    await pipe.execute()
+
+    async def read(self, version: str) -> RuleVersion:
+        """Return a version; raises `NotFound`."""
+        async with translated():
+            raw = await self._redis.get(self._keys.rule_version(version))
+        if raw is None:
+            raise NotFound(f"There is no version {version!r} of the rules. The latest {MOST_VERSIONS} are kept.")
+        return RuleVersion.model_validate_json(raw)
+
+    async def list_all(self) -> list[RuleVersion]:
+        """Return the kept versions, the last saved first."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
+            names = [text(one) for one in ids]
+            found = await self._redis.mget([self._keys.rule_version(one) for one in names]) if names else []
+        return [RuleVersion.model_validate_json(raw) for raw in found if raw is not None]
+
+    async def list_changes(self) -> list[ForceChange]:
+        """Return when which version came into force, the latest first."""
+        async with translated():
+            found: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
+        return [ForceChange.model_validate_json(raw) for raw in reversed(found)]
+
+    async def attest(self, version: str, digest: str, by: str, now_ms: int) -> None:
+        """Record that a person attests these bytes; a second time changes nothing."""
+        async with translated():
+            await self._redis.hsetnx(self._keys.attestations(version), f"{digest} {by}", str(now_ms))
+
+    async def list_attestations(self, version: str) -> list[Attestation]:
+        """Return the attestations of all bytes of a version, the earliest first."""
+        async with translated():
+            found: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(version))
+        split = ((text(name).partition(" "), int(at_ms)) for name, at_ms in found.items())
+        return sorted((Attestation(digest, by, at_ms) for (digest, _, by), at_ms in split), key=lambda one: one.at_ms)
+
+    async def count_attestations(self, version: str, digest: str) -> int:
+        """Return how many people attest these bytes."""
+        return sum(one.digest == digest for one in await self.list_attestations(version))
+
+    async def read_withdrawn(self) -> frozenset[str]:
+        """Return the versions that an admin replaced by an earlier one; they do not come back by themselves."""
+        async with translated():
+            found = await self._redis.hget(self._keys.rules, "withdrawn")
+        return frozenset(text(found or b"").split())
+
+    async def read_in_force(self) -> str:
+        """Return the version in force; empty before the first publication."""
+        async with translated():
+            return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
+
+    async def restore(self, found: RuleVersion, by: str, replaces: str) -> None:
+        """Put a version in force in place of `replaces`, which is withdrawn; raises `Conflict` if another one is."""
+        keys = self._keys
+        args: list[str | int] = [found.version, found.rules, found.digest, by, replaces, MOST_CHANGES]
+        async with translated():
+            reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
+        if text(reply) != found.version:
+            raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")

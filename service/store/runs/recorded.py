@@ -1,0 +1,125 @@
+"""The stored bytes of runs with recorded calls, page by page: their trails and suspensions, unparsed."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+from sayso.policy.analysis.recorded import READ
+from service.store.connection.connecting import text, translated
+from service.store.tenants import TenantStore
+
+MOST_EVENTS = 5_000
+"""The limit of trail events that are read of one run."""
+
+_IDS = 500
+_SUSPENDED = re.compile(rb'"suspension_id":"([^"]+)"')
+_AT = re.compile(rb'"at_ms":(\d+)')
+_HEAD_BYTES = 120  # the type stands before the data of an event
+_TYPES = tuple(f'"type":"{one}"'.encode() for one in sorted(READ))
+_SUSPENSION_EVENT = b'"type":"run_paused"'
+
+
+class RawRun(NamedTuple):
+    """The events of one run that tell of calls, and its suspensions by id; without `latest` it was deleted.
+
+    `is_cut` says that later events were not read.
+    """
+
+    run_id: str
+    latest: str
+    trail: Sequence[bytes]
+    records: dict[str, bytes]
+    is_cut: bool = False
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.trail)) + sum(map(len, self.records.values()))
+
+
+class RecordedRuns:
+    """Reads of the runs of one tenant that may have calls in a range of time."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def count(self, from_ms: int, to_ms: int) -> int:
+        """Return about how many runs `list_ids` yields: those that began in the range, and deleted ones."""
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for owner in await self._redis.smembers(self._keys.owners):
+                pipe.zcount(self._keys.runs_of(text(owner)), from_ms, f"({to_ms}")
+            pipe.zcount(self._keys.trails, from_ms, "+inf")
+            return sum(await pipe.execute())
+
+    async def list_ids(self, from_ms: int, to_ms: int) -> AsyncIterator[list[str]]:
+        """Yield pages of ids of runs with events in the range, deleted ones last.
+
+        A run may have begun long before the range, so the last event of every earlier run is compared.
+        """
+        async with translated():
+            owners: Any = await self._redis.smembers(self._keys.owners)
+        for owner in sorted(map(text, owners)):
+            async for found in self._page(self._keys.runs_of(owner), f"({to_ms}", "-inf"):
+                begun = [run_id for run_id, score in found if score >= from_ms]
+                earlier = [run_id for run_id, score in found if score < from_ms]
+                yield begun + await self._keep_lasting(earlier, from_ms)
+        async for found in self._page(self._keys.trails, "+inf", str(from_ms)):
+            yield [run_id for run_id, _ in found]
+
+    async def read(self, run_ids: Sequence[str]) -> list[RawRun]:
+        """Return the stored bytes of these runs in two round trips."""
+        keys = self._keys
+        async with translated():
+            latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for one in run_ids:
+                    pipe.lrange(keys.trail(one), 0, MOST_EVENTS)
+                trails = await pipe.execute()
+            runs = [_filter(run_id, last, raw) for run_id, last, raw in zip(run_ids, latest, trails, strict=True)]
+            wanted = [(run, one) for run in runs for one in _list_suspensions(run)]
+            records: list[Any] = await self._redis.mget([keys.suspension(one) for _, one in wanted]) if wanted else []
+        for (run, one), raw in zip(wanted, records, strict=True):
+            if raw is not None:
+                run.records[one] = raw
+        return runs
+
+    async def _page(self, index: str, newest: str, oldest: str) -> AsyncIterator[list[tuple[str, float]]]:
+        """Yield the entries between two scores, the newest first, so that new and deleted runs shift no page much."""
+        skip = 0
+        while True:
+            async with translated():
+                found: Any = await self._redis.zrevrangebyscore(
+                    index, newest, oldest, start=skip, num=_IDS, withscores=True
+                )
+            if not found:
+                return
+            yield [(text(one), score) for one, score in found]
+            skip += _IDS
+
+    async def _keep_lasting(self, run_ids: list[str], from_ms: int) -> list[str]:
+        """Return the runs whose last event is in the range or later."""
+        if not run_ids:
+            return []
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for one in run_ids:
+                pipe.lindex(self._keys.trail(one), -1)
+            last = await pipe.execute()
+        return [one for one, raw in zip(run_ids, last, strict=True) if raw and _read_time(raw) >= from_ms]
+
+
+def _filter(run_id: str, latest: bytes | None, trail: list[bytes]) -> RawRun:
+    kept = [one for one in trail[:MOST_EVENTS] if any(kind in one[:_HEAD_BYTES] for kind in _TYPES)]
+    return RawRun(run_id, text(latest or b""), kept, {}, len(trail) > MOST_EVENTS)
+
+
+def _list_suspensions(run: RawRun) -> list[str]:
+    """Return the ids of the suspensions that the trail names, and of the latest."""
+    if not run.latest:
+        return []
+    named = (_SUSPENDED.search(one) for one in run.trail if _SUSPENSION_EVENT in one[:_HEAD_BYTES])
+    return list(dict.fromkeys((run.latest, *(text(one[1]) for one in named if one is not None))))
+
+
+def _read_time(entry: bytes) -> int:
+    """Return the time of an event, ms; one that cannot be read counts as late, so that its run is not skipped."""
+    found = _AT.search(entry[:_HEAD_BYTES])
+    return int(found[1]) if found is not None else 2**53

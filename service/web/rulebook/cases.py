@@ -1,0 +1,59 @@
+"""The page of the cases beside the rules: what each expects, and whether it ends so under the rules in force."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from sayso.policy.analysis.cases import CaseResult, find_cases_file, read_cases, run_cases
+from sayso.policy.engine import Policy
+from sayso.policy.yaml_documents import MAX_BYTES
+from sayso.text.language import _
+from service.web.pages import show
+from service.web.sessions import SignedIn, wiring_of
+from service.wiring import Wiring
+
+router = APIRouter()
+
+
+class CasesFound(NamedTuple):
+    """How the cases end, and the faults that keep others from being run."""
+
+    results: Sequence[CaseResult]
+    faults: Sequence[str]
+
+    @property
+    def wrong(self) -> int:
+        """The number of cases that are not as expected."""
+        return sum(bool(one.fault) for one in self.results)
+
+
+@router.get("/rules/-/cases")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show the cases; those that are not as expected come first."""
+    found = await find_cases(wiring_of(request))
+    results = sorted(found.results, key=lambda one: not one.fault)
+    return await show(
+        request, visitor, "pages/rule_cases.html", title=_("Cases"), found=found._replace(results=results)
+    )
+
+
+async def find_cases(wiring: Wiring) -> CasesFound:
+    """Return how the cases of this service's file end; none where the rules in force are of another file."""
+    found = wiring.rules.read_source()
+    if found is None:
+        return CasesFound((), ())
+    return await asyncio.to_thread(_run, wiring.rules.policy(), *found)
+
+
+def _run(policy: Policy, path: Path, raw: bytes) -> CasesFound:
+    cases, faults = read_cases(raw, path.name)
+    beside = find_cases_file(path)
+    if beside.is_file():
+        with beside.open("rb") as file:
+            more, others = read_cases(file.read(MAX_BYTES + 1), beside.name)
+        cases, faults = cases + more, faults + others
+    return CasesFound(run_cases(policy, cases), faults)

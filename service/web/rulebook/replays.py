@@ -1,0 +1,202 @@
+"""Pages of replays: start one, and see what rules would have done with all recorded calls of a range. For admins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.analysis.matrix import Cell, Listed, Past, Tally
+from sayso.policy.analysis.replaying import Effect
+from sayso.rendering.money import write_amount
+from sayso.sentences.replays import describe_effect, describe_past, describe_review_time, describe_status
+from sayso.text.language import _
+from sayso.text.summaries import Summary, summarize
+from service.auth.reviewers import require_role
+from service.operations.rulebook.replays import ReplayRequest, RuleReplays
+from service.store.rulebook.replays import ReplayStatus
+from service.web.errors import show_page_again
+from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post
+from service.web.pages import show
+from service.web.sessions import SignedIn, wiring_of
+
+_FILE = "candidate"
+_FORM = "pages/replays.html"
+_DAYS = 7
+_REFRESH_S = "2"
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """A count of the matrix, with its sums in words; `risky` where a denial would be undone."""
+
+    count: int
+    sums: Sequence[str]
+    changed: bool
+    risky: bool
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """The calls with one past, and with rules to compare with also one effect, by what would happen now."""
+
+    past: str
+    was: str
+    cells: Sequence[MatrixCell | None]
+
+
+@dataclass(frozen=True)
+class ListedRow:
+    """A call in a list."""
+
+    href: str
+    call: Listed
+    summary: Summary | None
+
+
+@dataclass(frozen=True)
+class ChangedCalls:
+    """The listed calls of one cell."""
+
+    past: str
+    was: str
+    now: str
+    count: int
+    risky: bool
+    rows: Sequence[ListedRow]
+
+
+@router.get("/rules/-/replays")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show the form, and the replays of the last day."""
+    require_role(visitor.principal.roles, "admin")
+    found = wiring_of(request).rules.read_source()
+    text = found[1].decode("utf-8-sig") if found is not None else ""
+    return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
+
+
+@router.post("/rules/-/replays")
+async def start(request: Request, visitor: SignedIn) -> Response:
+    """Start a replay, and lead to it."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        require_role(visitor.principal.roles, "admin")
+        replay = await _replays(request).start(_read_request(post), visitor.name)
+    except SaysoError as error:
+        if "admin" in visitor.principal.roles:
+            form = await _describe_form(request, post)
+            errors = error.facts.get("errors")
+            faults = [str(one["message"]) for one in errors] if isinstance(errors, list) else []
+            context = {**form, "sentence": describe_refusal(error), "faults": faults}
+            show_page_again(request, _FORM, visitor=visitor, **context)
+        raise
+    return RedirectResponse(f"/rules/-/replays/{replay.id}", 303)
+
+
+@router.get("/rules/-/replays/{replay_id}")
+async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Response:
+    """Show a replay: its progress, which the browser reads again, or its result."""
+    require_role(visitor.principal.roles, "admin")
+    wiring = wiring_of(request)
+    replay = await wiring.rules.history.replays.read(replay_id, await wiring.schedule.now_ms())
+    found = replay.result
+    estimates = (found.find_typical_look_ms(), found.estimate_saved_ms(), found.estimate_added_ms())
+    page = await show(
+        request,
+        visitor,
+        "pages/replay.html",
+        title=_("Replay"),
+        replay=replay,
+        found=found,
+        rows=_list_rows(found),
+        effects={one: describe_effect(one) for one in Effect},
+        changes=[_describe_change(one) for one in found.list_cells() if one.listed],
+        review_time=describe_review_time(found.look_times.total(), *estimates),
+    )
+    if not replay.status.ended:
+        page.headers["Refresh"] = _REFRESH_S
+    return page
+
+
+@router.post("/rules/-/replays/{replay_id}/delete")
+async def delete(request: Request, visitor: SignedIn, replay_id: str) -> Response:
+    """End and delete a replay."""
+    await read_post(request, visitor)
+    require_role(visitor.principal.roles, "admin")
+    await _replays(request).delete(replay_id)
+    return RedirectResponse("/rules/-/replays", 303)
+
+
+def _replays(request: Request) -> RuleReplays:
+    found: RuleReplays = request.app.state.rule_replays
+    return found
+
+
+async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    now_ms = await wiring.schedule.now_ms()
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
+    return {
+        "title": _("Replay"),
+        "sentence": "",
+        "faults": [],
+        "draft": post.get("text", "").replace("\r\n", "\n"),
+        "since": post.get("since", str(today - timedelta(days=_DAYS))),
+        "until": post.get("until", str(today)),
+        "path": post.get("path", ""),
+        "replays": await wiring.rules.history.replays.list_all(now_ms),
+        "statuses": {one: describe_status(one) for one in ReplayStatus},
+    }
+
+
+def _read_request(post: Post) -> ReplayRequest:
+    text = post.get("text", "").replace("\r\n", "\n")
+    if not text.strip():
+        raise InvalidInput("Paste the rules to try.")
+    since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
+    path = post.get("path", "").strip()
+    end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
+    return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None)
+
+
+def _read_day(text: str) -> datetime:
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise InvalidInput("Enter both days as 2026-11-01.") from error
+
+
+def _list_rows(found: Tally) -> list[MatrixRow]:
+    cells = found.list_cells()
+    rows = dict.fromkeys((one.past, one.was) for one in cells)
+    by_place = {(one.past, one.was, one.now): one for one in cells}
+    return [
+        MatrixRow(describe_past(past), was, [_describe_cell(by_place.get((past, was, now))) for now in Effect])
+        for past, was in rows
+    ]
+
+
+def _describe_cell(cell: Cell | None) -> MatrixCell | None:
+    if cell is None:
+        return None
+    sums = [write_amount(str(x), name) if name else f"{x:,}" for name, x in sorted(cell.sums.items())]
+    return MatrixCell(cell.count, sums, cell.changed, _is_risky(cell))
+
+
+def _describe_change(cell: Cell) -> ChangedCalls:
+    rows = [ListedRow(_find_place(one), one, summarize(one.args) if one.args else None) for one in cell.listed]
+    return ChangedCalls(describe_past(cell.past), cell.was, cell.now, cell.count, _is_risky(cell), rows)
+
+
+def _is_risky(cell: Cell) -> bool:
+    return cell.changed and cell.now is Effect.ALLOWED and cell.past in (Past.DENIED, Past.REFUSED)
+
+
+def _find_place(one: Listed) -> str:
+    return f"/items/{one.suspension_id}/{one.item_id}" if one.item_id else f"/runs/{one.run_id}"

@@ -1,0 +1,108 @@
+"""Cases beside the rules: what they expect, and what they say when it does not happen."""
+
+from pathlib import Path
+
+import pytest
+
+from sayso.policy.analysis.cases import CaseResult, find_cases_file, read_cases, run_cases
+from sayso.policy.files import RulebookError, parse_rulebook
+
+RULES = """\
+version: 1
+default: deny
+rules:
+  - id: large
+    priority: 200
+    tool: refund
+    when: args.amount > 100
+    action: request_approval
+  - id: small
+    tool: refund
+    action: allow
+"""
+
+
+def run(tests: str) -> list[CaseResult]:
+    """Parse rules with cases, as a service does, and run the cases."""
+    raw = (RULES + tests).encode()
+    cases, faults = read_cases(raw, "policy.yaml")
+    assert faults == []
+    return run_cases(parse_rulebook(raw, file="policy.yaml"), cases)
+
+
+def test_cases_that_are_as_expected_have_no_fault() -> None:
+    found = run("""\
+tests:
+  - {call: {tool: refund, args: {amount: 50}}, expect: allow, rule: small}
+  - {call: {tool: refund, args: {amount: 500}}, expect: ask}
+  - {call: {tool: refund, args: {amount: 500}}, expect: request_approval, rule: large}
+  - {call: {tool: refund, args: {amount: 500}}, expect: defer}
+  - {call: {tool: refund, args: {}}, expect: ask, name: without an amount}
+  - {call: {tool: other, args: {note: null}, agent: bot, context: {a: 1}, step: 3}, expect: deny, rule: default}
+  - {call: {event: llm_before_execute, metadata: {model: m}}, expect: allow}
+""")
+    assert [one.fault for one in found] == [""] * 7
+    assert found[4].case.name == "without an amount"
+    assert [one.rule_id for one in found[:2]] == ["small", "large"]
+
+
+@pytest.mark.parametrize(
+    ("case", "fault"),
+    [
+        (
+            "{call: {tool: refund, args: {amount: 500}}, expect: allow}",
+            "expected allow, but rule large says request_approval: args.amount > 100 (amount is 500)",
+        ),
+        (
+            "{call: {tool: refund, args: {amount: 5}}, expect: allow, rule: large}",
+            "expected allow by rule large, but rule small says allow",
+        ),
+        ("{call: {tool: other}, expect: allow}", "expected allow, but the default says deny"),
+        (
+            "{call: {tool: other}, expect: allow, rule: default}",
+            "expected allow by the default, but the default says deny",
+        ),
+        (
+            "{call: {tool: refund}, expect: allow}",
+            'expected allow, but a person is asked, because rule large: Key not found in map : "amount"',
+        ),
+    ],
+)
+def test_case_that_is_not_as_expected_says_why(case: str, fault: str) -> None:
+    (found,) = run(f"tests:\n  - {case}\n")
+    assert (found.fault, found.case.place) == (fault, "policy.yaml:13:5")
+
+
+@pytest.mark.parametrize(
+    ("tests", "fault"),
+    [
+        ("tests: {}", "policy.yaml:12:8: tests: must be a list of cases"),
+        ("tests:\n  - {call: {tool: a}}", "policy.yaml:13:5: case 1: needs `call:` with a tool, and `expect:`"),
+        (
+            "tests:\n  - {call: {tool: a}, expect: maybe}",
+            "policy.yaml:13:5: case 1: expect: write ask, allow, deny, request_approval or request_user_input",
+        ),
+        (
+            "tests:\n  - {call: {tol: a}, expect: deny}",
+            "policy.yaml:13:13: case 1: there is no key `tol` here; did you mean `tool`?",
+        ),
+        ("tests:\n  - {call: {tool: 5}, expect: deny}", "policy.yaml:13:5: case 1: event.tool_name: "),
+        ("tests:\n  - {cal: {tool: a}, call: {}, expect: deny}", "there is no key `cal` here; did you mean `call`?"),
+    ],
+)
+def test_faulty_case_is_a_fault_of_the_file(tests: str, fault: str) -> None:
+    _, faults = read_cases((RULES + tests).encode(), "policy.yaml")
+    assert fault in "\n".join(faults)
+    with pytest.raises(RulebookError) as caught:
+        parse_rulebook((RULES + tests).encode(), file="policy.yaml")
+    assert fault in caught.value.message
+
+
+def test_cases_do_not_change_the_version_of_the_rules() -> None:
+    bare = parse_rulebook(RULES.encode(), file="a")
+    tested = parse_rulebook((RULES + "tests: [{call: {tool: a}, expect: deny}]").encode(), file="a")
+    assert bare.version == tested.version
+
+
+def test_file_of_cases_stands_beside_the_rules() -> None:
+    assert find_cases_file(Path("/etc/sayso/policy.yaml")) == Path("/etc/sayso/policy.cases.yaml")
