@@ -1,7 +1,8 @@
-"""Requests and responses for channels and reports."""
+"""Requests and responses for channels, reports and drills."""
 
 from datetime import datetime
 
+from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import ResponseModel
 
@@ -92,7 +93,7 @@ class RuleCost(ResponseModel):
     denied: int
     edited: int
     fallback: int
-    looks: int
+    decisions: int
     measured: int
     people_ms: int
     sentence: str
@@ -114,7 +115,33 @@ class HeadlessPage(ResponseModel):
     next_skip: int | None = None
 
 
+class DrillTemplate(ResponseModel):
+    """A template of a false call."""
+
+    id: str
+    agent: str
+    requested_by: str
+    tool: str
+    args: JsonObject
+    signs: tuple[str, ...]
+
+
+class DrillPage(ResponseModel):
+    """The templates, and the hours between scheduled drills; 0 for none."""
+
+    every_h: int
+    drills: tuple[DrillTemplate, ...]
+
+
+class PlantedDrill(ResponseModel):
+    """A planted drill."""
+
+    suspension_id: str
+    item_id: str
+
+
 LIST_CHANNELS = Request("GET", "/api/v1/channels", ChannelPage)
+LIST_DRILLS = Request("GET", "/api/v1/drills", DrillPage)
 
 
 def send_test(channel: str, person: str) -> Request[AnswerPage]:
@@ -132,3 +159,8 @@ def report_headless(since: str | None, until: str | None, skip: int, limit: int)
 def report_insights(range_: str) -> Request[InsightsReport]:
     """Return the figures of `24h`, `7d`, `30d` or `90d`."""
     return Request("GET", "/api/v1/reports/insights", InsightsReport, query={"range": range_})
+
+
+def plant_drill(template: str, reviewer: str) -> Request[PlantedDrill]:
+    """Plant a false call of a template among a reviewer's items."""
+    return Request("POST", "/api/v1/drills", PlantedDrill, body={"template": template, "reviewer": reviewer})

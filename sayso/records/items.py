@@ -77,6 +77,17 @@ class Doubt(Immutable):
     idempotency_key: str
 
 
+class Drill(Immutable):
+    """Marks a false call that an admin plants to see whether its reviewer looks. Its permit is void.
+
+    Reviewers see the mark, and the signs of the false call, only after the decision.
+    """
+
+    template: str
+    signs: tuple[str, ...]
+    planted_by: str
+
+
 class _ItemFields(Immutable):
     """The fields that an item takes over from its draft."""
 
@@ -96,6 +107,9 @@ class _ItemFields(Immutable):
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
+    drill: Drill | None = Field(
+        default=None, exclude_if=lambda drill: drill is None, description="Marks a false call, whose permit is void."
+    )
 
 
 class ItemDraft(_ItemFields):

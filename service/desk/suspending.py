@@ -135,6 +135,11 @@ class Suspending:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
 
+    async def plant(self, run: RunRef, item: ItemDraft) -> Saved:
+        """Ask about the false call of a drill, in a run that nobody executes."""
+        draft = draft_suspension(self.suspensions.tenant, run, state=None)
+        return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), ())
+
     async def _evaluate(
         self, run: RunRef, calls: Sequence[ExternalCall], step: int
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:

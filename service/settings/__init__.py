@@ -77,6 +77,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """How many admins must attest the exact bytes of a file of rules before it takes force."""
     channels: Path | None = None
     """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
+    drills: Path | None = None
+    """YAML file with templates of false calls that test whether reviewers look, and how often one is planted.
+    Without it there are no drills."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
     """Largest request body in bytes."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
@@ -91,7 +94,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", "channels", mode="after")
+    @field_validator("home", "policy", "channels", "drills", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

@@ -36,6 +36,7 @@ class TenantKeys:
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
+        self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"
@@ -194,6 +195,10 @@ class TenantKeys:
     def figures_of_day(self, day: int) -> str:
         """The counters of a day since 1970, in UTC."""
         return f"{self.prefix}figures:d:{day}"
+
+    def drilled(self, name: str) -> str:
+        """A person's latest decisions on drills."""
+        return f"{self.prefix}drilled:{name}"
 
     def recent(self, name: str) -> str:
         """A person's latest decisions."""

@@ -104,7 +104,7 @@ def sum_up_rule(insights: Insights) -> Counter[str]:
     if not insights.rules:
         return Counter()
     (cost,) = insights.rules
-    assert (cost.rule, cost.looks, cost.people_ms) == ("ask-refund", sum(people.values()), 0)
+    assert (cost.rule, cost.decisions, cost.people_ms) == ("ask-refund", sum(people.values()), 0)
     return +Counter({**{name: getattr(cost, name) for name in FIGURES}, **people})
 
 

@@ -90,6 +90,9 @@ class PersonFiguresView(View):
     approvals_measured: int = Field(description="Approvals whose look was measured.")
     instant: int = Field(description="Those after a look under `SAYSO_ATTENTION_LOOK_MS`.")
     flagged: bool = Field(description="Whether too many approvals were instant, by the limits of the settings.")
+    drills: int = Field(description="Decisions on drills in half a year, at most the last 100.")
+    drills_approved: int
+    drills_flagged: bool = Field(description="Whether the last sequential test of drills found too many approvals.")
 
 
 class RuleCostView(View):
@@ -102,7 +105,7 @@ class RuleCostView(View):
     denied: int
     edited: int
     fallback: int
-    looks: int = Field(description="Decisions of people, more than one for an item with a quorum.")
+    decisions: int = Field(description="Decisions of people, more than one for an item with a quorum.")
     measured: int = Field(description="Those whose look was measured.")
     people_ms: int = Field(description="Their time; an unmeasured look counts as the average of the measured ones.")
     sentence: str

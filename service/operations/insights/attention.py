@@ -1,9 +1,12 @@
 """How carefully each reviewer looks. Rows are in the order of names, so that they are no ranking."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from service.operations.drills.results import is_flagged
+from service.store.insights.drills import DrillResults
 from service.store.insights.tallies import Count, Metric, find_quantile, group_by_name, middle_of, read_histogram
 from service.wiring import Wiring
 
@@ -21,7 +24,7 @@ class PersonFigures:
     """The decisions of one person; `fast` counts looks under 3 s, and `night` decisions after 22:00 where they are.
 
     `instant` counts approvals after a look under the threshold of the settings; with too many of them, the row is
-    `flagged`.
+    `flagged`. Drills are those of half a year, in any range.
     """
 
     name: str
@@ -35,6 +38,9 @@ class PersonFigures:
     approvals_measured: int
     instant: int
     flagged: bool
+    drills: int = 0
+    drills_approved: int = 0
+    drills_flagged: bool = False
 
     @property
     def approve_rate(self) -> float | None:
@@ -64,6 +70,20 @@ def list_people(total: Counter[Count], limits: Limits) -> list[PersonFigures]:
     """Return the figures of each person who decided, by name."""
     groups = sorted(group_by_name(total).items())
     return [_describe(name, metrics, limits) for name, metrics in groups if metrics[Metric.BY]]
+
+
+async def add_drills(results: DrillResults, people: Sequence[PersonFigures]) -> tuple[PersonFigures, ...]:
+    """Return the figures with the drills of each person."""
+    drilled = await results.read([one.name for one in people])
+    return tuple(
+        replace(
+            one,
+            drills=len(drilled[one.name]),
+            drills_approved=sum(drilled[one.name]),
+            drills_flagged=is_flagged(drilled[one.name]),
+        )
+        for one in people
+    )
 
 
 def _describe(name: str, metrics: Counter[str], limits: Limits) -> PersonFigures:

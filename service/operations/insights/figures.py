@@ -3,11 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from sayso.clock import DAY_MS, HOUR_MS
-from service.operations.insights.attention import Limits, PersonFigures, list_people, read_limits
+from service.operations.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
 from service.operations.insights.rule_costs import RuleCost, list_rule_costs
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
@@ -98,7 +98,8 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
     suggesting = await _read(wiring.counters, _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
-    return await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
+    found = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
+    return replace(found, people=await add_drills(wiring.recents.drills, found.people))
 
 
 async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:

@@ -14,7 +14,7 @@ _HOUR_MS = 3_600_000
 class RuleCost:
     """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
 
-    `looks` counts all decisions of people, more than one for an item with a quorum. `look_ms` is the time of the
+    `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
     `measured` ones.
     """
 
@@ -25,7 +25,7 @@ class RuleCost:
     denied: int
     edited: int
     fallback: int
-    looks: int
+    decisions: int
     measured: int
     look_ms: int
 
@@ -37,7 +37,7 @@ class RuleCost:
     @property
     def people_ms(self) -> int:
         """The time of all decisions: those without a measured look count as the average of the measured ones."""
-        return round(self.look_ms * self.looks / self.measured) if self.measured else 0
+        return round(self.look_ms * self.decisions / self.measured) if self.measured else 0
 
     @property
     def time(self) -> str:
@@ -73,7 +73,7 @@ def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
         denied=metrics[Metric.RULE_DENIED],
         edited=metrics[Metric.RULE_EDITED],
         fallback=metrics[Metric.RULE_FALLBACK],
-        looks=metrics[Metric.RULE_LOOKS],
+        decisions=metrics[Metric.RULE_DECISIONS],
         measured=metrics[Metric.RULE_MEASURED],
         look_ms=metrics[Metric.RULE_LOOK_MS],
     )

@@ -44,6 +44,7 @@ class PersonFact(NamedTuple):
     look_ms: int | None = None
     rule: str = ""
     denied: bool = False
+    drill: bool = False
 
 
 class Facts(NamedTuple):
@@ -87,11 +88,11 @@ def _is_pending(record: SuspensionRecord | None) -> bool:
 
 
 def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[ItemFact]:
-    """Yield what was asked and how it ended. What a rule decided at once was never asked."""
+    """Yield what was asked and how it ended. What a rule decided at once was never asked; drills do not count."""
     priors = {item.item_id: item for item in before.items} if before is not None else {}
     for item in after.items:
         prior, outcome = priors.get(item.item_id), item.outcome
-        if prior is item or (prior is not None and not prior.open):
+        if prior is item or item.drill is not None or (prior is not None and not prior.open):
             continue
         by = outcome.by.kind if outcome is not None else None
         if prior is None and by in (None, ActorKind.TIMEOUT):
@@ -119,4 +120,5 @@ def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[
             if one.id not in known and one.by.kind is ActorKind.HUMAN:
                 look_ms = one.shown.look_ms if one.shown is not None else None
                 approved, denied = one.action == "approve", one.action == "deny"
-                yield PersonFact(one.by.id, one.id, approved, look_ms, _name_rule(item), denied)
+                drill = item.drill is not None
+                yield PersonFact(one.by.id, one.id, approved, look_ms, _name_rule(item), denied, drill)

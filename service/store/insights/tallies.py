@@ -49,7 +49,7 @@ class Metric(StrEnum):
     RULE_DENIED = "rule_denied"
     RULE_EDITED = "rule_edited"
     RULE_FALLBACK = "rule_fallback"
-    RULE_LOOKS = "rule_looks"
+    RULE_DECISIONS = "rule_decisions"
     RULE_MEASURED = "rule_measured"
     RULE_LOOK_MS = "rule_look_ms"
 
@@ -65,7 +65,8 @@ def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
     counts[Metric.LEFT, ""] += facts.left
     for item in facts.items:
         counts.update((metric, item.tool) for metric in _list_item_metrics(item))
-    for person in facts.people:
+    people = [person for person in facts.people if not person.drill]
+    for person in people:
         local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
         counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
     counts.update(_tally_rules(facts))
@@ -100,8 +101,8 @@ def _tally_rules(facts: Facts) -> Counter[Count]:
             counted = (metric for metric in _list_item_metrics(item) if "." not in metric)
             counts.update((f"rule_{metric}", item.rule) for metric in counted)
     for person in facts.people:
-        if person.rule:
-            counts[Metric.RULE_LOOKS, person.rule] += 1
+        if person.rule and not person.drill:
+            counts[Metric.RULE_DECISIONS, person.rule] += 1
             if person.look_ms is not None:
                 counts[Metric.RULE_MEASURED, person.rule] += 1
                 counts[Metric.RULE_LOOK_MS, person.rule] += min(person.look_ms, MOST_LOOK_MS)

@@ -8,11 +8,11 @@ from service.operations.insights.rule_costs import list_rule_costs
 from service.store.insights.tallies import Count, Metric
 
 
-def count(rule: str, asked: int, looks: int, measured: int, look_ms: int) -> Counter[Count]:
+def count(rule: str, asked: int, decisions: int, measured: int, look_ms: int) -> Counter[Count]:
     return Counter(
         {
             (Metric.RULE_ASKED, rule): asked,
-            (Metric.RULE_LOOKS, rule): looks,
+            (Metric.RULE_DECISIONS, rule): decisions,
             (Metric.RULE_MEASURED, rule): measured,
             (Metric.RULE_LOOK_MS, rule): look_ms,
         }

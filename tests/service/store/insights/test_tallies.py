@@ -44,10 +44,10 @@ def test_night_is_counted_where_the_reviewer_is(zone: str, night: bool) -> None:
 
 
 def test_long_or_unmeasured_looks_cost_a_bounded_time() -> None:
-    looks = (2_000, 86_400_000, None)
-    people = tuple(PersonFact("anna", f"dec_{look}", True, look, "refunds") for look in looks)
+    spans = (2_000, 86_400_000, None)
+    people = tuple(PersonFact("anna", f"dec_{look}", True, look, "refunds") for look in spans)
     counts = tally(Facts(commit="sus_1 2", at_ms=NOON_MS, people=people), {})
-    assert counts[Metric.RULE_LOOKS, "refunds"] == 3
+    assert counts[Metric.RULE_DECISIONS, "refunds"] == 3
     assert counts[Metric.RULE_MEASURED, "refunds"] == 2
     assert counts[Metric.RULE_LOOK_MS, "refunds"] == 602_000
 
