@@ -58,14 +58,14 @@ async def measure(url: str, home: Path, count: int) -> None:
         await _fill(wiring, count)
         print(f"{count:,} calls recorded in {time.perf_counter() - began_s:.0f} s")
         replays, probe = RuleReplays(wiring), LoopProbe()
-        probing, began_s = asyncio.create_task(probe.run()), time.perf_counter()
+        probing, began_s, own_s = asyncio.create_task(probe.run()), time.perf_counter(), time.process_time()
         asked = ReplayRequest(_RULES.format(limit=1000), "candidate.yaml", 0, 2**53)
         started = await replays.start(asked, "bench")
         found = await replays.wait(started.id, 3600)
-        took_s = time.perf_counter() - began_s
+        took_s, own_s = time.perf_counter() - began_s, time.process_time() - own_s
         probing.cancel()
         await replays.aclose()
-    _print(found, took_s, probe.worst_ms)
+    _print(found, took_s, own_s, probe.worst_ms)
 
 
 async def _fill(wiring: Wiring, count: int) -> None:
@@ -104,10 +104,12 @@ def _make_call(number: int, index: int) -> ExternalCall:
     return ExternalCall(call, _TOOL.model_copy(update={"name": name}))
 
 
-def _print(found: Replay, took_s: float, worst_ms: float) -> None:
-    count = found.result.count
-    megabytes = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+def _print(found: Replay, took_s: float, own_s: float, worst_ms: float) -> None:
+    count, judging = found.result.count, resource.getrusage(resource.RUSAGE_CHILDREN)
+    megabytes = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, judging.ru_maxrss // 1024]
+    spent_s = judging.ru_utime + judging.ru_stime
     print(f"{found.status}: {count:,} calls in {took_s:.1f} s, {count / took_s:,.0f} a second, {PROCESSES} processes")
+    print(f"processor time: {own_s:.1f} s in the service, {spent_s:.1f} s in the processes that judge")
     print(f"longest hold of the event loop {worst_ms:.1f} ms; memory {megabytes[0]} MB, each process {megabytes[1]} MB")
     for cell in found.result.list_cells():
         print(f"{cell.count:>9,}  {cell.past} → {cell.now}")

@@ -57,6 +57,10 @@ class SelfApproval(NotAllowed):
     """The owner of a run cannot decide its calls; ask another reviewer."""
 
 
+class InvalidPersonToken(NotAllowed):
+    """The token for the person is not valid; get a new one from its issuer, or send none."""
+
+
 class WrongNumber(NotAllowed):
     """The number is not the one that the requester sees; ask them for it."""
 

@@ -126,6 +126,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
         drills_of(settings.drills)  # a faulty file is found now
+        process.credentials.person_tokens.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
         app.state.rule_replays = RuleReplays(process.tenant(TENANT))

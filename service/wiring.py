@@ -11,6 +11,7 @@ from service.auth.credentials import TENANT, Credentials
 from service.auth.duty import Duty
 from service.auth.groups import Groups
 from service.auth.passwords import Passwords
+from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
 from service.delivery.http import Posts
@@ -128,7 +129,10 @@ class Process:
         self._passwords = Passwords()
         self._tokens = Tokens(connections.redis)
         self.credentials = Credentials(
-            self._tokens, lambda name: self.tenant(name).reviewers, idle_s=settings.session_idle_s
+            self._tokens,
+            lambda name: self.tenant(name).reviewers,
+            idle_s=settings.session_idle_s,
+            person_tokens=PersonTokens(settings.token_issuers),
         )
         self._tenants: dict[str, Wiring] = {}
 
@@ -148,6 +152,12 @@ class Process:
         instance = await self.tenant(key.tenant).instances.read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
+    def _open_desk(
+        self, suspensions: Suspensions, runs: Runs, rules: RulesInForce, freezes: Freezes, intake: Intake
+    ) -> Desk:
+        known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
+        return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
+
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
@@ -162,7 +172,7 @@ class Process:
             posts=self.posts,
             tenant=tenant,
             rules=rules,
-            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake, self._attempts),
+            desk=self._open_desk(suspensions, runs, rules, freezes, intake),
             runs=runs,
             buckets=Buckets(store),
             external_events=ExternalEvents(store),

@@ -52,6 +52,15 @@ def read_rules(file: Path) -> str:
     return _read_text(read_raw(file), file)
 
 
+def read_lists(file: Path) -> dict[str, str]:
+    """Return the texts of the files that its lists name; none where the packages that read rules are missing."""
+    if find_missing():
+        return {}
+    from sayso.policy.words.lists import collect_files
+
+    return collect_files(read_raw(file), file.parent)
+
+
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
     local = None
     if offline or not find_missing():
@@ -61,7 +70,7 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
             return local
     try:
         with connect() as client:
-            return client.exchange(administration.check_rules(_read_text(raw, file), file.name))
+            return client.exchange(administration.check_rules(_read_text(raw, file), file.name, read_lists(file)))
     except (NotAuthenticated, Unavailable) as error:
         if local is None:
             check_packages("cli,policies")
@@ -72,10 +81,10 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
 
 
 def _check_locally(raw: bytes, file: Path) -> RulesChecked:
-    from sayso.policy.files import RulebookError, parse_rulebook
+    from sayso.policy.files import RulebookError, parse_beside
 
     try:
-        policy = parse_rulebook(raw, file=str(file))
+        policy = parse_beside(raw, file)
     except RulebookError as error:
         return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
     warnings = tuple(find_findings(policy, Known()))

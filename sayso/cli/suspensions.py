@@ -19,6 +19,7 @@ from sayso.rendering.views import View
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_resemblance
 from sayso.sentences.moments import write_sentence
+from sayso.sentences.origins import describe_person
 from sayso.sentences.outcomes import describe_outcome, describe_shown
 from sayso.sentences.times import describe_clock
 from sayso.text.invisible import UNCHECKED
@@ -148,7 +149,11 @@ def show_suspension(found: Suspension) -> RenderableType:
     """Return everything that a reviewer needs for a decision."""
     head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
     about = Text.assemble("requested by ", show_line(found.run.owner), ", ", show_line(found.status))
-    return Group(head, about, *_show_claims(found), *(part for item in found.items for part in _show_item(item)))
+    who = found.run.who
+    proven = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
+    known = [show_line(proven)] if proven else []
+    items = (part for item in found.items for part in _show_item(item))
+    return Group(head, about, *known, *_show_claims(found), *items)
 
 
 def _show_claims(found: Suspension) -> list[RenderableType]:
@@ -178,10 +183,13 @@ def _show_item(item: ItemView) -> list[RenderableType]:
         parts.append(show_line(view.headline, "bold"))
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
+    parts += (show_line(f"{one}.", "", 500) for one in item.remembered)
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     if item.doubt is not None:
         parts.append(Text("This call was started before and may have run.", "bold yellow"))
     parts += show_args(item.tool.args)
+    if item.computed:
+        parts += [Text("Computed by Sayso", "bold"), *show_args(item.computed)]
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
         parts += _show_requested_value(item)

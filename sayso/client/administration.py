@@ -1,5 +1,6 @@
 """Requests and responses for administration: sessions, reviewers, keys, freezes, diagnostics and rules."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pydantic import Field
@@ -29,6 +30,7 @@ class Key(ResponseModel):
     revoked_at: datetime | None = None
     ends_at: datetime | None = None
     context: JsonObject = Field(default_factory=dict)
+    owner: str | None = None
     key: str | None = None
 
 
@@ -108,6 +110,7 @@ class ReviewerView(ResponseModel):
     name: str
     roles: tuple[str, ...] = ()
     active: bool
+    manager: str | None = None
     created_at: datetime
 
 
@@ -133,9 +136,10 @@ def unfreeze(freeze_id: str) -> Request[FreezeView]:
     return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/unfreeze", FreezeView)
 
 
-def check_rules(text: str, file: str) -> Request[RulesChecked]:
-    """Check rules."""
-    return Request("POST", "/api/v1/policy/check", RulesChecked, body={"text": text, "file": file})
+def check_rules(text: str, file: str, lists: Mapping[str, str] | None = None) -> Request[RulesChecked]:
+    """Check rules; `lists` are the texts of the files that their lists name."""
+    body: JsonObject = {"text": text, "file": file, **({"lists": dict(lists)} if lists else {})}
+    return Request("POST", "/api/v1/policy/check", RulesChecked, body=body)
 
 
 def probe(path: str) -> Request[Empty]:
@@ -167,3 +171,8 @@ def end_session(name: str | None, session_id: str) -> Request[Empty]:
 def set_active(name: str, active: bool) -> Request[ReviewerView]:
     """Activate or deactivate a reviewer."""
     return Request("POST", f"{path_of(name)}/{'activate' if active else 'deactivate'}", ReviewerView)
+
+
+def set_manager(name: str, manager: str | None) -> Request[ReviewerView]:
+    """Set who manages a person; None for nobody."""
+    return Request("POST", f"{path_of(name)}/manager", ReviewerView, body={"manager": manager})

@@ -39,6 +39,8 @@ class _Connection(Operations):
             headers["Authorization"] = f"Bearer {self.key}"
         if request.key is not None:
             headers["Idempotency-Key"] = request.key
+        if request.on_behalf_of is not None:
+            headers["Sayso-On-Behalf-Of"] = request.on_behalf_of
         if request.body is not None:
             headers["Content-Type"], content = "application/json", to_json(request.body)
         return {

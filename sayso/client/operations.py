@@ -78,9 +78,13 @@ class Operations:
         return retries.send(self.retry_policy, request)
 
     @operation
-    def suspend(self, body: JsonObject, key: str | None = None) -> Flow[Suspension]:
-        """Submit calls, as in `POST /api/v1/suspensions`. The same key returns the same suspension."""
-        return self._send(Request("POST", _SUSPENSIONS, Suspension, body=body, key=key or new_key()))
+    def suspend(self, body: JsonObject, key: str | None = None, *, on_behalf_of: str | None = None) -> Flow[Suspension]:
+        """Submit calls, as in `POST /api/v1/suspensions`. The same key returns the same suspension.
+
+        `on_behalf_of` is a signed token that names the person for whom the agent acts.
+        """
+        key = key or new_key()
+        return self._send(Request("POST", _SUSPENSIONS, Suspension, body=body, key=key, on_behalf_of=on_behalf_of))
 
     @operation
     def find(self, suspension_id: str) -> Flow[Suspension]:
@@ -190,10 +194,11 @@ class Operations:
         title: str | None = None,
         context: JsonObject | None = None,
         key: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> Flow[Run]:
-        """Start a run of a registered agent."""
+        """Start a run of a registered agent; `on_behalf_of` is as in `suspend`."""
         body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context or {}}
-        return self._send(Request("POST", _RUNS, Run, body=body, key=key or new_key()))
+        return self._send(Request("POST", _RUNS, Run, body=body, key=key or new_key(), on_behalf_of=on_behalf_of))
 
     @operation
     def find_run(self, run_id: str) -> Flow[Run]:
@@ -252,10 +257,20 @@ class Operations:
 
     @operation
     def create_key(
-        self, name: str, kind: str = "agent", *, context: JsonObject | None = None, key: str | None = None
+        self,
+        name: str,
+        kind: str = "agent",
+        *,
+        context: JsonObject | None = None,
+        owner: str | None = None,
+        key: str | None = None,
     ) -> Flow[Key]:
-        """Create a key. Its secret is returned only here; rules read `context` as facts about its holder."""
+        """Create a key. Its secret is returned only here; rules read `context` as facts about its holder.
+
+        `owner` is the person who owns an agent's key.
+        """
         body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
+        body |= {"owner": owner} if owner is not None else {}
         return self._send(Request("POST", _KEYS, Key, body=body, key=key or new_key()))
 
     @operation

@@ -34,6 +34,7 @@ class CallOptions:
     report_within_s: int = REPORT_WITHIN_S
     thread_id: str | None = None
     step: int | None = None
+    on_behalf_of: str | Callable[[], str | None] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class GatedCall(CallOptions):
         call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
         body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
         body |= {name: value for name in ("thread_id", "step") if (value := getattr(self, name)) is not None}
-        return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=self.key)
+        token = self.on_behalf_of() if callable(self.on_behalf_of) else self.on_behalf_of
+        return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=self.key, on_behalf_of=token)
 
 
 class RedeemedPermit(RedeemedItem):

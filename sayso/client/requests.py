@@ -17,6 +17,7 @@ from sayso.errors import InvalidInput
 LONGEST_POLL_S = 60
 """The longest time the desk holds a long poll."""
 
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,200}")
 
 
@@ -31,8 +32,12 @@ class Request(Generic[ResponseModelT]):
     body: JsonObject | None = None
     key: str | None = None
     poll_s: int = 0
+    on_behalf_of: str | None = field(default=None, repr=False)
+    """A signed token that names the person for whom the agent acts."""
 
     def __post_init__(self) -> None:
+        if self.on_behalf_of is not None and not _TOKEN.fullmatch(self.on_behalf_of):
+            raise InvalidInput("on_behalf_of is not a signed JWT of three parts. Give the token as its issuer made it.")
         if self.key is not None and not _IDEMPOTENCY_KEY.fullmatch(self.key):
             raise InvalidInput(f"The key {self.key[:80]!r} is not 1 to 200 visible ASCII characters. Choose another.")
         if self.body is not None:

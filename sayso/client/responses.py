@@ -169,6 +169,8 @@ class ItemView(ResponseModel):
     response_schema: JsonObject | None = None
     terms: TermsView
     resembles: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    computed: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None
@@ -181,6 +183,15 @@ class ItemView(ResponseModel):
     inquiries: tuple[InquiryView, ...] = ()
 
 
+class WhoView(ResponseModel):
+    """Who is behind a run, as the desk verified it."""
+
+    owner: str | None = None
+    person: str | None = None
+    person_name: str = ""
+    issuer: str = ""
+
+
 class RunRefView(ResponseModel):
     """The run of a suspension."""
 
@@ -189,6 +200,7 @@ class RunRefView(ResponseModel):
     owner: str
     claimed_title: str = ""
     claimed_context: JsonObject = Field(default_factory=dict)
+    who: WhoView | None = None
 
 
 class EndView(ResponseModel):

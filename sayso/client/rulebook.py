@@ -1,5 +1,6 @@
 """Requests and responses for the life cycle of rules: replays and versions."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
+NO_LISTS: Mapping[str, str] = {}
 _REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
 
 
@@ -90,10 +92,21 @@ class ReplayView(ResponseModel):
 
 
 def start_replay(
-    text: str, file: str, since: str, until: str, *, path: str | None = None, base: str | None = None
+    text: str,
+    file: str,
+    since: str,
+    until: str,
+    *,
+    path: str | None = None,
+    base: str | None = None,
+    lists: Mapping[str, str] = NO_LISTS,
 ) -> Request[ReplayView]:
-    """Judge the recorded calls of a range again by the rules in `text`; `base` are rules to compare with."""
+    """Judge the recorded calls of a range again by the rules in `text`; `base` are rules to compare with.
+
+    `lists` are the texts of the files that the lists of both name.
+    """
     body: JsonObject = {"text": text, "file": file, "from": since, "to": until, "sum": path, "base": base}
+    body["lists"] = dict(lists)
     return Request("POST", _REPLAYS, ReplayView, body=body)
 
 
@@ -109,9 +122,8 @@ def delete_replay(replay_id: str) -> Request[Empty]:
 
 
 class AttestationView(ResponseModel):
-    """A person who attests bytes."""
+    """A person who attests the bytes."""
 
-    digest: str
     by: str
     at: datetime
 
@@ -149,9 +161,10 @@ class VersionPage(ResponseModel):
 LIST_VERSIONS = Request("GET", _VERSIONS, VersionPage)
 
 
-def attest_rules(text: str, file: str) -> Request[VersionView]:
-    """Attest exactly these bytes."""
-    return Request("POST", "/api/v1/policy/attestations", VersionView, body={"text": text, "file": file})
+def attest_rules(text: str, file: str, lists: Mapping[str, str] = NO_LISTS) -> Request[VersionView]:
+    """Attest exactly these bytes; `lists` are the texts of the files that their lists name."""
+    body: JsonObject = {"text": text, "file": file, "lists": dict(lists)}
+    return Request("POST", "/api/v1/policy/attestations", VersionView, body=body)
 
 
 def read_version(version: str) -> Request[VersionView]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         report_within_s: int
         thread_id: str | None
         step: int | None
+        on_behalf_of: str | Callable[[], str | None] | None
         quiet: bool
 
 
@@ -79,6 +80,7 @@ def gate(
     raises `InDoubt`, `ask` asks a person. `report_within_s` limits how long the call may run. `schema` is the JSON
     Schema of a block's arguments: reviewers edit them in a form, and other arguments are refused. The desk counts the
     calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know the number of the model's turn.
+    `on_behalf_of` is a signed token that names the person for whom the agent acts, or a function that returns it.
     A call that waits prints one line with the item's link to standard error, unless `quiet` is set.
     """
     from sayso.errors import InvalidInput

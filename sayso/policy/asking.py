@@ -9,10 +9,12 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.memory.recalling import hide_amounts
 from sayso.policy.rules import ASKING, RequestPayload
+from sayso.policy.words.recording import mask_computed
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.memory.charges import Remembered
+from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.redaction import is_secret, list_secret_paths, redact
@@ -39,6 +41,8 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    if computed := _mask_computed(call, decision, definition):
+        failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
     if decision.action in ASKING and not decision.remembered:
         return describe_action(call, decision.action, decision.reason, rules | failed)
@@ -49,11 +53,24 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
+def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
+    """Return what was computed, with the texts masked that come from an argument with a secret; None for nothing."""
+    if not decision.computed:
+        return None
+    redacted = redact(call.args, definition.parameters, decision.terms.secrets)
+    return mask_computed(decision.computed, call.args, redacted.args)
+
+
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
     """Return the event for an action on a call; `rules` are the rules behind it."""
     about: JsonObject = {"tool_name": call.name, "call_id": call.call_id, "index": call.index}
     about |= {"subagent": call.subagent} if call.subagent is not None else {}
     return Event(EventType.POLICY_DECISION, {**about, "action": action, "reason": reason, **rules})
+
+
+def describe_progress(progress: Progress | None) -> JsonObject:
+    """Return what the event of a batch says about the run before it, so that a replay sees the same."""
+    return {} if progress is None else {"progress": progress.model_dump(mode="json")}
 
 
 def target_of(decision: PolicyDecision) -> str | None:
@@ -90,6 +107,7 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
         preset=_preset(decision),

@@ -4,15 +4,23 @@ The engine returns runtime errors as text, which is true in Python, so only a va
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 from sayso.errors import InvalidInput
+from sayso.policy.words.computing import Computing
+from sayso.policy.words.names import NO_NAMES, Names
+from sayso.policy.words.reading import MOST_VARIABLES, Reading, WordFault, read_words
+from sayso.policy.words.table import Kind
 
 VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step")
+PROVENANCE = ("run", "who", "subagents")
+NAMES = ("lists", "constants")
+"""What a rules file defines for its conditions."""
+
 MAX_EXPRESSION_CHARS = 2000
 
 _TOKEN = re.compile(
@@ -21,6 +29,7 @@ _TOKEN = re.compile(
 _ORDER = ("<", ">", "<=", ">=")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_UNBOUND = re.compile(r'No value with name "(_[a-z][0-9]+)"')
 _NOISE = re.compile(r"^[A-Z_]+: |^Syntax error: | \[[A-Z_]+\]$| \(in container ''\)")
 _KINDS = {
     "DYN": "a value of any type",
@@ -46,18 +55,50 @@ class Condition:
 
     expression: str
     _program: Any
+    reading: Reading
 
-    def holds(self, facts: Any) -> bool:
+    def holds(self, facts: "Facts") -> bool:
         """Return whether the expression is true of `facts`; raises `ConditionError` without a boolean result."""
         try:
-            answer = self._program.eval(facts)
+            answer = self._program.eval(facts.bind(self.reading))
             is_bool = answer.type() == _engine().Type.BOOL
             value = answer.value()
         except RuntimeError as error:
             raise ConditionError(_clean(str(error)), expression=self.expression) from error
         if not is_bool or not isinstance(value, bool):
-            raise ConditionError(_clean(str(value)), expression=self.expression)
+            unbound = _UNBOUND.search(str(value))
+            fault = facts.computing.describe_fault(self.reading, unbound[1]) if unbound else ""
+            raise ConditionError(fault or _clean(str(value)), expression=self.expression)
         return value
+
+
+Provenance: TypeAlias = Callable[[], Mapping[str, object]]
+
+
+class Facts:
+    """The values that conditions read of one call. They are converted when the first condition needs them."""
+
+    def __init__(self, values: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> None:
+        self._values, self._names, self._provenance = dict(values), names, provenance
+        self._bound: Any = None
+        self.computing = Computing(self._values, names.constants)
+
+    def bind(self, reading: Reading) -> Any:
+        """Return the values in the engine's form, with those that Sayso computes and defines for the condition."""
+        provenance = self._provenance() if reads_any(reading.text, PROVENANCE) else {}
+        if provenance or not reading.is_plain:
+            lists = {name: list(self._names.lists[name]) for name in reading.lists if name in self._names.lists}
+            named = {"lists": lists, "constants": dict(self._names.constants)}
+            return self._activate({**self._values, **provenance, **named, **self.computing.compute(reading)})
+        if self._bound is None:
+            self._bound = self._activate(self._values)
+        return self._bound
+
+    def _activate(self, values: dict[str, object]) -> Any:
+        try:
+            return _environment().Activation(values)
+        except RuntimeError as error:
+            raise ConditionError(f"the engine cannot read the call: {error}", expression="") from error
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +110,10 @@ def compile_condition(expression: str) -> Condition:
     if not expression.strip():
         raise ConditionError("the expression is empty; remove `when`", expression=expression)
     try:
-        program = _environment().compile(expression)
+        reading = read_words(expression)
+        program = _environment().compile(reading.text)
+    except WordFault as error:
+        raise _place(error, expression) from error
     except RuntimeError as error:
         raise _compile_error(expression, str(error)) from error
     except TypeError as error:
@@ -78,18 +122,17 @@ def compile_condition(expression: str) -> Condition:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
         raise ConditionError(problem, expression=expression)
-    return Condition(expression, program)
+    return Condition(expression, program, reading)
 
 
-def bind_facts(facts: Mapping[str, object]) -> Any:
-    """Return `facts`, one value for each of `VARIABLES`, in the engine's form.
+def bind_facts(facts: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> Facts:
+    """Return `facts`, one value for each of `VARIABLES`, and what the rules file defines, for conditions.
 
-    They must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
+    `provenance` returns the values of `PROVENANCE` that are known; it is called for conditions that read them.
+
+    The facts must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
     """
-    try:
-        return _environment().Activation(dict(facts))
-    except RuntimeError as error:
-        raise ConditionError(f"the engine cannot read the call: {error}", expression="") from error
+    return Facts(facts, names, provenance)
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +149,14 @@ def _environment() -> Any:
     kind = _engine().Type
     anything = kind.Map(kind.STRING, kind.DYN)
     types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT)
-    return _engine().NewEnv(variables=dict(zip(VARIABLES, types, strict=True)))
+    variables = dict(zip(VARIABLES, types, strict=True))
+    variables |= {"lists": kind.Map(kind.STRING, kind.List(kind.DYN)), "constants": anything}
+    variables |= {"run": anything, "who": anything, "subagents": kind.List(kind.STRING)}
+    kinds = {Kind.BOOL: kind.BOOL, Kind.NUMBER: kind.INT, Kind.TEXT: kind.STRING, Kind.TEXTS: kind.List(kind.STRING)}
+    for letter, one in (kinds | {Kind.ANY: kind.DYN}).items():
+        variables |= {f"_{letter}{number}": one for number in range(MOST_VARIABLES)}
+    strings = import_module("cel_expr_python.ext.ext_strings").ExtStrings()
+    return _engine().NewEnv(variables=variables, extensions=[strings])
 
 
 def _compile_error(expression: str, text: str) -> ConditionError:
@@ -116,8 +166,15 @@ def _compile_error(expression: str, text: str) -> ConditionError:
     sentences = [_clean(text) + (f" (line {row}, column {col})" if row > 0 else "") for row, col, text in complaints]
     problem = "; ".join(dict.fromkeys(sentences)) or _clean(text)
     if "undeclared reference" in problem:
-        problem += f"; a condition may use {', '.join(VARIABLES)}"
+        problem += f"; a condition may use {', '.join((*VARIABLES, *PROVENANCE, *NAMES))}"
     return ConditionError(problem, expression=expression, line=line, column=column)
+
+
+def _place(fault: WordFault, expression: str) -> ConditionError:
+    before = expression[: fault.offset]
+    line, column = before.count("\n") + 1, fault.offset - before.rfind("\n")
+    words = f"{fault.problem} (line {line}, column {column})"
+    return ConditionError(words, expression=expression, line=line, column=column)
 
 
 def _clean(text: str) -> str:
@@ -150,6 +207,20 @@ def find_args(expression: str) -> list[str]:
     return list(dict.fromkeys(name for _, _, name in _find_reads(_TOKEN.findall(expression))))
 
 
+def find_members(expression: str, variable: str) -> list[str]:
+    """Return the names that a condition reads of a variable; none where the expression binds another value to it."""
+    tokens = _TOKEN.findall(expression)
+    bound = any(tokens[at - 1 : at + 2] == ["(", variable, ","] for at in range(1, len(tokens)))
+    return [] if bound else list(dict.fromkeys(name for _, _, name in _find_reads(tokens, variable)))
+
+
+@lru_cache(maxsize=4096)
+def reads_any(expression: str, variables: tuple[str, ...]) -> bool:
+    """Return whether a condition names one of the variables."""
+    tokens = _TOKEN.findall(expression)
+    return any(word in variables and (not at or tokens[at - 1] != ".") for at, word in enumerate(tokens))
+
+
 def find_comparisons(expression: str) -> list[Comparison]:
     """Return the comparisons of a whole argument with a literal."""
     tokens = _TOKEN.findall(expression)
@@ -167,11 +238,11 @@ def _compares(tokens: list[str]) -> bool:
     return len(tokens) == 2 and tokens[0] in (*_ORDER, "==", "!=") and _is_literal(tokens[1])
 
 
-def _find_reads(tokens: list[str]) -> Iterator[tuple[int, int, str]]:
+def _find_reads(tokens: list[str], variable: str = "args") -> Iterator[tuple[int, int, str]]:
     """Yield where an argument is read: its first token, the token after it, and its name."""
     for place, word in enumerate(tokens):
         after = tokens[place + 1 : place + 4]
-        if word != "args" or len(after) < 2 or (place and tokens[place - 1] == "."):
+        if word != variable or len(after) < 2 or (place and tokens[place - 1] == "."):
             continue
         if after[0] == "." and after[2:] != ["("]:
             yield place, place + 3, after[1]

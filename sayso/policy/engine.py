@@ -7,17 +7,21 @@ a reviewer is asked: no error allows a call.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
-from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
+from sayso.policy.provenance.managers import names_managers, resolve_managers
+from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.rules import ASKING, Action, Glob, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.terms import RuleTerms
@@ -30,7 +34,8 @@ class PolicyDecision(Immutable):
     """The decision of the rules on one event. `error` is what failed during evaluation.
 
     `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
-    names in rules that look like the tool's name; their rules were tried too.
+    names in rules that look like the tool's name; their rules were tried too. `computed` is what Sayso computed for the
+    conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule that allows it.
@@ -48,6 +53,7 @@ class PolicyDecision(Immutable):
     error: str | None = None
     in_doubt: Action | None = None
     resembles: tuple[str, ...] = ()
+    computed: JsonObject = Field(default_factory=dict)
     remembered: tuple[Remembered, ...] = ()
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
@@ -59,12 +65,16 @@ class PolicyDecision(Immutable):
 
 
 class Policy(Immutable):
-    """The rules in force, in the order they are tried, and the default."""
+    """The rules in force, in the order they are tried, the default, and the lists and constants of conditions."""
 
     rules: tuple[PolicyRule, ...] = ()
     default: Action
     terms: RuleTerms = RuleTerms()
+    lists: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    constants: dict[str, Scalar] = Field(default_factory=dict)
+    model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
+    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -93,9 +103,26 @@ class Policy(Immutable):
     def _fix_version(self) -> Self:
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
-        content = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": rules}
+        content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
+        content |= self.names.digest()
+        if self.model_prices:
+            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
         self._version = digest_json(content)[:16]
         return self
+
+    @property
+    def stamps(self) -> dict[Path, Stamp]:
+        """The files that lists were read from, with their state before; empty for rules from another source."""
+        return self._stamps
+
+    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
+        """Note the files that lists were read from."""
+        self._stamps = stamps
+
+    @property
+    def names(self) -> Names:
+        """The lists and constants that conditions may read."""
+        return Names(self.lists, self.constants)
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -120,7 +147,7 @@ class Policy(Immutable):
         if not self.remembering:
             return
         try:
-            case = Case(event)
+            case = Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading memory
@@ -135,9 +162,12 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            decision = PolicyDecision.model_validate(self._weigh(Case(event)))
+            decision = PolicyDecision.model_validate(self._weigh(Case(event, self.names, self.model_prices)))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
+        if names_managers(decision.terms):
+            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
+            decision = decision.model_copy(update={"terms": terms})
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
@@ -171,24 +201,32 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
-        return decided | self._remember(case, deciding) if case.recalled else decided
+        decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
+        return decided | self._remember(case, deciding, decided["reason"]) if case.recalled else decided
 
-    def _remember(self, case: Case, deciding: PolicyRule | None) -> dict[str, Any]:
-        """Return what the memory of the rules said, and the charges. Limits count up to the rule that decides."""
+    def _remember(self, case: Case, deciding: PolicyRule | None, reason: str) -> dict[str, Any]:
+        """Return what the memory of the rules said, the charges, and the reason with limits that are reached.
+
+        Limits of charges count up to the rule that decides.
+        """
         charges: list[Charge] = []
         allowance: tuple[Charge, ...] = ()
         remembered: list[Remembered] = []
-        limited = True
+        limited, reached = True, list[str]()
         for rule in self.rules:
             recalled = case.recalled.get(rule.rule_id)
             if recalled is not None:
                 remembered += recalled.remembered
             if recalled is not None and rule.action is Action.ALLOW:
                 allowance = recalled.charges if rule is deciding else allowance
+                reached += [rule.rule_id] if limited and recalled.applies is False else []
             elif recalled is not None:
                 charges += recalled.charges if limited else map(_unlimit, recalled.charges)
             limited = limited and rule is not deciding
-        return {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        if reached:
+            reason = f"{reason} What {_join_rules(reached)} is used up."
+        found = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+        return found | {"reason": reason}
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -242,6 +280,10 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
     """Return the stricter of two decisions; `a` when they are equally strict."""
     return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+
+
+def _join_rules(reached: Sequence[str]) -> str:
+    return f"rule {reached[0]} allows" if len(reached) == 1 else f"rules {', '.join(reached)} allow"
 
 
 def _unlimit(charge: Charge) -> Charge:

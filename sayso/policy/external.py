@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
-from sayso.policy.asking import build_item, describe_judged, find_misplaced
+from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.provenance.events import make_event
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json
 from sayso.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft
-from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 
@@ -29,16 +30,23 @@ class ExternalCall:
     step: int = 1
 
 
-def list_wanted(policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1) -> list[Wanted]:
+def list_wanted(
+    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, progress: Progress | None = None
+) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
     if not policy.remembering:
         return []
-    events = (_event(run, step, one.call.name, one.call.args, one.call.subagent) for one in calls)
+    events = (_describe(run, step, one, progress) for one in calls)
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
 def evaluate_calls(
-    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, readings: Readings = NO_READINGS
+    policy: Policy,
+    run: RunRef,
+    calls: Sequence[ExternalCall],
+    step: int = 1,
+    readings: Readings = NO_READINGS,
+    progress: Progress | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return the items of the calls, with presets for those the policy decides, and the events to record.
 
@@ -47,10 +55,11 @@ def evaluate_calls(
     ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
+    data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = ledger.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
+        decision = ledger.judge(_describe(run, step, one, progress))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -142,18 +151,10 @@ def _type_of(value: Any) -> str:
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
     """Return the event of an item's call with these arguments."""
-    return _event(record.run, record.step, item.tool.name, args, item.subagent)
+    call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
+    return make_event(record.run, record.step, record.progress, **call)
 
 
-def _event(run: RunRef, step: int, tool: str, args: JsonObject, subagent: str | None) -> PolicyEvent:
-    return PolicyEvent(
-        run_id=run.id,
-        thread_id=run.thread_id,
-        step=step,
-        agent=run.agent,
-        tool_name=tool,
-        tool_args=args,
-        subagent_name=subagent,
-        context=run.facts,
-        claimed=run.claimed,
-    )
+def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None) -> PolicyEvent:
+    call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
+    return make_event(run, step, progress, **call)

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
+from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
@@ -20,6 +21,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tool",): ("condition", "tool_name"),
     ("agent",): ("condition", "agent"),
     ("subagent",): ("condition", "subagent_name"),
+    ("after",): ("condition", "after"),
     ("context", "equals"): ("condition", "context_equals"),
     ("context", "has_keys"): ("condition", "context_has_keys"),
     ("claimed", "equals"): ("condition", "claimed_equals"),
@@ -31,8 +33,10 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("terms",): ("terms",),
 }
 PATTERN = ("condition", "tool_name_pattern")
-NAMES = ("condition", "tool_names")
+LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
+"""The fields of the parts that may be lists of names."""
 _INNER: dict[str, type[BaseModel]] = {
+    "model_prices": ModelPrice,
     "request_payload": RequestPayload,
     "terms": RuleTerms,
     "fallback": Fallback,
@@ -60,7 +64,7 @@ def report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
     if kind == "missing":
         document.report(place, f"{prefix}is missing; add it")
     elif kind == "extra_forbidden":
-        holder = next(name for name in reversed(loc[:-1]) if isinstance(name, str))
+        holder = next(name for name in reversed(loc[:-1]) if name in _INNER)
         words = label(document, place[:-1]) + describe_unknown(str(loc[-1]), _INNER[holder].model_fields)
         document.report(place, words, at_key=True)
     elif kind == "value_error":
@@ -81,7 +85,7 @@ def _unshape(loc: Loc) -> Loc:
         return loc
     if loc[2:] == ("condition",):
         return loc[:2]  # its parts are keys of the rule itself
-    for part, field in (*PARTS.items(), (("tool",), PATTERN), (("tool",), NAMES)):
+    for part, field in (*PARTS.items(), (("tool",), PATTERN), *LISTED.items()):
         if loc[2 : 2 + len(field)] == field:
             return (*loc[:2], *part, *loc[2 + len(field) :])
     return loc

@@ -1,7 +1,7 @@
 """Reading of rules from YAML: all rules or none. This needs the packages of `sayso[policies]`."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,15 +12,18 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.cases import KEY as TESTS
 from sayso.policy.analysis.cases import check_cases
 from sayso.policy.engine import Action, Policy
-from sayso.policy.file_faults import NAMES, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
+from sayso.policy.file_faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
+from sayso.policy.words.lists import Folder, ReadList, check_rules, read_names, refuse_files, resolve_rules
+from sayso.policy.words.names import Names, Stamp
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
 from sayso.records.terms import RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
-FILE_KEYS = ("version", "default", "terms", "rules", TESTS)
+FILE_KEYS = ("version", "default", "terms", "model_prices", "lists", "constants", "rules", TESTS)
 
 DEFAULT_TERMS = RuleTerms()
+NO_STAMPS: Mapping[Path, Stamp] = {}
 
 Valid = TypeVar("Valid", bound=BaseModel)
 
@@ -35,8 +38,9 @@ _ANY_JSON |= {(key, "equals") for key in ("context", "claimed", "metadata")}
 class RulebookError(InvalidInput, ValueError):
     """The rules are invalid; correct the file and load it again."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], stamps: Mapping[Path, Stamp] = NO_STAMPS) -> None:
         self.problems = tuple(sorted(set(problems)))
+        self.stamps = stamps
         super().__init__("\n".join(map(str, self.problems)), problems=self.problems)
 
 
@@ -44,7 +48,7 @@ def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check:
     """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
-    return parse_rulebook(read_bytes(path), file=str(path), terms=terms, check=check)
+    return parse_beside(read_bytes(path), path, terms=terms, check=check)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -57,17 +61,36 @@ def read_bytes(path: Path) -> bytes:
         raise RulebookError([Problem(str(path), 1, 1, problem)]) from error
 
 
+def parse_beside(
+    raw: bytes, path: Path, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value
+) -> Policy:
+    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it."""
+    folder = Folder(path.parent)
+    try:
+        policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=folder.read)
+    except RulebookError as error:
+        raise RulebookError(error.problems, folder.stamps) from error
+    policy.note_stamps(folder.stamps)
+    return policy
+
+
 def parse_rulebook(
-    raw: bytes, *, file: str, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value
+    raw: bytes,
+    *,
+    file: str,
+    terms: RuleTerms = DEFAULT_TERMS,
+    check: CheckValue = check_value,
+    read_list: ReadList = refuse_files,
 ) -> Policy:
     """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`.
 
-    `check` validates a fallback's value against the rule's schema.
+    `check` validates a fallback's value against the rule's schema. `read_list` reads the files of lists.
     """
     document = read_document(raw, file)
     content = document.content
     if isinstance(content, dict):
-        policy = _read_policy(document, content, terms, check)
+        names = read_names(document, content, read_list)
+        policy = _read_policy(document, content, names, terms, check)
         if policy and not document.problems:
             return policy
     elif not document.problems:
@@ -75,19 +98,23 @@ def parse_rulebook(
     raise RulebookError(document.problems)
 
 
-def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms, check: CheckValue) -> Policy | None:
+def _read_policy(
+    document: Document, content: dict[str, Any], names: Names, terms: RuleTerms, check: CheckValue
+) -> Policy | None:
     _check_keys(document, (), content, FILE_KEYS)
     _check_nulls(document, (), content)
     if content.get("version") is True or content.get("version") != VERSION:
         document.report(("version",), f"version: write `version: {VERSION}`, the only supported version")
     start = _read_terms(document, content, terms)
-    whole = {key: content[key] for key in ("default", "rules") if key in content} | {"terms": start}
+    whole = {key: content[key] for key in ("default", "model_prices", "rules") if key in content} | {"terms": start}
+    whole |= {key: dict(found) for key, found in names._asdict().items() if found}
     list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")
     if isinstance(rules, list):
         _check_ids(document, rules)
-        shaped = (_shape_rule(document, ("rules", index), rule, start, check) for index, rule in enumerate(rules))
-        whole["rules"] = list(shaped)
+        check_rules(document, rules, names)
+        resolved = enumerate(resolve_rules(document, rules, names))
+        whole["rules"] = [_shape_rule(document, ("rules", index), rule, start, check) for index, rule in resolved]
     elif "rules" not in content:
         document.report((), "rules: is missing; add it, at least as `rules: []`")
     return _validate(document, Policy, whole)
@@ -114,7 +141,7 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
     _check_keys(document, loc, rule, [part[0] for part in PARTS])
     shaped: dict[str, Any] = {"condition": {}, "terms": start}
     for part, value in _flatten(document, loc, rule):
-        *outer, name = _place_tool(value) if part == ("tool",) else PARTS[part]
+        *outer, name = _place_names(part, value)
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
         given, shaped["terms"] = shaped["terms"], start | shaped["terms"]
@@ -175,10 +202,12 @@ def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tup
             document.report((*loc, key), f"{label(document, (*loc, key))}must be a mapping with {list_names(inner)}")
 
 
-def _place_tool(value: Any) -> tuple[str, ...]:
-    if isinstance(value, list):
-        return NAMES
-    return PATTERN if isinstance(value, str) and any(sign in value for sign in "*?[") else PARTS["tool",]
+def _place_names(part: tuple[str, ...], value: Any) -> tuple[str, ...]:
+    """Return the field of a part: a tool and an agent have others for lists, and a tool has one for a pattern."""
+    if part in LISTED and isinstance(value, list):
+        return LISTED[part]
+    is_pattern = part == ("tool",) and isinstance(value, str) and any(sign in value for sign in "*?[")
+    return PATTERN if is_pattern else PARTS[part]
 
 
 def _check_ids(document: Document, rules: list[Any]) -> None:

@@ -9,8 +9,9 @@ from itertools import islice
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.conditions import find_args, find_comparisons
+from sayso.policy.conditions import compile_condition, find_args, find_comparisons
 from sayso.policy.engine import Policy
+from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
 from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
@@ -72,7 +73,9 @@ def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
         _fits_tools(wide, narrow)
         and all(first.covers(one) for one in subjects)
         and wide.agent in (None, "*", narrow.agent)
+        and wide.agents in (None, narrow.agents)
         and wide.subagent_name in (None, narrow.subagent_name)
+        and wide.after in (None, narrow.after)
         and _holds(wide.context_equals, wide.context_has_keys, narrow.context_equals, narrow.context_has_keys)
         and _holds(wide.claimed_equals, wide.claimed_has_keys, narrow.claimed_equals, narrow.claimed_has_keys)
         and _holds(wide.metadata_equals, (), narrow.metadata_equals, ())
@@ -103,10 +106,13 @@ def _find_missing_people(
 ) -> Iterable[str]:
     asking = [(f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING]
     for label, terms in [*asking, ("terms", policy.terms)]:
-        named = list(dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers))))
+        stated = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
+        named = [name for name in stated if name not in MANAGERS]
         for name in named:
             for fault in _find_faults_of(name, reviewers, groups):
                 yield f"{label}: {fault}"
+        if len(named) < len(stated):
+            continue  # who the manager is depends on the run
         people = {one for name in named for one in _list_people(name, groups)}
         able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
@@ -148,6 +154,7 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
             if name not in known:
                 listed = ", ".join(sorted(schemas))
                 yield f"rule {rule.rule_id}: {place}: {listed} has no argument {name!r}{_hint(name, known)}; correct it"
+    yield from _find_wrong_words(rule, when, schemas)
     for one in find_comparisons(when):
         kinds = [_kinds_of(properties.get(one.arg)) for properties in schemas.values() if one.arg in properties]
         expected = {"string"} if one.is_text else {"number", "integer"}
@@ -160,12 +167,28 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
             )
 
 
+def _find_wrong_words(rule: PolicyRule, when: str, schemas: Mapping[str, Mapping[str, JsonValue]]) -> Iterable[str]:
+    """Yield the shorthands that read a whole argument of a type they never take."""
+    for variable in compile_condition(when).reading.variables if when else ():
+        call = variable.call
+        if call.shorthand.any_value or len(call.path) != len(("args", "name")) or call.path[0] != "args":
+            continue
+        kinds = [_kinds_of(found.get(str(call.path[1]))) for found in schemas.values() if call.path[1] in found]
+        if kinds and all(kind and not kind & {"string", "array"} for kind in kinds):
+            listed = " or ".join(sorted({word for kind in kinds for word in kind}))
+            yield (
+                f"rule {rule.rule_id}: when: {call.label} can never work, because {call.path[1]} is {listed} in the "
+                "tool's schema; give it a text"
+            )
+
+
 def _find_schemas(
     condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
 ) -> dict[str, Mapping[str, JsonValue]]:
     found: dict[str, Mapping[str, JsonValue]] = {}
     for agent, definitions in tools.items():
-        if condition.agent is not None and not fnmatchcase(agent, condition.agent):
+        patterns = (*((condition.agent,) if condition.agent is not None else ()), *(condition.agents or ()))
+        if patterns and not any(fnmatchcase(agent, one) for one in patterns):
             continue
         for one in definitions:
             if any(fnmatchcase(one.name, pattern) for pattern in condition.tools):

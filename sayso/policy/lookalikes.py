@@ -51,6 +51,7 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
         "error": "; ".join(one.error for one in (own, other) if one.error)[:MAX_ERROR_CHARS] or None,
         "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
         "resembles": resembles,
+        "computed": {**own.computed, **other.computed},
         "remembered": tuple(dict.fromkeys((*own.remembered, *other.remembered))),
         "charges": _merge_charges((*own.charges, *other.charges)),
         "allowance": own.allowance,

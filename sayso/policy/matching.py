@@ -1,5 +1,6 @@
 """Matching of one event against one rule."""
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -8,10 +9,15 @@ from pydantic import Field
 
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.conditions import bind_facts, compile_condition
+from sayso.policy.conditions import Facts, bind_facts, compile_condition
 from sayso.policy.memory.recalling import Reading, Recalled, recall
-from sayso.policy.rules import SUBJECTS, EventType, PolicyRule, Subject, same_json
+from sayso.policy.provenance.facts import check_after, describe_provenance
+from sayso.policy.provenance.managers import check_managers
+from sayso.policy.provenance.prices import Prices
+from sayso.policy.rules import SUBJECTS, Action, EventType, PolicyRule, Subject, same_json
+from sayso.policy.words.names import NO_NAMES, Names
 from sayso.records.base import Immutable
+from sayso.records.suspensions import Progress, Who
 
 MAX_ERROR_CHARS = 2000
 
@@ -21,7 +27,8 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
-    `memory` holds what the counters of rules held when the call was judged.
+    `tenant` to `progress` say where the call comes from; None is unknown. `memory` holds what the counters of rules
+    held when the call was judged.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -35,6 +42,12 @@ class PolicyEvent(Immutable):
     context: dict[str, Any] = Field(default_factory=dict)
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    tenant: str | None = None
+    environment: str | None = None
+    started_by: str | None = None
+    key: str | None = None
+    who: Who | None = None
+    progress: Progress | None = None
     memory: dict[str, Reading] = Field(default_factory=dict)
 
     @property
@@ -43,24 +56,38 @@ class PolicyEvent(Immutable):
 
 
 class Case:
-    """An event that can be evaluated. Its facts are converted when the first condition needs them.
+    """An event that can be evaluated, and what the rules file defines for its conditions.
 
     `recalled` holds what the memory of each rule that covers the event said, by rule.
     """
 
-    def __init__(self, event: PolicyEvent) -> None:
-        names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
+    def __init__(self, event: PolicyEvent, names: Names = NO_NAMES, prices: Prices | None = None) -> None:
+        called = [event.tool_name, event.agent, event.run_id, event.subagent_name]
         given = {"context": event.context, "claimed": event.claimed, "metadata": event.metadata}
-        check_json({"args": event.tool_args, **given, "names": names})
+        check_json({"args": event.tool_args, **given, "names": called})
         self.event = event
         self.subject = event.subject
+        self._names = names
+        self._prices = prices or {}
         self.recalled: dict[str, Recalled] = {}
 
     @cached_property
-    def facts(self) -> Any:
+    def facts(self) -> Facts:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
+        return bind_facts(
+            {"args": event.tool_args, "tool": event.tool_name or "", **shared}, self._names, self._describe_provenance
+        )
+
+    def _describe_provenance(self) -> dict[str, Any]:
+        return describe_provenance(self.event, self._prices)
+
+    def list_computed(self, rules: Iterable[PolicyRule]) -> JsonObject:
+        """Return what Sayso computed for the conditions of these rules, by shorthand."""
+        if "facts" not in vars(self) or not self.facts.computing.has_any:
+            return {}
+        whens = [rule.condition.when for rule in rules if rule.condition.when is not None]
+        return self.facts.computing.list_recorded(compile_condition(one).reading for one in whens)
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -88,6 +115,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and _fits(condition.tool_name_pattern, event.tool_name)
         and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
         and _fits(condition.agent, event.agent)
+        and (condition.agents is None or any(_fits(one, event.agent) for one in condition.agents))
         and all(key in event.context for key in condition.context_has_keys)
         and _has(event.context, condition.context_equals)
         and all(key in event.claimed for key in condition.claimed_has_keys)
@@ -95,6 +123,8 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and _is_of_model(event, condition.metadata_equals)
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
+        and (condition.after is None or _came_after(rule, event.progress))
+        and (not rule.names_managers or check_managers(rule.terms, event.who))
     )
 
 
@@ -108,6 +138,11 @@ def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
     if event.subagent_name is None:
         raise InvalidInput("it is unknown whether a sub-agent makes this call")
     return bool(event.subagent_name) and fnmatchcase(event.subagent_name, pattern)
+
+
+def _came_after(rule: PolicyRule, progress: Progress | None) -> bool:
+    """Return whether a tool of `after` ran before. A name that looks alike counts unless the rule allows."""
+    return check_after(rule.condition.after or (), progress, loosely=rule.action is not Action.ALLOW)
 
 
 def _fits(pattern: str | None, name: str | None) -> bool:

@@ -6,7 +6,14 @@ from pathlib import Path
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
 
-PACKAGES = {"yaml": "pyyaml", "cel_expr_python": "cel-expr-python", "jsonschema_rs": "jsonschema-rs"}
+PACKAGES = {
+    "yaml": "pyyaml",
+    "cel_expr_python": "cel-expr-python",
+    "jsonschema_rs": "jsonschema-rs",
+    "sqlglot": "sqlglot",
+    "tree_sitter": "tree-sitter",
+    "tree_sitter_bash": "tree-sitter-bash",
+}
 """The modules that reading rules needs, and their packages."""
 
 

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
+from sayso.policy.provenance.facts import find_misnamed
+from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
 
@@ -51,6 +53,11 @@ def _check_pattern(pattern: str) -> str:
 Glob = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_pattern)]
 
 
+def _list_alone(value: Any) -> Any:
+    """Accept a single name where a list of them is expected."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
 class Action(StrEnum):
     """The effect of a rule. `defer` is read as request_approval."""
 
@@ -87,7 +94,11 @@ class RuleCondition(Immutable):
     tool_name_pattern: Glob | None = None
     tool_names: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     agent: Glob | None = None
+    agents: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     subagent_name: Glob | None = None
+    after: Annotated[tuple[Glob, ...] | None, BeforeValidator(_list_alone)] = Field(
+        default=None, min_length=1, max_length=1000
+    )
     context_equals: JsonObject = Field(default_factory=dict)
     context_has_keys: tuple[str, ...] = ()
     claimed_equals: JsonObject = Field(default_factory=dict)
@@ -135,6 +146,8 @@ class RuleCondition(Immutable):
     def _check_expression(cls, when: str | None) -> str | None:
         if when is not None:
             compile_condition(when)
+            if (fault := find_misnamed(when)) is not None:
+                raise ValueError(fault)
             if (number := find_text_order(when)) is not None:
                 raise ValueError(f'"{number}" is a text, which cannot be compared with a number; write {number}')
         return when
@@ -164,6 +177,11 @@ class PolicyRule(Immutable):
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
+
+    @cached_property
+    def names_managers(self) -> bool:
+        """Whether the rule asks the manager of a person behind the run."""
+        return self.action in ASKING and names_managers(self.terms)
 
     def covers(self, subject: Subject) -> bool:
         """Return whether the rule covers events of this subject. Without subjects it covers tool calls."""
@@ -241,8 +259,10 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
 
 
 def check_quorum(terms: RuleTerms) -> None:
-    """Refuse a quorum that exceeds the number of reviewers."""
+    """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
+    if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
+        raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 

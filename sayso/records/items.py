@@ -102,6 +102,9 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    computed: JsonObject | None = Field(
+        default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
+    )
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
     doubt: Doubt | None = None

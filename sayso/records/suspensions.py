@@ -3,6 +3,7 @@
 A run begins as a suspension without items. It is decided at once, so starting a run is the same as resuming one.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -46,6 +47,66 @@ class RunStatus(StrEnum):
         return self not in (RunStatus.RUNNING, RunStatus.SUSPENDED)
 
 
+class Who(Immutable):
+    """Who is behind a run, as verified when it began; None and empty are unknown.
+
+    `owner` is the person who owns the requester's key, `groups` are the owner's. A signed token of `issuer` says that
+    the agent acts for `person`. The managers are those that admins have set.
+    """
+
+    owner: str | None = None
+    groups: tuple[str, ...] = ()
+    owner_manager: str | None = None
+    person: str | None = None
+    person_name: str = ""
+    issuer: str = ""
+    person_manager: str | None = None
+
+
+class ModelUsage(Immutable):
+    """The tokens that a run has used of one model so far."""
+
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+MOST_TOOLS = 200
+"""The limit of different tools of one run whose names are kept."""
+
+
+class Progress(Immutable):
+    """What a run has done so far, as Sayso has seen it. None is unknown.
+
+    `tools` are the names of the tools that ran, each once, in the order of their first start.
+    """
+
+    tools: tuple[str, ...] | None = ()
+    usage: tuple[ModelUsage, ...] | None = None
+
+    def with_tools(self, started: Iterable[str]) -> "Progress":
+        """Return the progress after more calls; beyond `MOST_TOOLS` names the tools are unknown."""
+        if self.tools is None:
+            return self
+        tools = tuple(dict.fromkeys((*self.tools, *started)))
+        return self if tools == self.tools else self._with("tools", tools if len(tools) <= MOST_TOOLS else None)
+
+    def with_usage(self, used: ModelUsage | None) -> "Progress":
+        """Return the progress after a model call; None is a call whose tokens are unknown."""
+        if self.usage is None or used is None:
+            return self._with("usage", None)
+        before = next((one for one in self.usage if one.model == used.model), ModelUsage(model=used.model))
+        total = ModelUsage(
+            model=used.model,
+            input_tokens=before.input_tokens + used.input_tokens,
+            output_tokens=before.output_tokens + used.output_tokens,
+        )
+        return self._with("usage", (*(one for one in self.usage if one.model != used.model), total))
+
+    def _with(self, name: str, value: object) -> "Progress":
+        return self.model_copy(update={name: value})
+
+
 class RunRef(Immutable):
     """The run of a suspension; `owner` is the name behind the credential `key_id`.
 
@@ -64,6 +125,19 @@ class RunRef(Immutable):
     claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
     key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
+    tenant: str = "default"
+    environment: str = ""
+    who: Who | None = None
+
+    @property
+    def requesters(self) -> tuple[str, ...]:
+        """The names that count as the requester: the owner, and the person that a signed token names."""
+        person = self.who.person if self.who is not None else None
+        return (self.owner,) if person is None else (self.owner, person.casefold())
+
+    def describe_who(self) -> JsonObject:
+        """Return who is behind the run for an event of its trail; nothing where that is unknown."""
+        return {} if self.who is None else {"who": self.who.model_dump(mode="json", exclude_defaults=True)}
 
 
 OURS = "sayso"
@@ -167,6 +241,7 @@ class SuspensionRecord(Immutable):
     end: RunEnd | None = None
     waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze keeps from starting.")
     failed_calls: int = Field(default=0, description="How many approved calls failed before this suspension.")
+    progress: Progress | None = Field(default=None, description="Of the run, when its calls were judged.")
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")

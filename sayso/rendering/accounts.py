@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import SEVERE, Flag, Mark
+from sayso.text.ibans import has_iban_form, is_valid
 from sayso.text.language import _
 
-_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 _LAST_NAME = re.compile(r"([^.\[\]]+)(?:\[\d+\])*$")
 
 
@@ -21,19 +21,6 @@ def check_accounts(call: Call) -> Iterator[Flag]:
                 sentence = _("%(name)s is not a valid IBAN: the checksum of %(account)s is wrong.")
                 named = {"name": shorten(leaf.path), "account": shorten(account)}
                 yield Flag(sentence % named, SEVERE, _("wrong IBAN"))
-
-
-def has_iban_form(text: str) -> bool:
-    """Whether a text has the form of an IBAN, with or without blanks."""
-    return _IBAN.fullmatch(text.replace(" ", "").upper()) is not None
-
-
-def is_valid(text: str) -> bool:
-    """Whether a text is an IBAN whose checksum is right."""
-    compact = text.replace(" ", "").upper()
-    if not has_iban_form(compact):
-        return False
-    return int("".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])) % 97 == 1
 
 
 def mark_fours(text: str) -> list[Mark]:

@@ -6,9 +6,10 @@ from decimal import Decimal
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, canonical_json
-from sayso.rendering.accounts import has_iban_form, is_valid, mark_fours
+from sayso.rendering.accounts import mark_fours
 from sayso.rendering.calls import Call, normalize, read_text, shorten
 from sayso.rendering.views import Flag, Place, Sketch
+from sayso.text.ibans import has_iban_form, is_valid
 from sayso.text.language import _
 from sayso.text.summaries import Leaf, list_values
 

@@ -19,7 +19,7 @@ from sayso.records.items import Doubt
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, BatchCall, PlannedCall, complete_batch
+from sayso.runner.batches import Batch, BatchCall, PlannedCall, Stop, complete_batch
 from sayso.runner.judging import known_id
 from sayso.runner.tools import CallContext, ReportOutput, call_tool, catch_result, plain_json
 from sayso.transitions.execution import Fence
@@ -234,6 +234,19 @@ class CallExecutor:
         except Exception as error:
             self.fault = error
             raise
+
+
+def list_started(batch: Batch) -> tuple[str, ...]:
+    """Return the names of the tools whose calls ran, or may have run, in order."""
+    return tuple(one.call.name for one in batch.calls if _may_have_run(one))
+
+
+def _may_have_run(one: BatchCall) -> bool:
+    result = one.result
+    if result is None:
+        return False
+    doubted = one.stop is Stop.UNKNOWN or (one.ask is not None and one.ask.doubt is not None)
+    return result.success or result.latency_ms is not None or result.error == _BROKEN_OFF or doubted
 
 
 def current_executor() -> CallExecutor | None:

@@ -60,6 +60,7 @@ def judge_turn(
     batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
     names = [one.call.name for one in batch.calls]
     data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
+    data |= asking.describe_progress(about.progress)
     decisions = [event for _, event in judged]
     warnings = [_warn(event.data) for event in decisions if "error" in event.data]
     return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
@@ -138,6 +139,12 @@ def write_turn(turn: ModelTurn) -> ChatMessage:
         for asked in turn.calls
     ]
     return {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
+
+
+def name_model(agent: Agent) -> str:
+    """Return the name of the agent's model, or an empty text if it tells none."""
+    name = _describe_model(agent).get("model")
+    return name if isinstance(name, str) else ""
 
 
 def known_id(call_id: str) -> str:

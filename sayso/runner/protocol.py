@@ -19,7 +19,7 @@ from sayso.policy.rules import same_json
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import Origin, RunEnd, RunStatus
+from sayso.records.suspensions import Origin, Progress, RunEnd, RunStatus
 from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.agents import Agent, AgentManifest
 from sayso.runner.batches import Batch, BatchCall, PlannedCall
@@ -186,6 +186,7 @@ class FrameworkState(Immutable):
     unseen: bool = False
     step: int = 0
     batch: Batch | None = None
+    progress: Progress | None = None
 
 
 class FrameworkTool(SchemaTool):

@@ -9,13 +9,15 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, ModelError
 from sayso.policy.engine import PolicyEvent
+from sayso.policy.provenance.events import make_event
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import RunEnd, RunRef, RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner import transcripts
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, results_of
-from sayso.runner.execution import CallExecutor, make_context, run_calls, use_executor
+from sayso.runner.execution import CallExecutor, list_started, make_context, run_calls, use_executor
+from sayso.runner.judging import name_model
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.protocol import (
     AgentRun,
@@ -33,8 +35,9 @@ from sayso.runner.transcripts import Exceeded, RunState
 class ModelRun(AgentRun[RunState]):
     """A run of our own agent: it asks the agent's model and runs its tools in this process."""
 
-    def __init__(self, agent: Agent, state: RunState) -> None:
+    def __init__(self, agent: Agent, state: RunState, run: RunRef | None = None) -> None:
         self.agent = agent
+        self._run = run
         self._state = state
         self._earlier_ms = state.spent_ms
         self._began_ms = monotonic_ms()
@@ -44,7 +47,7 @@ class ModelRun(AgentRun[RunState]):
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        return transcripts.describe_run(self._state)
+        return transcripts.describe_run(self._state, self._run)
 
     def snapshot(self, batch: Batch | None = None) -> RunState:
         return self._state.model_copy(update={"batch": batch, "spent_ms": self._elapsed_ms()})
@@ -70,7 +73,7 @@ class ModelRun(AgentRun[RunState]):
 
     def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
         """Add the turn. A turn without calls completes the run."""
-        self._state = transcripts.add_turn(self._state, turn)
+        self._state = transcripts.add_turn(self._state, turn, name_model(self.agent))
         if not turn.calls:
             return RunEnd(status=RunStatus.COMPLETED, result={"text": turn.text})
         limit = self.agent.budgets.max_tool_calls
@@ -83,7 +86,7 @@ class ModelRun(AgentRun[RunState]):
         return Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
 
     def complete(self, batch: Batch) -> None:
-        self._state = transcripts.add_results(self._state, results_of(batch))
+        self._state = transcripts.add_results(self._state, results_of(batch), list_started(batch))
 
     def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
         return transcripts.summarise(self._state, reason, not_started)
@@ -109,15 +112,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        run = self._run
-        return PolicyEvent(
-            run_id=run.id,
-            thread_id=run.thread_id,
-            step=self._state.step,
-            agent=run.agent,
-            context=run.facts,
-            claimed=run.claimed,
-        )
+        return make_event(self._run, self._state.step, self._state.progress)
 
     def snapshot(self, batch: Batch | None = None) -> FrameworkState:
         return self._state if batch is None else self._state.model_copy(update={"batch": batch})
@@ -147,6 +142,9 @@ class FrameworkRun(AgentRun[FrameworkState]):
         return Executed({}, self._read(reached))
 
     def complete(self, batch: Batch) -> None:
+        progress = self._state.progress
+        if progress is not None:
+            self._state = self._state.model_copy(update={"progress": progress.with_tools(list_started(batch))})
         self._state = self.snapshot(batch)
 
     @property

@@ -7,8 +7,10 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.engine import PolicyEvent
+from sayso.policy.provenance.events import make_event
 from sayso.records.base import Immutable
 from sayso.records.events import Event, EventType
+from sayso.records.suspensions import ModelUsage, Progress, RunRef
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Budgets
 from sayso.runner.batches import Batch, describe_model
@@ -33,6 +35,7 @@ class RunState(Immutable):
     spent_ms: float = 0
     batch: Batch | None = None
     executions: tuple[ToolResult, ...] = ()
+    progress: Progress | None = None
 
 
 class Exceeded(NamedTuple):
@@ -52,13 +55,16 @@ def start_state(
         thread_id=thread_id or run_id,
         claimed=claimed or {},
         messages=({"role": "user", "content": input_text},),
+        progress=Progress(usage=()),
     )
 
 
-def add_turn(state: RunState, turn: ModelTurn) -> RunState:
-    """Return the state with one more turn of the model."""
+def add_turn(state: RunState, turn: ModelTurn, model: str = "") -> RunState:
+    """Return the state with one more turn of the named model."""
+    progress = state.progress
     return state.model_copy(
         update={
+            "progress": progress.with_usage(read_usage(turn, model)) if progress is not None else None,
             "messages": (*state.messages, write_turn(turn)),
             "step": state.step + 1,
             "tool_calls": state.tool_calls + len(turn.calls),
@@ -66,10 +72,12 @@ def add_turn(state: RunState, turn: ModelTurn) -> RunState:
     )
 
 
-def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
-    """Return the state with the results of its batch as messages."""
+def add_results(state: RunState, results: Sequence[ToolResult], started: Sequence[str] = ()) -> RunState:
+    """Return the state with the results of its batch as messages; `started` are the names of the tools that ran."""
+    progress = state.progress
     return state.model_copy(
         update={
+            "progress": progress.with_tools(started) if progress is not None else None,
             "messages": (*state.messages, *describe_model(results)),
             "executions": (*state.executions, *results),
             "batch": None,
@@ -77,9 +85,20 @@ def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
     )
 
 
-def describe_run(state: RunState) -> PolicyEvent:
-    """Return the facts about the run that rules read. Its agent has no sub-agents."""
+def read_usage(turn: ModelTurn, model: str) -> ModelUsage | None:
+    """Return the tokens of a turn; None if its model does not report them."""
+    given, made = turn.usage.get("prompt_tokens"), turn.usage.get("completion_tokens")
+    if given is None or made is None:
+        return None
+    return ModelUsage(model=model, input_tokens=given, output_tokens=made)
+
+
+def describe_run(state: RunState, run: RunRef | None = None) -> PolicyEvent:
+    """Return the facts about the run that rules read. Its agent has no sub-agents. A run without a record has none."""
+    if run is not None:
+        return make_event(run, state.step, state.progress, subagent_name="")
     return PolicyEvent(
+        progress=state.progress,
         run_id=state.run_id,
         thread_id=state.thread_id,
         step=state.step,

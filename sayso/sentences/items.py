@@ -70,7 +70,8 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
     if not item.terms.no_self_approval:
         return reviewers
-    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=record.run.owner)
+    requesters = join_words(record.run.requesters, "or")
+    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=requesters)
 
 
 def describe_quorum(item: Item) -> str:
@@ -108,7 +109,7 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
         return ""
     excluded = {decision.by.id for decision in item.decisions}
     if terms.no_self_approval:
-        excluded.add(record.run.owner)
+        excluded.update(record.run.requesters)
     left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
     approvals, denials = _count_decisions(item)
     approvals_needed = terms.quorum.approve - max(approvals.values(), default=0)
@@ -120,7 +121,7 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
-    if item.terms.no_self_approval and by.id == record.run.owner:
+    if item.terms.no_self_approval and by.id in record.run.requesters:
         return _("You requested this call, so another reviewer must decide it.")
     entitled = entitle(record, item, by)
     if entitled is None:

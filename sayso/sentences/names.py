@@ -8,8 +8,16 @@ from sayso.text.language import _
 
 def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
     """Join reviewers into a list, with groups in words: `anna and the group payments`."""
-    groups = ((one, group_of(one)) for one in reviewers)
-    return join_words([one if group is None else _("the group %(name)s", name=group) for one, group in groups], last)
+    return join_words([_name(one) for one in reviewers], last)
+
+
+def _name(reviewer: str) -> str:
+    if reviewer == "manager_of:who.person":
+        return _("the manager of the person the agent acts for")
+    if reviewer == "manager_of:who.owner":
+        return _("the manager of the key's owner")
+    group = group_of(reviewer)
+    return reviewer if group is None else _("the group %(name)s", name=group)
 
 
 def join_words(words: Sequence[str], last: str = "and") -> str:

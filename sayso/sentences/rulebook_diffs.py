@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from sayso.policy.analysis.diffing import Kind, PartChange, RulebookDiff, RuleDiff
-from sayso.policy.file_faults import NAMES, PARTS, PATTERN
+from sayso.policy.file_faults import LISTED, PARTS, PATTERN
 from sayso.policy.rules import ASKING, Action, PolicyRule
 from sayso.sentences.names import join_words
 from sayso.sentences.rules import describe_calls, describe_end, describe_rule, describe_wait, describe_who
@@ -19,7 +19,8 @@ _DOES = {
     Action.REQUEST_USER_INPUT: "asks for a value",
 }
 _KEYS = {".".join(field): ".".join(part) for part, field in PARTS.items()}
-_KEYS |= {".".join(PATTERN): "tool", ".".join(NAMES): "tool", "request_payload": "ask"}
+_KEYS |= {".".join(field): ".".join(part) for part, field in LISTED.items()}
+_KEYS |= {".".join(PATTERN): "tool", "request_payload": "ask"}
 
 
 def list_differences(found: RulebookDiff) -> list[str]:
@@ -80,8 +81,18 @@ _TERMS = {
 
 
 def _describe_part(part: PartChange) -> str:
+    if part.part.startswith("lists.") and isinstance(part.before, list) and isinstance(part.after, list):
+        return _describe_list(part.part, part.before, part.after)
     key = next((f"{own}{part.part.removeprefix(name)}" for name, own in _KEYS.items() if _is_in(part.part, name)), "")
     return f"`{key or part.part}` is {_write(part.after)}, no longer {_write(part.before)}"
+
+
+def _describe_list(name: str, before: list[JsonValue], after: list[JsonValue]) -> str:
+    """Return the entries that a list has now and had not, or had; one with the same entries has another order."""
+    more, gone = [one for one in after if one not in before], [one for one in before if one not in after]
+    words = [f"has {_write(more)} now"] if more else []
+    words += [f"has {_write(gone)} no longer"] if gone else []
+    return f"`{name}` {join_words(words) or 'has its entries in another order or number'}"
 
 
 def _is_in(part: str, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Sentences about rules: what a rule does, and why it does or does not decide a call."""
 
 import re
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -27,6 +28,7 @@ _SIGNS = {
 _COMPARISON = re.compile(r"""\s*args\.\w+\s*(?:[<>]=?|[=!]=)\s*(?:-?[\d.]+|"[^"\\]*"|'[^'\\]*')\s*""")
 _AND = re.compile(r"\s*&&\s*")
 _VALUE_CHARS = 120
+_MOST_NAMES = 8
 
 ACTIONS = {
     Action.ALLOW: "Allow",
@@ -63,16 +65,27 @@ def describe_calls(rule: PolicyRule) -> str:
     models, tools = rule.covers(Subject.LLM_CALL), rule.covers(Subject.TOOL_CALL)
     words = "Calls and model calls" if models and tools else "Model calls" if models else "Calls"
     if condition.tools:
-        words += f" of {join_words(condition.tools, 'or')}"
+        words += f" of {join_words(_list_some(condition.tools), 'or')}"
     elif tools and not models:
         words = "All calls" if condition == RuleCondition() else "Calls of any tool"
-    if condition.agent is not None:
-        words += f" by {condition.agent}"
+    if agents := _list_agents(condition):
+        words += f" by {join_words(agents, 'or')}"
     if condition.subagent_name is not None:
         words += f" through its sub-agent {condition.subagent_name}"
+    if condition.after is not None:
+        words += f" after {join_words(condition.after, 'or')} in the same run"
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
     return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
+
+
+def _list_agents(condition: RuleCondition) -> Sequence[str]:
+    return _list_some([*([condition.agent] if condition.agent is not None else []), *(condition.agents or ())])
+
+
+def _list_some(names: Sequence[str]) -> Sequence[str]:
+    """Return the first names of a long list, and how many others there are."""
+    return names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} others"]
 
 
 def describe_condition(when: str) -> str:
@@ -148,10 +161,12 @@ def _describe_match(trial: Trial) -> str:
         return "Disabled."
     if trial.match is Match.UNKNOWN:
         return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    if trial.part == "after":
+        return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
     sentences = {
         "subjects": "It does not cover tool calls.",
-        "tool": f"It is for {join_words(condition.tools, 'or')}.",
-        "agent": f"It is for the agent {condition.agent}.",
+        "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
+        "agent": f"It is for the agent {join_words(_list_agents(condition), 'or')}.",
         "subagent": f"It is for the sub-agent {condition.subagent_name}.",
         "context": f"It needs other facts about the run.{_see(trial.saw)}",
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",

@@ -1,7 +1,7 @@
 """The API of a desk in memory: the operations that clients in poll mode use."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from sayso.policy.rules import Action
 from sayso.records.decisions import Actor, ActorKind, Report
 from sayso.records.items import Item, assign_numbers
 from sayso.records.memory.charges import Charge
-from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Progress, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.runner.revalidation import judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
@@ -103,16 +103,18 @@ class InProcessApi:
             claimed=body.context,
         )
         calls = [read_call(*call) for call in enumerate(body.calls)]
-        threads = [record.run.thread_id for record in self._desk.records.values() if record.run.owner == request.agent]
-        step = max(body.step or 1, 1 + threads.count(run.thread_id))
+        earlier = [one for one in self._desk.records.values() if _is_of_thread(one.run, run)]
+        step = max(body.step or 1, 1 + len(earlier))
+        progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
         policy = self._desk.policy
-        readings = self._desk.counters.read(list_wanted(policy, run, calls, step), self._desk.clock.now_ms)
-        drafts, judged = evaluate_calls(policy, run, calls, step, readings)
+        readings = self._desk.counters.read(list_wanted(policy, run, calls, step, progress), self._desk.clock.now_ms)
+        drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress)
         for call, draft in zip(calls, drafts, strict=True):
             check_args(call, draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
         resume = ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage)
         record = draft_suspension(f"sus_{name}", run, step=step, resume=resume, on_deny=body.on_deny)
+        record = record.model_copy(update={"progress": progress})
         begun = suspend(record, assign_numbers(drafts, new_number), self._desk.clock.now_ms)
         return show_record(self._desk.save(Change(begun.record, judged + begun.events)))
 
@@ -208,3 +210,13 @@ class InProcessApi:
         if not own:
             raise NotFound(f"There is no run {request.id!r} for this credential.")
         return own[-1]
+
+
+def _is_of_thread(earlier: RunRef, run: RunRef) -> bool:
+    return (earlier.owner, earlier.thread_id) == (run.owner, run.thread_id)
+
+
+def _list_started(records: Sequence[SuspensionRecord]) -> list[str]:
+    """Return the tools whose permits were redeemed, in order."""
+    permits = [(item.permit.redeemed_at_ms, item.tool.name) for one in records for item in one.items if item.permit]
+    return [name for _, name in sorted(permits, key=lambda permit: permit[0])]

@@ -17,6 +17,7 @@ from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import check_tool_name
 from sayso.schemas.bounds import without_argument
+from sayso.sentences.memory import describe_remembered
 from sayso.transitions.item_states import find_item_state
 
 _TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
@@ -115,6 +116,7 @@ def show_record(record: SuspensionRecord) -> JsonValue:
     for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)
         part["number"] = part.pop("secret_number") or None
+        part["remembered"] = [describe_remembered(one) for one in item.remembered]
     return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
 
 

@@ -40,7 +40,7 @@ async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, clai
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
         turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
-        reached = await drive(ModelRun(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
+        reached = await drive(turn.open_run(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
         if isinstance(reached, RunEnded):
             turn.settle(reached)
             return replace(reached, events=tuple(desk.trails[state.run_id]))
@@ -79,6 +79,9 @@ class _Turn(MemoryJournal[RunState]):
         self._desk = desk
         self._leased = leased
 
+    def open_run(self, agent: Agent, state: RunState) -> ModelRun:
+        return ModelRun(agent, state, self._leased.run)
+
     def outcomes(self) -> Mapping[int, Resumption]:
         return {
             item.index: Resumption(item.item_id, item.outcome, approved_args(item))
@@ -106,6 +109,7 @@ class _Turn(MemoryJournal[RunState]):
     def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
         leased = self._leased
         following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
+        following = following.model_copy(update={"progress": suspended.state.progress})
         state, events, now_ms = _seal(suspended.state), suspended.events, self._now_ms
         drafts = assign_numbers(suspended.drafts, new_number)
         self._desk.save(execution.suspend_again(self._record, self._fence, following, drafts, state, events, now_ms))

@@ -48,7 +48,7 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
     if not items:
         started = Event(
             type=EventType.RUN_STARTED,
-            data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner},
+            data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner, **run.describe_who()},
         )
         return close_suspension(record, (started,), now_ms)
     items = tuple(

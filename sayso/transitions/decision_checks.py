@@ -101,8 +101,8 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
     if by.kind is not ActorKind.HUMAN:
         raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
-    if item.terms.no_self_approval and by.id == record.run.owner:
-        raise SelfApproval(owner=record.run.owner)
+    if item.terms.no_self_approval and by.id in record.run.requesters:
+        raise SelfApproval(owner=by.id)
     entitled = entitle(record, item, by)
     if entitled is None:
         reviewers = list(item.terms.reviewers)
@@ -147,8 +147,10 @@ def _list_represented(by: Actor) -> tuple[Represented, ...]:
 
 
 def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
-    owner = record.run.owner
-    if owner in (by.id, *absent.through) or (owner == absent.person and item.terms.no_self_approval):
+    requesters = record.run.requesters
+    if not {by.id, *absent.through}.isdisjoint(requesters):
+        return False
+    if absent.person in requesters and item.terms.no_self_approval:
         return False
     return absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
 

@@ -25,7 +25,7 @@ def needs_sight(record: SuspensionRecord, item: Item) -> bool:
 
 def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
     """Return whether this actor is one of the item's reviewers."""
-    if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id == record.run.owner):
+    if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id in record.run.requesters):
         return False
     return entitle(record, item, by) is not None
 

@@ -16,7 +16,7 @@ from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 from sayso.runner.agents import AgentManifest
 from sayso.schemas.bounds import check_size
 from service.api.routing.contexts import Context
-from service.api.routing.dependencies import Caller, IdempotencyKey, Parts
+from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken
 from service.api.routing.lookups import find_agent
 from service.api.routing.quick_routes import QuickRoute
 from service.api.views.base import RequestBody
@@ -24,6 +24,7 @@ from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.desk.suspending import Foreign
 from service.http.openapi import ASKS
+from service.operations.people.requesters import find_who, identify_request
 from service.policy.run_states import SuspendedFramework
 from service.wiring import Wiring
 
@@ -106,7 +107,12 @@ class SuspensionRequest(RequestBody):
 
 @router.post("", status_code=201, operation_id="createSuspension", responses=ASKS)
 async def create_suspension(
-    body: SuspensionRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response
+    body: SuspensionRequest,
+    caller: Caller,
+    parts: Parts,
+    key: IdempotencyKey,
+    token: PersonToken,
+    response: Response,
 ) -> SuspensionView:
     """Evaluate calls. Rules allow or deny them immediately, or suspend them until people decide.
 
@@ -130,7 +136,7 @@ async def create_suspension(
         state = await evaluations.seal_state(manifest, body.framework_run, limit, caller=caller.name)
         origin = Origin.model_validate(body.framework_run.model_dump(exclude={"state", "unseen"}))
         foreign = Foreign(origin, state)
-    run_id = new_id("run")
+    run_id, who = new_id("run"), await find_who(parts, caller, token)
     run = RunRef(
         id=run_id,
         agent=manifest.name,
@@ -141,6 +147,7 @@ async def create_suspension(
         facts={**manifest.context, **caller.context},
         claimed=body.context,
         key_id=caller.key_id,
+        who=who,
     )
     saved = await parts.desk.suspend(
         run,
@@ -148,7 +155,7 @@ async def create_suspension(
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
-        request=body.model_dump(mode="json") if key else None,
+        request=identify_request(body.model_dump(mode="json"), who) if key else None,
         foreign=foreign,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"

@@ -16,6 +16,7 @@ from service.api.routing.dependencies import (
     Limit,
     Parts,
     Person,
+    PersonToken,
     RunId,
     Skip,
     Wait,
@@ -27,6 +28,7 @@ from service.api.views.base import RequestBody
 from service.api.views.runs import RunView, UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
+from service.operations.people.requesters import find_who, identify_request
 from service.operations.runs import starts
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import split_readable
@@ -91,10 +93,12 @@ class CancelRequest(RequestBody):
 
 
 @router.post("", status_code=201, operation_id="startRun", responses=ASKS)
-async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response) -> RunView:
+async def start_run(
+    body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
+) -> RunView:
     """Start a run of a registered agent. Workers execute it; follow it with `GET /runs/{run_id}?wait=30s`."""
     manifest = await find_agent(parts, body.agent)
-    run_id = new_id("run")
+    run_id, who = new_id("run"), await find_who(parts, caller, token)
     thread_id = body.thread_id or run_id
     run = RunRef(
         id=run_id,
@@ -106,8 +110,10 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         facts={**manifest.context, **caller.context},
         claimed=body.context,
         key_id=caller.key_id,
+        who=who,
     )
-    saved = await starts.start_run(parts, manifest, run, body.input, key, body.model_dump(mode="json"))
+    request = identify_request(body.model_dump(mode="json"), who)
+    saved = await starts.start_run(parts, manifest, run, body.input, key, request)
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
     return RunView.model_validate(await parts.runs.read(saved.record.run.id))
 

@@ -31,14 +31,20 @@ class ApiKeys:
         kind: KeyKind = "agent",
         predecessor_id: str | None = None,
         context: JsonObject | None = None,
+        owner: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`."""
+        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`.
+
+        `owner` is the active person who owns the key of an agent.
+        """
         if predecessor_id is None:
             _check_name(name)
         if secret is not None and len(secret) < SHORTEST_KEY:
             raise InvalidInput(
                 f"The key has {len(secret)} characters; the minimum is {SHORTEST_KEY}. Choose a longer, random one."
             )
+        if owner is not None and predecessor_id is None:
+            await self._check_owner(owner, kind)
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self.tokens.find_key(key_hash)
@@ -52,6 +58,7 @@ class ApiKeys:
             created_at_ms=now_ms(),
             predecessor_id=predecessor_id,
             context=context or {},
+            owner=owner,
         )
         await self.people.save_key(key_hash, key)
         return key, plain
@@ -71,7 +78,9 @@ class ApiKeys:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended. Create a new one instead.")
-        made, plain = await self.create(key.name, kind=key.kind, predecessor_id=key.id, context=key.context)
+        made, plain = await self.create(
+            key.name, kind=key.kind, predecessor_id=key.id, context=key.context, owner=key.owner
+        )
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._change(
             key_id,
@@ -90,6 +99,13 @@ class ApiKeys:
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, was last used; ms. Unused keys are left out."""
         return await self.people.list_uses()
+
+    async def _check_owner(self, owner: str, kind: KeyKind) -> None:
+        if kind != "agent":
+            raise InvalidInput("Only an agent's key has an owner. Leave out the owner.")
+        person = await self.people.find_reviewer(owner)
+        if person is None or not person.active:
+            raise InvalidInput(f"There is no active person named {owner!r} to own the key. Correct the name.")
 
     def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
         if not key.holds(now_ms()):

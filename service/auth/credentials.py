@@ -10,6 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from sayso.records.decisions import Actor, ActorKind, Represented
+from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, add_represented, hash_token
 from service.store.people import PERSON, ApiKey, Session
 from service.store.tokens import Tokens
@@ -39,6 +40,9 @@ class Principal:
     csrf: str = ""
     key_id: str | None = None
     context: JsonObject = field(default_factory=dict, hash=False)
+    key_owner: str | None = None
+    """The person who owns an agent's key, if it has an owner."""
+
     groups: tuple[str, ...] = ()
     """The groups of a person."""
 
@@ -61,9 +65,20 @@ class Principal:
 
 
 class Credentials:
-    """API keys and sessions of all tenants, checked against the store and cached for less than a second."""
+    """API keys and sessions of all tenants, checked against the store and cached for less than a second.
 
-    def __init__(self, tokens: Tokens, reviewers_of: Callable[[str], Reviewers], *, idle_s: int) -> None:
+    `person_tokens` verifies the tokens that say for whom an agent acts.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        reviewers_of: Callable[[str], Reviewers],
+        *,
+        idle_s: int,
+        person_tokens: PersonTokens | None = None,
+    ) -> None:
+        self.person_tokens = person_tokens or PersonTokens(None)
         self._tokens, self._reviewers_of = tokens, reviewers_of
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, tuple[Principal, float]] = {}
@@ -143,7 +158,9 @@ class Credentials:
             return None
         if key.kind == "agent":
             await self._note_use(key.tenant, key.id)
-            return Principal(key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context)
+            return Principal(
+                key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context, key_owner=key.owner
+            )
         reviewers = self._reviewers_of(key.tenant)
         person = await reviewers.find(key.name)
         if person is None or not person.active:

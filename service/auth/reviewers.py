@@ -135,6 +135,24 @@ class Reviewers:
         """Activate a reviewer with their old password; raises `NotFound`. Earlier sessions stay ended."""
         return await self._change(name, lambda: {"active": True})
 
+    async def set_manager(self, name: str, manager: str | None) -> Reviewer:
+        """Set who manages a person, or None; raises `NotFound`, or `InvalidInput` for a manager who cannot be."""
+        if manager == name:
+            raise InvalidInput(f"{name} cannot manage themselves. Choose another person.")
+        if manager is not None:
+            found = await self._people.find_reviewer(manager)
+            if found is None or not found.active:
+                raise InvalidInput(f"There is no active person named {manager!r} to be the manager. Correct the name.")
+        return await self._change(name, lambda: {"manager": manager})
+
+    async def find_manager(self, name: str) -> str | None:
+        """Return the active manager of an active person; None without one."""
+        person = await self._people.find_reviewer(name)
+        if person is None or not person.active or person.manager is None:
+            return None
+        manager = await self._people.find_reviewer(person.manager)
+        return person.manager if manager is not None and manager.active else None
+
     async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's valid sessions, the newest first; raises `NotFound`."""
         reviewer = await self._known(name)

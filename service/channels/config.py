@@ -13,9 +13,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from sayso.errors import InvalidInput
 from sayso.policy.yaml_documents import Document, read_document
@@ -34,21 +34,6 @@ HIDDEN = "set, hidden"
 
 class InvalidChannels(InvalidInput):
     """The channels file is invalid; correct it and start again."""
-
-
-def _resolve_secret(value: object, info: ValidationInfo) -> object:
-    """Return the secret behind `env:NAME`."""
-    if not isinstance(value, str) or not value.startswith("env:"):
-        return value
-    name = value.removeprefix("env:")
-    environ: Mapping[str, str] = (info.context or {}).get("environ", os.environ)
-    if not environ.get(name):
-        raise ValueError(f"the environment has no variable {name}; set it, or write the secret into the file")
-    return environ[name]
-
-
-Secret = Annotated[SecretStr, BeforeValidator(_resolve_secret)]
-"""A secret of a channel: its text, or `env:NAME`."""
 
 
 class ChannelConfig(BaseModel):

@@ -151,9 +151,9 @@ class _Planner:
             yield number, min(step_ms, terms.deadline_at_ms) if escalates else step_ms
 
     async def _ask(self, base: Asked) -> list[Asked]:
-        owner, terms = self.record.run.owner, self.item.terms
-        present = await list_present(self.wiring, base.reviewer, base.at_ms, owner)
-        people = [one for one in present if one != owner or not terms.no_self_approval]
+        run, terms = self.record.run, self.item.terms
+        present = await list_present(self.wiring, base.reviewer, base.at_ms, run.owner)
+        people = [one for one in present if one not in run.requesters or not terms.no_self_approval]
         if not terms.channels and people:
             return [base._replace(person=person, reason="The rule names no channels.") for person in people]
         found: list[Asked] = []

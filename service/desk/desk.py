@@ -33,12 +33,13 @@ class Desk:
         sure_until_ms: Callable[[], int] = lambda: 0,
         intake: Intake | None = None,
         attempts: Attempts | None = None,
+        environment: str = "",
     ) -> None:
         self.suspensions = suspensions
         self.runs = runs
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
-        suspending = Suspending(suspensions, runs, policy, self.evaluations, intake)
+        suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
         self.start, self.suspend, self.plant = suspending.start, suspending.suspend, suspending.plant
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake

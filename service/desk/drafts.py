@@ -33,7 +33,7 @@ def draft_suspension(
 def draft_following(record: SuspensionRecord, state: SealedState | None, step: int) -> SuspensionRecord:
     """Return the unsaved suspension that follows `record` in its run."""
     draft = draft_suspension(record.tenant, record.run, state=state, on_deny=record.on_deny, step=step)
-    return draft.model_copy(update={"origin": record.origin, "resume": record.resume})
+    return draft.model_copy(update={"origin": record.origin, "resume": record.resume, "progress": record.progress})
 
 
 def build_idempotency(actor: str, key: str | None, request: list[JsonValue], ref: str) -> Idempotency | None:

@@ -13,7 +13,7 @@ from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
 from sayso.records.events import Event
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
-from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, SuspensionRecord
+from sayso.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.client_execution import name_run
 from sayso.transitions.deciding import suspend
@@ -25,6 +25,7 @@ from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.saving import Saved, Suspensions
+from service.store.suspensions.turns import Turn
 
 _OURS = Origin()
 
@@ -59,6 +60,7 @@ class Suspending:
     policy: Callable[[], Policy]
     evaluations: Evaluations
     intake: Intake | None
+    environment: str = ""
 
     async def start(
         self,
@@ -75,6 +77,7 @@ class Suspending:
         first run; with another request it raises `IdempotencyConflict`.
         """
         await self._admit(run)
+        run = self._place(run)
         draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = build_idempotency(run.owner, key, ["start", request], draft.id)
@@ -96,16 +99,19 @@ class Suspending:
         of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
         """
         await self._admit(run)
+        run = self._place(run)
         state = foreign.state if foreign else None
-        turn = max(await self._count_turns(run, key), *(call.step for call in calls))
+        counted = await self._count_turns(run, key)
+        turn = max(counted.number if counted is not None else 1, *(call.step for call in calls))
         draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
-        draft = draft.model_copy(update={"resume": resume})
+        progress = counted.progress if counted is not None and foreign is None else None
+        draft = draft.model_copy(update={"resume": resume, "progress": progress})
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
 
         async def attempt() -> Saved:
-            drafts, judged = await self._evaluate(run, calls, turn)
+            drafts, judged = await self._evaluate(run, calls, turn, progress)
             await self._check_calls(draft, calls, drafts, foreign)
             if foreign is None:
                 return await self._create(draft, drafts, judged, seen)
@@ -126,7 +132,7 @@ class Suspending:
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
 
         async def attempt() -> Saved:
-            drafts, judged = await self._evaluate(run, calls, draft.step)
+            drafts, judged = await self._evaluate(run, calls, draft.step, draft.progress)
             await self._check_calls(named, calls, drafts)
             return await self._create(named, drafts, judged)
 
@@ -141,11 +147,11 @@ class Suspending:
         return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), ())
 
     async def _evaluate(
-        self, run: RunRef, calls: Sequence[ExternalCall], step: int
+        self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
         policy = self.policy()
-        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step))
-        return evaluate_calls(policy, run, calls, step, readings)
+        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step, progress))
+        return evaluate_calls(policy, run, calls, step, readings, progress)
 
     async def _create(
         self,
@@ -168,9 +174,15 @@ class Suspending:
         if self.intake is not None:
             await self.intake.admit(run.owner)
 
-    async def _count_turns(self, run: RunRef, key: str | None) -> int:
+    def _place(self, run: RunRef) -> RunRef:
+        """Return the run with the tenant and environment of this desk."""
+        place = {"tenant": self.suspensions.tenant, "environment": self.environment}
+        return run if (run.tenant, run.environment) == (*place.values(),) else run.model_copy(update=place)
+
+    async def _count_turns(self, run: RunRef, key: str | None) -> Turn | None:
+        """Return the turn of the run's thread. Nobody knows what ran before a call without one."""
         if run.thread_id == run.id:
-            return 1
+            return None
         return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
 
     async def _check_calls(

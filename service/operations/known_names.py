@@ -93,7 +93,8 @@ async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
 
 def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
     conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
-    agents = {one.agent for one in conditions if one.agent and not _GLOB.intersection(one.agent)}
+    named = {name for one in conditions for name in (one.agent, *(one.agents or ())) if name}
+    agents = {one for one in named if not _GLOB.intersection(one)}
     return agents, {one.tool_name for one in conditions if one.tool_name}
 
 

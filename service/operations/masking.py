@@ -41,6 +41,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
     update = {
         "tool": item.tool.model_copy(update={"args": secrets.args}),
         "prompt": item.prompt.model_copy(update=prompt),
+        "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
         "outcome": _mask(item, item.outcome, secrets, schema),
         "decisions": tuple(_mask(item, one, secrets, schema) for one in item.decisions),
     }

@@ -5,7 +5,7 @@ Cheap jobs run in this process. Others run in a process that is killed at its li
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -25,6 +25,7 @@ from service.policy.schemas import SANDBOX, Fit
 
 RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)  # some seconds for thousands of conditions
 
+NO_LISTS: Mapping[str, str] = {}
 MOST_FAULTS = 200  # limit of reported faults
 STATE_LIMIT_S = 10.0
 SMALL_STATE_CHARS = 32_768  # a state up to this size is read and packed in some milliseconds
@@ -69,13 +70,16 @@ class Evaluations:
             await self.check_value(fit.schema, fit.value, fit.name, caller=caller, formats=fit.formats)
             await asyncio.sleep(0)
 
-    async def check_rules(self, text: str, file: str, known: Known, *, caller: str) -> RulesFound:
-        """Return the number of rules, their version and warnings; or their faults."""
+    async def check_rules(
+        self, text: str, file: str, known: Known, *, lists: Mapping[str, str] = NO_LISTS, caller: str
+    ) -> RulesFound:
+        """Return the number of rules, their version and warnings; or their faults. `lists` are files by name."""
         people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
         job: JsonObject = {
             "kind": "rules",
             "text": text,
             "file": file,
+            "lists": dict(lists),
             "most": MOST_FAULTS,
             "reviewers": people,
             "groups": {name: list(members) for name, members in known.groups.items()},
@@ -88,13 +92,21 @@ class Evaluations:
             return RulesFound(faults=(words,))
 
     async def rejudge(
-        self, text: str, file: str, calls: Sequence[RecordedCall], known: Known, *, caller: str
+        self,
+        text: str,
+        file: str,
+        calls: Sequence[RecordedCall],
+        known: Known,
+        *,
+        lists: Mapping[str, str] = NO_LISTS,
+        caller: str,
     ) -> list[Rejudged | None]:
         """Return what valid rules would do with each recorded call; None where a fact is missing."""
         job: JsonObject = {
             "kind": "rejudge",
             "text": text,
             "file": file,
+            "lists": dict(lists),
             "calls": [one.model_dump(mode="json") for one in calls],
             "tools": dump_tools(known),
         }

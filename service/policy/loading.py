@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sayso.policy.engine import Policy
-from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_rulebook, read_bytes
+from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, read_bytes
+from sayso.policy.words.lists import collect_files, stamp
+from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
@@ -26,26 +28,30 @@ class RuleSource(NamedTuple):
 
 
 class Rulebook:
-    """The policy of a file, reloaded when it changes. While the file is invalid the last valid policy stays."""
+    """The policy of a file, reloaded when it or a list's file changes.
+
+    While a file is invalid the last valid policy stays.
+    """
 
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
         self._terms = terms
-        self._seen = _stamp(path)
+        self._seen: list[tuple[Path | None, Stamp]] = [(path, stamp(path))]
         self.source = RuleSource(str(path or ""), b"")
         self.policy = self._load()
+        self._seen += self.policy.stamps.items()
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
         """Return the current policy of the file, or the last valid one with the reason in `error`."""
-        seen = _stamp(self._path)  # before the read: a change during it is seen the next time
-        if seen != self._seen:
-            self._seen = seen
+        if self._has_changed():
+            self._seen = [(self._path, stamp(self._path))]  # before the read: a change during it is seen the next time
             try:
                 self.policy = self._load()
                 self.error = None
             except RulebookError as error:
                 self.error = error
+            self._seen += (self.error or self.policy).stamps.items()
         return self.policy
 
     def _load(self) -> Policy:
@@ -53,7 +59,7 @@ class Rulebook:
         if self._path is None:
             return load_rulebook(None, terms=self._terms)
         raw = read_bytes(self._path)
-        policy = parse_rulebook(raw, file=str(self._path), terms=self._terms, check=_CHECK)
+        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK)
         self.source = RuleSource(str(self._path), raw)
         return policy
 
@@ -65,18 +71,17 @@ class Rulebook:
             raw = self._path.read_bytes()
         except OSError:
             return None
-        return (self._path, raw) if _stamp(self._path) == self._seen else None
+        return None if self._has_changed() else (self._path, raw)
+
+    def read_lists(self) -> dict[str, str]:
+        """Return the texts of the files of lists by their names in the rules, without those that cannot be read."""
+        return collect_files(self.source.raw, self._path.parent) if self._path is not None else {}
+
+    def _has_changed(self) -> bool:
+        return any(stamp(path) != seen for path, seen in self._seen)
 
 
 @cache
 def rulebook_of(path: Path) -> Rulebook:
     """Return this process's rulebook of a file; forks inherit its last valid policy."""
     return Rulebook(path)
-
-
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

@@ -16,8 +16,9 @@ import structlog
 from pydantic import ValidationError
 
 from sayso.clock import monotonic_ms
-from sayso.errors import Unavailable
+from sayso.errors import NotFound, Unavailable
 from sayso.policy.engine import ASK_EVERYTHING, Policy
+from sayso.policy.files import RulebookError, parse_rulebook
 from service.logs import Trouble
 from service.policy.loading import Rulebook
 from service.store.rulebook.versions import RuleVersion
@@ -61,6 +62,7 @@ class RulesInForce:
         self._reported_at_ms = 0.0
         self._reported_digest = ""
         self._newest: Policy | None = None
+        self._adopted = ""
         self._fault = ""
         self.history = store.history
         self._withdrawn: frozenset[str] = frozenset()
@@ -69,7 +71,7 @@ class RulesInForce:
     def policy(self) -> Policy:
         """Return the rules in force; raises `Unavailable` when they cannot be read."""
         own = self._rulebook.refresh()
-        if own.version != self._reported and not self._needed and own.version not in self._withdrawn:
+        if own.version != self._reported and not self._needed and not self._is_withdrawn(own):
             return own  # the file has just changed: its rules are the newest
         if self._fault:
             raise Unavailable(self._fault)
@@ -95,10 +97,10 @@ class RulesInForce:
         own = self._rulebook.refresh()
         version = await self._publish(Holder(process, self._file, own.version), own)
         if version == own.version:
-            self._newest, self._fault, self.held_back = own, "", None
+            self._newest, self._adopted, self._fault, self.held_back = own, version, "", None
         elif not version:
             self._newest = None
-        elif self._newest is None or self._newest.version != version:
+        elif self._newest is None or self._adopted != version:
             await self._adopt()
             if self.held_back is None:  # it may have been withdrawn
                 await self._hold_back(own, "", in_force=version)
@@ -149,7 +151,7 @@ class RulesInForce:
             return True
         if held is None or held.why != UNATTESTED:
             return False
-        attested = await self.history.versions.count_attestations(held.version, held.digest)
+        attested = await self.history.versions.count_attestations(held.digest)
         self.held_back = held._replace(attested=attested)
         return attested >= self._needed
 
@@ -169,28 +171,39 @@ class RulesInForce:
         versions, source = self.history.versions, self._rulebook.source
         self._withdrawn = await versions.read_withdrawn()
         before, self.held_back = self.held_back, None
-        if own.version != in_force and own.version in self._withdrawn:
+        if own.version != in_force and self._is_withdrawn(own):
             why = WITHDRAWN
         if why:
-            attested = await versions.count_attestations(own.version, source.digest)
+            attested = await versions.count_attestations(source.digest)
             self.held_back = HeldBack(own.version, source.digest, self._file, why, attested, self._needed)
             if before is None or before[:4] != self.held_back[:4]:
                 _LOG.warning("rules_held_back", **self.held_back._asdict())
 
-    async def _adopt(self) -> None:
+    def _is_withdrawn(self, own: Policy) -> bool:
+        return not self._withdrawn.isdisjoint((own.version, self._rulebook.source.digest))
+
+    async def _read_in_force(self) -> tuple[str, Policy | None]:
+        """Return the version in force and its rules; those of another Sayso are parsed anew from their bytes."""
         version, rules = await self._store.read_rules()
-        try:
-            newest = Policy.model_validate_json(rules)
-        except ValidationError:
-            newest = None
-        if newest is None or newest.version != version:
+        with suppress(ValidationError):
+            found = Policy.model_validate_json(rules)
+            if found.version == version:
+                return version, found
+        with suppress(NotFound, RulebookError):
+            saved = await self.history.versions.read(version)
+            return version, parse_rulebook(saved.text.encode(), file=saved.file)
+        return version, None
+
+    async def _adopt(self) -> None:
+        version, newest = await self._read_in_force()
+        if newest is None:
             self._fault = (
                 f"The rules in force, version {version}, cannot be read by this process, so it evaluates no calls. "
                 "Run the same version of Sayso everywhere."
             )
             _LOG.error("rules_unreadable", version=version)
             return
-        self._newest, self._fault = newest, ""
+        self._newest, self._adopted, self._fault = newest, version, ""
         _LOG.warning("rules_of_another_file", in_force=version, file=self._file)
 
     async def _follow(self, process: str, trouble: Trouble, ending: asyncio.Event) -> None:

@@ -1,6 +1,7 @@
 """One page of a replay: runs as stored bytes, read, judged again and counted in a process of its own."""
 
 import base64
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from sayso.policy.analysis.recorded import is_judged, list_calls
 from sayso.policy.analysis.replaying import RecordedCall, rejudge
 from sayso.policy.engine import Policy
 from sayso.policy.files import parse_rulebook
+from sayso.policy.words.lists import pick_file
 from sayso.records.base import Immutable
 from sayso.records.events import TrailEntry
 from sayso.records.suspensions import SuspensionRecord
@@ -38,12 +40,14 @@ class ReplayRules(Immutable):
     """The rules of a replay and its range, ms; the same for every page.
 
     `base` are rules to compare with, else what was done counts. `live` are the rules in force as JSON, which may name
-    amounts, and `tools` those of the registered agents as JSON. `path` is the argument to sum.
+    amounts, and `tools` those of the registered agents as JSON. `lists` are the files of lists by name, as JSON. `path`
+    is the argument to sum.
     """
 
     text: str
     file: str
     base: str | None = None
+    lists: str = "{}"
     live: str
     tools: str
     path: str | None = None
@@ -60,7 +64,8 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
     """Judge the calls of the runs again; return their `Tally` as JSON."""
     _give_way()
     rules = ReplayRules.model_validate({name: job[name] for name in ReplayRules.model_fields})
-    policy, base = _parse(rules.text, rules.file), _parse(rules.base, rules.file) if rules.base is not None else None
+    policy = _parse(rules.text, rules.file, rules.lists)
+    base = _parse(rules.base, rules.file, rules.lists) if rules.base is not None else None
     tools, lost = _read_tools(rules.tools), Counter[str]()
     found = [call for run in job["runs"] for call in _read_calls(run, lost, rules)]
     calls = [one for one in found if rules.from_ms <= one.at_ms < rules.to_ms]
@@ -108,8 +113,8 @@ def _read_records(raw: dict[str, str]) -> Iterator[tuple[str, SuspensionRecord]]
 
 
 @lru_cache(maxsize=_CACHED)
-def _parse(text: str, file: str) -> Policy:
-    return parse_rulebook(text.encode(), file=file)
+def _parse(text: str, file: str, lists: str) -> Policy:
+    return parse_rulebook(text.encode(), file=file, read_list=pick_file(json.loads(lists)))
 
 
 @lru_cache(maxsize=_CACHED)
@@ -119,7 +124,7 @@ def _read_tools(text: str) -> dict[str, list[ToolDefinition]]:
 
 @lru_cache(maxsize=_CACHED)
 def _find_amounts(rules: ReplayRules) -> AmountFinder:
-    policies = [_parse(rules.text, rules.file), Policy.model_validate_json(rules.live)]
+    policies = [_parse(rules.text, rules.file, rules.lists), Policy.model_validate_json(rules.live)]
     return AmountFinder(policies, rules.path)
 
 

@@ -12,8 +12,10 @@ from typing import Any
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.analysis.replaying import RecordedCall, rejudge
+from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.findings import Known, find_findings
+from sayso.policy.words.lists import pick_file
 from sayso.records.tool_calls import ToolDefinition
 from sayso.schemas.bounds import weigh
 from service.policy.replay_pages import replay_page
@@ -48,9 +50,13 @@ def _fit(job: dict[str, Any]) -> JsonObject:
     return {"problems": list(find_problems(Fit(job["schema"], job["value"], job["name"], job["formats"])))}
 
 
+def _parse(job: dict[str, Any]) -> Policy:
+    return parse_rulebook(job["text"].encode(), file=job["file"], read_list=pick_file(job["lists"]))
+
+
 def _check_rules(job: dict[str, Any]) -> JsonObject:
     try:
-        policy = parse_rulebook(job["text"].encode(), file=job["file"])
+        policy = _parse(job)
     except RulebookError as error:
         faults = [str(one) for one in error.problems]
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
@@ -60,7 +66,7 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
 
 
 def _rejudge(job: dict[str, Any]) -> JsonObject:
-    policy = parse_rulebook(job["text"].encode(), file=job["file"])
+    policy = _parse(job)
     calls = [RecordedCall.model_validate(one) for one in job["calls"]]
     judged = rejudge(policy, calls, _read_tools(job))
     return {"judged": [one.model_dump(mode="json") if one is not None else None for one in judged]}

@@ -45,6 +45,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     env: Literal["local", "production"] = "local"
     """`production` refuses what only fits your own machine: plain http, short secrets, weak durability."""
+    environment: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$|^$")
+    """Name of this installation for rules, such as `staging`; conditions read it as `run.environment`. Without it, it
+    is unknown."""
     home: Path = CHECKOUT / ".sayso"
     """Folder of all data: the store's files, sockets and logs. Kept between starts."""
     host: str = Field(default="127.0.0.1", min_length=1)
@@ -80,6 +83,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     drills: Path | None = None
     """YAML file with templates of false calls that test whether reviewers look, and how often one is planted.
     Without it there are no drills."""
+    token_issuers: Path | None = None
+    """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
+    refused."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
     """Largest request body in bytes."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
@@ -94,7 +100,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", "channels", "drills", mode="after")
+    @field_validator("home", "policy", "channels", "drills", "token_issuers", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

@@ -72,9 +72,9 @@ class TenantKeys:
         """The bytes and the rules of a version."""
         return f"{self.prefix}rule-version:{version}"
 
-    def attestations(self, version: str) -> str:
-        """When each person attested which bytes of a version, by "<digest> <name>"."""
-        return f"{self.prefix}attestations:{version}"
+    def attestations(self, digest: str) -> str:
+        """When each person attested the bytes of this SHA-256."""
+        return f"{self.prefix}attestations:{digest}"
 
     def rule_hits(self, day: int) -> str:
         """The key of one day's hits; the day counts from 1970 in UTC."""
@@ -173,6 +173,10 @@ class TenantKeys:
     def thread(self, owner: str, thread_id: str) -> str:
         """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
+
+    def thread_tools(self, owner: str, thread_id: str) -> str:
+        """The tools that ran in an owner's thread, by their first start."""
+        return f"{self.prefix}thread-tools:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
     def precedents(self, owner: str, agent: str, tool: str) -> str:
         """The measures of the latest approved calls of an agent's tool."""

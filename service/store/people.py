@@ -26,6 +26,7 @@ class Reviewer(Immutable):
     password_hash: str
     roles: tuple[str, ...] = ("reviewer",)
     active: bool = True
+    manager: str | None = None  # set by admins; rules may ask the manager of a person
     created_at_ms: int
     password_set_at_ms: int = 0
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
@@ -69,6 +70,7 @@ class ApiKey(Immutable):
     predecessor_id: str | None = None
     context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
 
+    owner: str | None = None  # the person who answers for the agent, set by admins
     withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
     def holds(self, at_ms: int) -> bool:

@@ -46,7 +46,7 @@ class RuleStore:
         It must be attested by `needed` people, who saw the bytes of this digest.
         """
         keys = self._keys
-        names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(holder.version)]
+        names = [keys.rules, keys.rulebook, keys.rule_changes, keys.attestations(digest)]
         held: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
         async with translated():
             reply: Any = await self._publish(keys=names, args=[*held, needed, digest, MOST_CHANGES])

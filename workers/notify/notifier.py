@@ -186,8 +186,8 @@ class Notifier:
     def _prepare(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, card: Card, now_ms: int
     ) -> Attempt:
-        since_ms, owner = record.created_at_ms + item.held_ms, record.run.owner
-        return Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, since_ms, now_ms)
+        since_ms, requesters = record.created_at_ms + item.held_ms, record.run.requesters
+        return Attempt(self.gate, self.addresses, channel, card, item, delivery, requesters, since_ms, now_ms)
 
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:

@@ -50,8 +50,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
         facts = {**record.run.facts, **agent.context}  # rules read them again if a reviewer edits the arguments
-        suspended = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         drafts, state, events = reached.drafts, reached.state, reached.events
+        update = {"run": record.run.model_copy(update={"facts": facts}), "progress": state.progress}
+        suspended = record.model_copy(update=update)
         await suspend_again(wiring, suspended, fence, drafts, state, events, state.step)
     else:
         await journal.settle(reached.end, reached.events)
@@ -59,7 +60,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:
     if isinstance(state, RunState):
-        return ModelRun(agent, state)
+        return ModelRun(agent, state, record.run)
     assert isinstance(agent, FrameworkAgent)  # noqa: S101  checked when its state was read
     return FrameworkRun(agent, record.run, state)
 

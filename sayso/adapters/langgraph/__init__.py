@@ -115,7 +115,7 @@ class LangGraph(Adapter):
         thread_id = str(native["thread_id"])
         saved: Any = native["interrupts"]
         async with self._graph(entry.call.name for entry in executor.calls) as graph:
-            snapshot = await graph.aget_state(_config(thread_id))
+            snapshot = await graph.aget_state(_config(thread_id), subgraphs=True)
             waiting = {interrupt.id for interrupt in snapshot.interrupts}
             ids = {interrupt["id"] for interrupt in saved}
             if ids and ids <= waiting:
@@ -140,7 +140,7 @@ class LangGraph(Adapter):
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
-        snapshot = await graph.aget_state(_config(thread_id))
+        snapshot = await graph.aget_state(_config(thread_id), subgraphs=True)
         return _read(thread_id, values, snapshot)
 
 
@@ -153,11 +153,7 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
     if not interrupts:
         return Done(_read_result(values))
     read = [(interrupt.id, _read_interrupt(interrupt)) for interrupt in interrupts]
-    subagents = {
-        interrupt.id: task.name if task.state is not None else ""
-        for task in snapshot.tasks
-        for interrupt in task.interrupts
-    }
+    subagents = dict(_find_paths(snapshot))
     native: JsonObject = {
         "thread_id": thread_id,
         "interrupts": [
@@ -171,6 +167,16 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
         for call in _name_calls(values, found)
     )
     return FrameworkTurn(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
+
+
+def _find_paths(snapshot: Any, outer: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Yield the id of each interrupt, with the path of the nodes whose inner graphs lead to it."""
+    for task in snapshot.tasks:
+        path = outer if task.state is None else (*outer, task.name)
+        if hasattr(task.state, "tasks"):
+            yield from _find_paths(task.state, path)
+        else:
+            yield from ((one.id, "/".join(path)) for one in task.interrupts)
 
 
 def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], JsonObject]:

@@ -54,8 +54,11 @@ def list_people(json: JsonOption = False) -> None:
     with connect() as client:
         found = client.exchange(administration.LIST_REVIEWERS).reviewers
     states = {True: "active", False: "deactivated"}
-    rows = ((one.name, ", ".join(one.roles), format_time(one.created_at), states[one.active]) for one in found)
-    print_list(found, json, ("name", "roles", "since", "state"), rows)
+    rows = (
+        (one.name, ", ".join(one.roles), one.manager or "", format_time(one.created_at), states[one.active])
+        for one in found
+    )
+    print_list(found, json, ("name", "roles", "manager", "since", "state"), rows)
 
 
 @people.command("activate")
@@ -72,6 +75,17 @@ def deactivate(name: NameArgument) -> None:
     with connect() as client:
         client.exchange(administration.set_active(name, False))
     make_console().print(show_line(f"{name} is deactivated."))
+
+
+@people.command("manager")
+def set_manager(
+    name: NameArgument,
+    manager: Annotated[str | None, typer.Argument(metavar="[MANAGER]", help="The manager; nobody by default.")] = None,
+) -> None:
+    """Set who manages a person. Rules may ask the manager of the person an agent acts for."""
+    with connect() as client:
+        changed = client.exchange(administration.set_manager(name, manager))
+    make_console().print(show_line(f"{changed.name} is managed by {changed.manager or 'nobody'}."))
 
 
 @people.command("sessions")

@@ -21,6 +21,7 @@ def create(
     name: Annotated[str, typer.Argument(help="The name of the agent or reviewer.")],
     kind: Annotated[str, typer.Option(help="agent, reviewer or provisioner.")] = "agent",
     context: Annotated[str, typer.Option(help="Facts about the holder for rules, as a JSON object.")] = "{}",
+    owner: Annotated[str | None, typer.Option(help="The person who owns an agent's key.")] = None,
 ) -> None:
     """Create a key. It is printed only here, alone on standard output."""
     if kind not in KINDS:
@@ -29,7 +30,7 @@ def create(
     if not isinstance(facts, dict):
         raise InvalidInput(f'The context {context!r} is not a JSON object. Write it as \'{{"env": "prod"}}\'.')
     with connect() as client:
-        _print_new(client.create_key(name, kind, context=facts))
+        _print_new(client.create_key(name, kind, context=facts, owner=owner))
 
 
 @keys.command("list")
@@ -37,8 +38,11 @@ def list_all(json: JsonOption = False) -> None:
     """List all keys, including revoked ones."""
     with connect() as client:
         found = client.keys().keys
-    rows = ((key.id, key.name, key.kind, format_time(key.created_at), _describe_state(key)) for key in found)
-    print_list(found, json, ("id", "name", "kind", "created", "state"), rows)
+    rows = (
+        (key.id, key.name, key.kind, key.owner or "", format_time(key.created_at), _describe_state(key))
+        for key in found
+    )
+    print_list(found, json, ("id", "name", "kind", "owner", "created", "state"), rows)
 
 
 @keys.command("rotate")

@@ -62,9 +62,9 @@ def run_tests(file: Path, cases: CasesOption = None, json: JsonOption = False) -
 
 def load_policy(file: Path) -> Policy:
     """Return the rules of a file; raises `InvalidInput` with all faults."""
-    from sayso.policy.files import parse_rulebook
+    from sayso.policy.files import parse_beside
 
-    return parse_rulebook(read_raw(file), file=str(file))
+    return parse_beside(read_raw(file), file)
 
 
 def load_cases(file: Path, other: Path | None = None) -> "list[Case]":

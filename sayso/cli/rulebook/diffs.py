@@ -1,7 +1,7 @@
 """`sayso policy diff`: what changes between two rulebooks, and for which calls."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import BaseModel
@@ -13,7 +13,11 @@ from sayso.cli.screens import make_console, show
 from sayso.client.rulebook import ReplayView
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy, PolicyDecision
+from sayso.policy.memory.ledger import remember
 from sayso.policy.packages import check_packages
+
+if TYPE_CHECKING:
+    from sayso.policy.analysis.cases import Case
 
 SinceOption = Annotated[
     str | None, typer.Option("--from", help="Also compare on the desk's recorded calls since this date; for admins.")
@@ -77,9 +81,13 @@ def diff(
         _show(found)
 
 
+def _judge(policy: Policy, case: "Case") -> PolicyDecision:
+    return policy.judge(remember(policy, case.event, case.after))
+
+
 def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCall]:
     cases = load_cases(file)
-    pairs = [(case, before.judge(case.event), after.judge(case.event)) for case in cases]
+    pairs = [(case, _judge(before, case), _judge(after, case)) for case in cases]
     return [
         ChangedCall(
             name=case.name,

@@ -10,7 +10,7 @@ from rich.console import Console
 from sayso.cli.logins import connect
 from sayso.cli.operations.reports import read_time
 from sayso.cli.outputs import JsonOption, print_json
-from sayso.cli.policies import read_rules
+from sayso.cli.policies import read_lists, read_rules
 from sayso.cli.screens import format_time, make_console, make_table, show, show_line
 from sayso.client import Client, rulebook
 from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView
@@ -50,9 +50,12 @@ def run_replay(
 ) -> ReplayView:
     """Return the replay of the rules in a file when it has ended; `base` holds rules to compare with."""
     begin, end = read_time(since, "--from"), read_time(until, "--to") if until is not None else iso_utc(now_ms())
+    lists = {**(read_lists(base) if base is not None else {}), **read_lists(file)}
     text, before = read_rules(file), read_rules(base) if base is not None else None
     with connect() as client:
-        started = client.exchange(rulebook.start_replay(text, file.name, begin, end, path=path, base=before))
+        started = client.exchange(
+            rulebook.start_replay(text, file.name, begin, end, path=path, base=before, lists=lists)
+        )
         try:
             return _wait(client, started)
         except KeyboardInterrupt:

@@ -8,7 +8,7 @@ import typer
 
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json, print_list
-from sayso.cli.policies import read_rules
+from sayso.cli.policies import read_lists, read_rules
 from sayso.cli.screens import format_time, make_console, show, show_line
 from sayso.client import rulebook
 from sayso.client.rulebook import VersionView
@@ -23,7 +23,7 @@ def attest(file: Path, json: JsonOption = False) -> None:
     """Attest exactly the bytes of a file of rules. For admins."""
     text = read_rules(file)
     with connect() as client:
-        found = client.exchange(rulebook.attest_rules(text, file.name))
+        found = client.exchange(rulebook.attest_rules(text, file.name, read_lists(file)))
     if json:
         print_json(found)
         return
@@ -102,4 +102,4 @@ def _write_since(one: VersionView) -> str:
 
 
 def _name_people(one: VersionView) -> str:
-    return ", ".join(sorted(a.by for a in one.attestations if a.digest == one.digest)) or "nobody"
+    return ", ".join(sorted(a.by for a in one.attestations)) or "nobody"

@@ -13,6 +13,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Explanation, Match, explain
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.file_faults import describe_unknown
+from sayso.policy.memory.ledger import remember
 from sayso.policy.rules import ASKING
 from sayso.policy.yaml_documents import Document, Loc, read_document
 from sayso.records.base import Immutable
@@ -23,17 +24,22 @@ DEFAULT = "default"
 """The name of the default in `rule`."""
 
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-_EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _CALL_KEYS.values()} | _CALL_KEYS
-_CASE_KEYS = ("name", "call", "expect", "rule")
+_OTHERS = {*_CALL_KEYS.values(), "memory"}
+_EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
+_CASE_KEYS = ("name", "call", "after", "expect", "rule")
 _WORDS = (ASK, *Action, "defer")
 
 
 class Case(Immutable):
-    """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it."""
+    """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it.
+
+    `after` is how often the same call was let run before, for rules that remember calls.
+    """
 
     name: str = Field(max_length=200)
     place: str
     event: PolicyEvent
+    after: int = Field(default=0, ge=0, le=1_000)
     expect: str
     rule: str | None = None
 
@@ -105,7 +111,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     event |= {_EVENT_KEYS[key]: value for key, value in test["call"].items()}
     found = {"name": name, "place": f"{document.file}:{line}:{column}", "event": event, "expect": test["expect"]}
     try:
-        return Case.model_validate({**found, "rule": test.get("rule")})
+        return Case.model_validate({**found, "after": test.get("after", 0), "rule": test.get("rule")})
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = ".".join(map(str, fault["loc"]))
@@ -114,7 +120,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
 
 
 def _run(policy: Policy, case: Case) -> CaseResult:
-    found = explain(policy, case.event)
+    found = explain(policy, remember(policy, case.event, case.after))
     decision = found.decision
     done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
     wanted = None if case.rule == DEFAULT else case.rule

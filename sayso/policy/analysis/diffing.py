@@ -1,11 +1,12 @@
 """What changes between two rulebooks: rules, their order, and each part of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
+from sayso.canonical_json import canonical_json
 from sayso.policy.engine import Policy
 from sayso.policy.rules import PolicyRule
 
@@ -45,8 +46,8 @@ class RuleDiff(NamedTuple):
 class RulebookDiff(NamedTuple):
     """What changes between two rulebooks.
 
-    `file` are changes of the default and of the file's terms. Rules take them over: `inherits` names those that differ
-    in nothing else, and the parts of other rules leave them out.
+    `file` are changes of the default, of lists and constants, and of the file's terms. Rules take over the terms:
+    `inherits` names those that differ in nothing else, and the parts of other rules leave them out.
     """
 
     file: tuple[PartChange, ...]
@@ -82,7 +83,16 @@ def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
             inherits.append(rule.rule_id)
     gone = before.keys() - after.keys() - set(renamed.values())
     found += [RuleDiff(Kind.REMOVED, rule, None) for rule in old.rules if rule.rule_id in gone]
-    return RulebookDiff((*default, *terms), tuple(found), tuple(inherits))
+    names = [*_compare_names("lists", old.lists, new.lists), *_compare_names("constants", old.constants, new.constants)]
+    return RulebookDiff((*default, *terms, *names), tuple(found), tuple(inherits))
+
+
+def _compare_names(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[PartChange]:
+    """Yield the lists or constants that differ, such as `lists.eu`; null for one that is not defined."""
+    for name in sorted(old.keys() | new.keys()):
+        before, after = _dump(old.get(name)), _dump(new.get(name))
+        if canonical_json(before) != canonical_json(after):
+            yield PartChange(f"{kind}.{name}", before, after)
 
 
 def _compare(before: BaseModel, after: BaseModel, prefix: str = "") -> list[PartChange]:

@@ -16,6 +16,7 @@ from sayso.policy.conditions import find_args
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.matching import Case, describe_error, try_rule
 from sayso.policy.memory.keys import MEMORY_KEYS
+from sayso.policy.provenance.facts import describe_provenance
 from sayso.policy.questions import put_question
 from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.records.memory.charges import Remembered
@@ -58,12 +59,13 @@ class Explanation(NamedTuple):
 # The parts of a condition in the order in which the engine tries them.
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "tool": ("tool_name", "tool_name_pattern", "tool_names"),
-    "agent": ("agent",),
+    "agent": ("agent", "agents"),
     "context": ("context_has_keys", "context_equals"),
     "claimed": ("claimed_has_keys", "claimed_equals"),
     "metadata": ("metadata_equals",),
     "when": ("when",),
     "subagent": ("subagent_name",),
+    "after": ("after",),
     "memory": MEMORY_KEYS,
 }
 
@@ -74,7 +76,7 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     if definition is not None:
         decision = put_question(definition, event.tool_args, decision)
     try:
-        case = Case(event)
+        case = Case(event, policy.names, policy.model_prices)
     except SaysoError as error:
         trials = [Trial(rule, _match(rule), error=describe_error(error)) for rule in policy.rules]
     else:
@@ -93,7 +95,7 @@ def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
     verdict = try_rule(rule, case)
-    saw = list_reads(rule.condition.when, case.event)
+    saw = list_reads(rule.condition.when, case.event) | case.list_computed([rule])
     if rule.rule_id == decision.policy_id:
         return Trial(rule, Match.DECIDES, saw=saw)
     if not rule.enabled:
@@ -119,17 +121,14 @@ def _find_unmet(rule: PolicyRule, case: Case) -> str:
 def _list_facts(part: str, rule: PolicyRule, event: PolicyEvent) -> JsonObject:
     """Return what the call has where the rule's condition differs."""
     condition = rule.condition
-    if part == "tool":
-        return {"tool": event.tool_name}
-    if part == "agent":
-        return {"agent": event.agent}
-    if part == "subagent":
-        return {"subagent": event.subagent_name}
     if part == "context":
         return _pick(event.context, (*condition.context_has_keys, *condition.context_equals))
     if part == "claimed":
         return _pick(event.claimed, (*condition.claimed_has_keys, *condition.claimed_equals))
-    return {}
+    if part == "after":
+        return _pick(describe_provenance(event, {})["run"], ("tools",))
+    facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "subagent": event.subagent_name}
+    return _pick(facts, (part,))
 
 
 def list_reads(when: str | None, event: PolicyEvent) -> JsonObject:
@@ -139,6 +138,7 @@ def list_reads(when: str | None, event: PolicyEvent) -> JsonObject:
     found = _pick(event.tool_args, find_args(when))
     facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "step": event.step}
     facts |= {"run_id": event.run_id, "context": event.context, "claimed": event.claimed}
+    facts |= describe_provenance(event, {})
     unquoted = re.sub(r"""[rR]?"(?:\\.|[^"\\])*"|[rR]?'(?:\\.|[^'\\])*'""", "", when)
     named = re.findall(r"(?<![\w.])[a-z_]+\b(?!\()", unquoted)
     return found | {name: facts[name] for name in dict.fromkeys(named) if name in facts}

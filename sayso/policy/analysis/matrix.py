@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.amounts import Amount, AmountFinder
-from sayso.policy.analysis.replaying import Effect, RecordedCall, Rejudged, effect_of
+from sayso.policy.analysis.replaying import NOT_COUNTED, Effect, RecordedCall, Rejudged, effect_of
 from sayso.policy.rules import ASKING
 from sayso.records.base import Immutable
 from sayso.records.decisions import Verdict
@@ -194,7 +194,7 @@ def tally(
     for call, now in zip(calls, judged, strict=True):
         was = next(before) if before is not None else None
         if now is None or (before is not None and was is None):
-            found.missing[call.missing] += 1
+            found.missing[call.missing or NOT_COUNTED] += 1
             continue
         _count(found, call, was, now, amounts.find(call.event))
     for cell in found.cells.values():

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.replaying import RecordedCall
 from sayso.policy.engine import Action, PolicyEvent
+from sayso.policy.provenance.events import describe_origin
 from sayso.policy.rules import ASKING
 from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType, TrailEntry
@@ -33,15 +35,18 @@ def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, S
     """Return the judged tool calls of the run, the latest first; `records` are its suspensions by id."""
     calls: list[RecordedCall] = []
     step, suspended = 0, ""
-    steps = {}
+    steps, progress, before = {}, {}, None
     for entry in trail:
         if entry.type == EventType.TOOL_BATCH_STARTED and isinstance(entry.data.get("step"), int):
             step = entry.data["step"]
-        steps[entry.seq] = step
+        if entry.type == EventType.TOOL_BATCH_STARTED:
+            before = entry.data.get("progress")
+        steps[entry.seq], progress[entry.seq] = step, before
     for entry in reversed(trail):
         suspended = _find_suspended(entry) or suspended
         if is_judged(entry):
-            call = _read_call(run, entry, steps[entry.seq], records.get(suspended))
+            facts = {**describe_origin(run, None), "progress": progress[entry.seq]}
+            call = _read_call(run, entry, steps[entry.seq], records.get(suspended), facts)
             calls += [call] if call is not None else []
         if entry.type == EventType.TOOL_BATCH_STARTED:
             suspended = ""  # an earlier batch did not lead to this suspension
@@ -63,13 +68,16 @@ def _find_suspended(entry: TrailEntry) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionRecord | None) -> RecordedCall | None:
+def _read_call(
+    run: RunRef, entry: TrailEntry, step: int, record: SuspensionRecord | None, facts: dict[str, Any]
+) -> RecordedCall | None:
     """Return the call of an event; None for one that another version of Sayso wrote otherwise."""
     data = entry.data
     item = _find_item(data, record)
     outcome = item.outcome if item is not None and data.get("action") in ASKING else None
     args = item.tool.args if item is not None else data.get("args")
-    event: dict[str, JsonValue] = {
+    event: dict[str, Any] = {
+        **facts,
         "run_id": run.id,
         "thread_id": run.thread_id,
         "step": record.step if record is not None and item is not None else step,
@@ -79,6 +87,7 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
         "subagent_name": item.subagent if item is not None else data.get("subagent"),
         "context": run.facts,
         "claimed": run.claimed,
+        "memory": _read_memory(data.get("remembered")),
     }
     try:
         return RecordedCall(
@@ -101,6 +110,12 @@ def _read_call(run: RunRef, entry: TrailEntry, step: int, record: SuspensionReco
 def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
     people = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN] if item is not None else []
     return tuple(one.shown.look_ms if one.shown is not None else None for one in people)
+
+
+def _read_memory(remembered: JsonValue) -> JsonObject:
+    """Return what counters of rules held when the call was judged."""
+    found = [one for one in remembered if isinstance(one, dict)] if isinstance(remembered, list) else []
+    return {str(one.get("counter")): {"total": one.get("total"), "samples": one.get("samples", 0)} for one in found}
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

@@ -11,6 +11,9 @@ from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING
 from sayso.records.base import Immutable
 from sayso.records.tool_calls import ToolDefinition
+from sayso.text.language import mark
+
+NOT_COUNTED = mark("A rule remembers other calls than the rules of that time did.")
 
 
 class Effect(StrEnum):
@@ -78,10 +81,10 @@ def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iter
     """Yield what the rules would do with each call; None where a fact is missing."""
     definitions = {(agent, one.name): one for agent, found in tools.items() for one in found}
     for call in calls:
-        if call.missing:
+        event = call.event
+        if call.missing or any(one.counter not in event.memory for one in policy.list_wanted(event)):
             yield None
             continue
-        event = call.event
         decision = policy.judge(event)
         definition = definitions.get((event.agent, event.tool_name or ""))
         if definition is not None:
@@ -117,7 +120,7 @@ def compare(calls: Sequence[RecordedCall], judged: Sequence[Rejudged | None]) ->
     for call, now in zip(calls, judged, strict=True):
         before = effect_of(call.action)
         if now is None:
-            missing.setdefault(call.missing, []).append(call)
+            missing.setdefault(call.missing or NOT_COUNTED, []).append(call)
         elif now.effect is before:
             same[before] += 1
         else:

@@ -10,12 +10,22 @@ from sayso.records.memory.charges import Charge
 NO_READINGS: Readings = {}
 
 
+def remember(policy: Policy, event: PolicyEvent, times: int = 0) -> PolicyEvent:
+    """Return the event as rules see it after the same call was let run so often, and nothing else was."""
+    if not policy.remembering:
+        return event
+    ledger = Ledger(policy, {one.counter: Reading() for one in policy.list_wanted(event)})
+    for _ in range(times):
+        ledger.judge_start(event, by_person=False)
+    return event.model_copy(update={"memory": ledger.readings})
+
+
 class Ledger:
     """The rules, and what their counters hold with the calls judged so far."""
 
     def __init__(self, policy: Policy, readings: Readings = NO_READINGS) -> None:
         self._policy = policy
-        self._readings = dict(readings)
+        self.readings = dict(readings)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on a call; an allowed one counts for the next."""
@@ -32,7 +42,7 @@ class Ledger:
         A call that is `charged` already is judged as if it were not. One that was approved `by_person` takes nothing of
         what a rule allows. Raises `Unavailable` if a counter was not read: the call would start uncounted.
         """
-        if any(one.counter not in self._readings for one in self._policy.list_wanted(event)):
+        if any(one.counter not in self.readings for one in self._policy.list_wanted(event)):
             raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
         self._count(charged, -1)
         decision = self._judge(event)
@@ -45,11 +55,11 @@ class Ledger:
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
         if self._policy.remembering:
-            event = event.model_copy(update={"memory": self._readings.copy()})
+            event = event.model_copy(update={"memory": self.readings.copy()})
         return self._policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:
         for one in charges:
-            known = self._readings.get(one.counter)
+            known = self.readings.get(one.counter)
             if known is not None and not one.sample:
-                self._readings[one.counter] = Reading(total=known.total + times * one.amount)
+                self.readings[one.counter] = Reading(total=known.total + times * one.amount)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.views.base import RequestBody, View
+from service.api.views.base import ListFiles, RequestBody, View
 from service.http.openapi import problems
 from service.operations.diagnostics import diagnose
 from service.operations.rule_checks import find_known
@@ -36,6 +36,7 @@ class RulesRequest(RequestBody):
 
     text: str
     file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
+    lists: ListFiles = Field(default_factory=dict)
 
 
 class RulesChecked(BaseModel):
@@ -62,7 +63,7 @@ async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> Rules
     A check that takes too long is stopped.
     """
     known = await find_known(parts) if caller.owner is None else Known()
-    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, caller=caller.name)
+    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
     return RulesChecked(
         ok=not found.faults,
         rules=found.rules,

@@ -39,12 +39,19 @@ class PasswordRequest(RequestBody):
     password: Password
 
 
+class ManagerRequest(RequestBody):
+    """Who manages a person."""
+
+    manager: str | None = Field(min_length=1, max_length=64, description="The name of a person; null for none.")
+
+
 class ReviewerView(View):
     """A person who may decide; admins also manage people and keys."""
 
     name: str
     roles: tuple[str, ...]
     active: bool
+    manager: str | None
     created_at: Timestamp = Field(validation_alias="created_at_ms")
 
 
@@ -66,6 +73,12 @@ class KeyRequest(RequestBody):
     context: Context = Field(
         default={}, description="Verified facts about the key's holder, such as `env`. Rules read it as `context`."
     )
+    owner: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="The person who owns an agent's key. Rules read it as `who.owner`.",
+    )
 
 
 class KeyView(View):
@@ -78,6 +91,7 @@ class KeyView(View):
     revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
     ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key becomes invalid.")
     context: JsonObject
+    owner: str | None
 
 
 class RotateRequest(RequestBody):
@@ -132,14 +146,21 @@ async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -
     return ReviewerView.model_validate(await operations.deactivate_reviewer(parts, name, caller.name))
 
 
+@reviewers.post("/{name}/manager", operation_id="setManager", responses=WRITES)
+async def set_manager(name: ReviewerName, body: ManagerRequest, caller: Admin, parts: Parts) -> ReviewerView:
+    """Set who manages a person. Rules may ask this manager; runs that have begun keep the earlier one."""
+    return ReviewerView.model_validate(await parts.reviewers.set_manager(name, body.manager))
+
+
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
 async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
     """Create a key. Its secret is returned once; the store has only a hash."""
     request: list[JsonValue] = ["create key", body.name, body.kind, body.context]
+    request += [body.owner] if body.owner is not None else []
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await managing.create_key(parts, body.name, body.kind, body.context)
+    created, secret = await managing.create_key(parts, body.name, body.kind, body.context, body.owner)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 

@@ -12,7 +12,7 @@ from sayso.policy.analysis.matrix import Past
 from sayso.policy.analysis.replaying import Effect
 from service.api.routing.dependencies import Admin, Parts, Wait
 from service.api.routing.routes import SignedInRoute
-from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
+from service.api.views.base import ListFiles, RequestBody, SentTimestamp, Timestamp, View
 from service.http.openapi import WRITES, problems
 from service.operations.rulebook.replays import ReplayRequest, RuleReplays
 from service.store.rulebook.replays import Replay, ReplayStatus
@@ -46,6 +46,7 @@ class StartReplay(RequestBody):
     base: str | None = Field(
         default=None, description="Rules to compare with, instead of what was done at the time; a whole file."
     )
+    lists: ListFiles = Field(default_factory=dict)
 
 
 class ListedView(View):
@@ -145,6 +146,7 @@ async def start_replay(body: StartReplay, caller: Admin, replays: Replays, respo
         to_ms=round(body.until.timestamp() * 1000),
         path=body.sum,
         base=body.base,
+        lists=body.lists,
     )
     replay = await replays.start(asked, caller.name)
     response.headers["Location"] = f"/api/v1/policy/replays/{replay.id}"

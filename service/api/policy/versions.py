@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.views.base import RequestBody, Timestamp, View
+from service.api.views.base import ListFiles, RequestBody, Timestamp, View
 from service.http.openapi import WRITES, problems
 from service.operations.rulebook.versions import VersionState, attest, list_versions, read_version, restore
 
@@ -21,6 +21,7 @@ class AttestRequest(RequestBody):
 
     text: str = Field(examples=["version: 1\ndefault: deny\nrules: []\n"])
     file: str = Field(default="policy.yaml", max_length=200, description="The file name to use in faults.")
+    lists: ListFiles = Field(default_factory=dict)
 
 
 class RestoreRequest(RequestBody):
@@ -30,9 +31,8 @@ class RestoreRequest(RequestBody):
 
 
 class AttestationView(View):
-    """A person who attests bytes."""
+    """A person who attests the bytes."""
 
-    digest: str = Field(description="The SHA-256 of the bytes.")
     by: str
     at: Timestamp = Field(validation_alias="at_ms")
 
@@ -87,7 +87,7 @@ async def read_one(version: Version, _caller: Person, parts: Parts) -> VersionTe
 @router.post("/attestations", operation_id="attestRules", responses=WRITES | problems(422, 429))
 async def attest_rules(body: AttestRequest, caller: Admin, parts: Parts) -> VersionText:
     """Attest exactly these bytes. A file with enough attestations takes force where a process holds it."""
-    return _view_text(await attest(parts, body.text, body.file, caller.name), parts)
+    return _view_text(await attest(parts, body.text, body.file, caller.name, body.lists), parts)
 
 
 @router.post("/versions/{version}/restore", operation_id="restoreRules", responses=WRITES | problems(404, 422))

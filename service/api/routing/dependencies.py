@@ -110,6 +110,32 @@ def read_key(request: Request) -> str | None:
 IdempotencyKey = Annotated[str | None, Depends(key_of)]
 
 
+async def person_token_of(
+    request: Request,
+    _token: Annotated[
+        str | None,
+        Header(
+            alias="Sayso-On-Behalf-Of",
+            description="A signed JWT of a trusted issuer that names the person for whom the agent acts. An invalid "
+            "one refuses the request.",
+        ),
+    ] = None,
+) -> str | None:
+    """Return the token for the person of the request, if any."""
+    return read_person_token(request)
+
+
+def read_person_token(request: Request) -> str | None:
+    """Return the token for the person of the request, if any. Raises `InvalidHeader` for more than one."""
+    tokens = request.headers.getlist("sayso-on-behalf-of")
+    if len(tokens) > 1:
+        raise InvalidHeader("The header Sayso-On-Behalf-Of must be sent once. An agent acts for one person at a time.")
+    return tokens[0] if tokens else None
+
+
+PersonToken = Annotated[str | None, Depends(person_token_of)]
+
+
 async def wait_of(
     wait: Annotated[
         str,

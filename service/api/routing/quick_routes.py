@@ -13,7 +13,15 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sayso.errors import InvalidInput
-from service.api.routing.dependencies import caller_of, key_of, person_of, read_key, wiring_of
+from service.api.routing.dependencies import (
+    caller_of,
+    key_of,
+    person_of,
+    person_token_of,
+    read_key,
+    read_person_token,
+    wiring_of,
+)
 from service.api.routing.routes import Respond, SignedInRoute, check_query, identify, read_json
 from service.auth.credentials import Principal, require_person
 from service.http.bodies import misfit
@@ -27,6 +35,7 @@ _PROVIDED: dict[Any, Provide] = {
     caller_of: lambda _, caller: caller,
     person_of: lambda _, caller: require_person(caller),
     key_of: lambda request, _: read_key(request),
+    person_token_of: lambda request, _: read_person_token(request),
 }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from sayso.clock import iso_utc
 
@@ -21,6 +21,12 @@ def _require_text(value: object) -> object:
 
 
 SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]  # RFC 3339 with its zone
+
+
+ListFiles = Annotated[
+    dict[str, str],
+    Field(max_length=100, description="The texts of the files that the lists of the rules name, by name."),
+]
 
 
 class RequestBody(BaseModel):

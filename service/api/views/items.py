@@ -8,9 +8,15 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.records.deliveries import DeliveryState
 from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.records.memory.charges import Remembered
 from sayso.records.terms import EscalationStep, Fallback, Quorum
+from sayso.sentences.memory import describe_remembered
 from sayso.transitions.item_states import ItemState
 from service.api.views.base import Timestamp, View
+
+
+def _write_remembered(found: object) -> object:
+    return describe_remembered(found) if isinstance(found, Remembered) else found
 
 
 class DecisionView(View):
@@ -156,6 +162,13 @@ class ItemView(View):
     terms: TermsView
     resembles: tuple[str, ...] = Field(
         description="Names in rules that the tool's name resembles; their rules were applied too."
+    )
+    remembered: tuple[Annotated[str, BeforeValidator(_write_remembered)], ...] = Field(
+        description="What rules remembered when it was asked, such as `18 of 20 calls in 1 h`."
+    )
+    computed: JsonObject | None = Field(
+        description="What Sayso computed from the call for the rules behind the item, such as the programs of a shell "
+        "command; null if they computed nothing. Secrets are masked."
     )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...]

@@ -55,6 +55,16 @@ class RunView(View):
     error: str | None
 
 
+class WhoView(View):
+    """Who is behind a run, as Sayso verified it when the run began."""
+
+    owner: str | None = Field(description="The person who owns the requester's key.")
+    groups: tuple[str, ...] = Field(description="The groups of the owner.")
+    person: str | None = Field(description="The person for whom the agent acts, proven by a signed token.")
+    person_name: str = Field(description="The person's display name in the token; empty if it has none.")
+    issuer: str = Field(description="The issuer of the token; empty without one.")
+
+
 class RunRefView(View):
     """The run of a suspension."""
 
@@ -73,6 +83,8 @@ class RunRefView(View):
     )
     started_at: Timestamp = Field(validation_alias="started_at_ms")
     key_id: str | None = Field(description="The key that started the run; null for a session.")
+    environment: str = Field(description="The `SAYSO_ENVIRONMENT` of the desk; empty without one.")
+    who: WhoView | None = Field(description="Null if neither the owner of the key nor the person is known.")
 
 
 class EventView(View):

@@ -36,6 +36,21 @@ class LeaseView(View):
     until: Timestamp = Field(validation_alias="until_ms")
 
 
+class UsageView(View):
+    """The tokens that a run has used of one model."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+
+
+class ProgressView(View):
+    """What the run had done when its calls were judged."""
+
+    tools: tuple[str, ...] | None = Field(description="The tools that ran before, once each; null if unknown.")
+    usage: tuple[UsageView, ...] | None = Field(description="The model calls before; null if unknown.")
+
+
 class SuspensionView(View):
     """A saved wait of a run."""
 
@@ -54,6 +69,7 @@ class SuspensionView(View):
     )
     items: tuple[ItemView, ...]
     on_deny: Literal["continue", "degrade", "fail"]
+    progress: ProgressView | None = Field(description="Null if nothing is known of the run before.")
     receipt: ReceiptView
     lease: LeaseView | None
     end: RunEnd | None

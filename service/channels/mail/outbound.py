@@ -19,8 +19,9 @@ from sayso.clock import now_ms
 from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.mail.card import MailBody, one_line, render_card, render_code, render_digest
+from service.settings.secret_texts import Secret
 
 ATTEMPT_S = 12.0
 RETRY_S = 60.0

@@ -11,8 +11,9 @@ from pydantic import Field, SecretStr, field_validator
 
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.notice.card import render_card
+from service.settings.secret_texts import Secret
 
 ATTEMPT_S = 12.0
 MOST_URLS = 20

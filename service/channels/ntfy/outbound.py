@@ -7,9 +7,10 @@ from pydantic import Field, SecretStr, field_validator
 
 from service.channels.base import Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.ntfy.card import render_card
 from service.channels.providers import OneDestination, explain_status, request
+from service.settings.secret_texts import Secret
 
 
 class NtfyConfig(ChannelConfig):

@@ -18,11 +18,12 @@ from sayso.clock import now_ms
 from sayso.errors import InvalidInput, NotFound
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.push.card import hash_tag, render_card, render_digest, tag_of
 from service.delivery.addresses import UnsafeUrl, check_url
 from service.delivery.http import Answer
 from service.delivery.retries import read_retry_after_ms
+from service.settings.secret_texts import Secret
 from service.store.channels.subscriptions import Subscription
 from service.wiring import Wiring
 

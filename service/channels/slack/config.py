@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
+from service.settings.secret_texts import Secret
 
 _API = "https://slack.com/api/"
 _HOOKS = "https://hooks.slack.com/"

@@ -11,10 +11,11 @@ from pydantic import Field
 
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.providers import explain_status, open_client, request
 from service.channels.teams.card import CARD_TYPE, DECIDES, Element, render_card, render_digest
 from service.channels.teams.tokens import AccessTokens, BotKeys, read_json
+from service.settings.secret_texts import Secret
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _URL = r"^https?://[^\s?#]+[^\s?#/]$"

@@ -11,9 +11,10 @@ from sayso.canonical_json import parse_json
 from sayso.errors import InvalidInput
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.providers import explain_status, open_client, request
 from service.channels.telegram.card import DECIDES, cut, escape, render_card, write_digest
+from service.settings.secret_texts import Secret
 
 LONGEST_POLL_S = 50
 NOTICE_CHARS = 200

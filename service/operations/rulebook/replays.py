@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sayso.errors import InvalidInput, SaysoError, TooManyRequests
 from sayso.policy.analysis.amounts import AmountFinder
 from sayso.policy.analysis.matrix import Tally
 from service.operations.rule_checks import find_known
-from service.policy.evaluations import dump_tools
+from service.policy.evaluations import NO_LISTS, dump_tools
 from service.policy.replay_pages import ReplayRules, write_job
 from service.policy.sandbox import Overrun, Sandbox
 from service.store.rulebook.replays import Replay, ReplayStatus
@@ -34,7 +34,10 @@ _LOG = structlog.get_logger(__name__)
 
 
 class ReplayRequest(NamedTuple):
-    """The rules to try, the range in ms, the argument to sum, and rules to compare with instead of what was done."""
+    """The rules to try, the range in ms, the argument to sum, and rules to compare with instead of what was done.
+
+    `lists` are the texts of the files that the lists of the rules name.
+    """
 
     text: str
     file: str
@@ -42,6 +45,7 @@ class ReplayRequest(NamedTuple):
     to_ms: int
     path: str | None = None
     base: str | None = None
+    lists: Mapping[str, str] = NO_LISTS
 
 
 class RuleReplays:
@@ -64,7 +68,7 @@ class RuleReplays:
         version = ""
         for text, file in ((asked.base, "the rules to compare with"), (asked.text, asked.file)):
             if text is not None:
-                checked = await wiring.desk.evaluations.check_rules(text, file, known, caller=by)
+                checked = await wiring.desk.evaluations.check_rules(text, file, known, lists=asked.lists, caller=by)
                 if checked.faults:
                     raise InvalidInput(f"{file} has faults: {checked.faults[0]}", errors=_list_errors(checked.faults))
                 version = checked.version or ""
@@ -86,6 +90,7 @@ class RuleReplays:
             text=asked.text,
             file=asked.file,
             base=asked.base,
+            lists=json.dumps(dict(asked.lists)),
             live=wiring.rules.policy().model_dump_json(),
             tools=json.dumps(dump_tools(known)),
             path=asked.path,

@@ -1,17 +1,19 @@
 """The life cycle of the rulebook: its versions, attestations of their bytes, and the return to an earlier one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from sayso.errors import Conflict, InvalidInput
+from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.words.lists import pick_file
 from service.operations.rule_checks import find_known
+from service.policy.evaluations import NO_LISTS
 from service.policy.publishing import UNATTESTED, HeldBack
 from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore
 from service.wiring import Wiring
@@ -42,7 +44,7 @@ class VersionState:
     @property
     def attested(self) -> int:
         """How many people attest exactly these bytes."""
-        return sum(one.digest == self.found.digest for one in self.attestations)
+        return len(self.attestations)
 
 
 def describe_held_back(held: HeldBack) -> tuple[str, str]:
@@ -61,7 +63,7 @@ async def list_versions(wiring: Wiring) -> list[VersionState]:
     versions = wiring.rules.history.versions
     now = await _read_now(versions)
     found = await versions.list_all()
-    attested = await asyncio.gather(*(versions.list_attestations(one.version) for one in found))
+    attested = await asyncio.gather(*(versions.list_attestations(one.digest) for one in found))
     return [_describe(one, named, now) for one, named in zip(found, attested, strict=True)]
 
 
@@ -69,20 +71,23 @@ async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
     versions = wiring.rules.history.versions
     found = await versions.read(version)
-    return _describe(found, await versions.list_attestations(version), await _read_now(versions))
+    return _describe(found, await versions.list_attestations(found.digest), await _read_now(versions))
 
 
-async def attest(wiring: Wiring, text: str, file: str, by: str) -> VersionState:
-    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules."""
-    checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), caller=by)
+async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
+    """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules.
+
+    `lists` are the texts of the files that the rules name; the version covers their entries.
+    """
+    checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), lists=lists, caller=by)
     if checked.faults or checked.version is None:
         raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
-    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file)
+    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file, read_list=pick_file(lists))
     digest = sha256(text.encode()).hexdigest()
     versions = wiring.rules.history.versions
     rules = policy.model_dump_json()
     await versions.save(RuleVersion(version=policy.version, digest=digest, file=file, text=text, rules=rules))
-    await versions.attest(policy.version, digest, by, await wiring.schedule.now_ms())
+    await versions.attest(digest, by, await wiring.schedule.now_ms())
     return await read_version(wiring, policy.version)
 
 
@@ -91,7 +96,7 @@ async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> 
     found = await wiring.rules.history.versions.read(version)
     if found.digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
-    await wiring.rules.history.versions.attest(version, digest, by, await wiring.schedule.now_ms())
+    await wiring.rules.history.versions.attest(digest, by, await wiring.schedule.now_ms())
 
 
 async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
@@ -109,7 +114,14 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
     found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
         await wiring.rules.history.versions.save(found)
-    await wiring.rules.history.versions.restore(found, by, replaces)
+    await wiring.rules.history.versions.restore(found, by, replaces, await _find_digest(wiring, replaces))
+
+
+async def _find_digest(wiring: Wiring, version: str) -> str:
+    try:
+        return (await wiring.rules.history.versions.read(version)).digest
+    except NotFound:
+        return version  # of a store from before versions were kept
 
 
 def _parse(found: RuleVersion) -> Policy:
@@ -145,4 +157,5 @@ def _describe(found: RuleVersion, attestations: Sequence[Attestation], now: _Now
         for one, end_ms in zip(now.changes, ends, strict=False)
         if one.version == found.version
     ]
-    return VersionState(found, spans, attestations, found.version == now.in_force, found.version in now.withdrawn)
+    withdrawn = not now.withdrawn.isdisjoint((found.version, found.digest))
+    return VersionState(found, spans, attestations, found.version == now.in_force, withdrawn)

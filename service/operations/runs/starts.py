@@ -7,7 +7,7 @@ from pydantic import JsonValue, ValidationError
 from sayso.clock import new_id
 from sayso.errors import Conflict
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import OURS, RunRef
+from sayso.records.suspensions import OURS, Progress, RunRef
 from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.transcripts import RunState, start_state
@@ -77,4 +77,10 @@ def _start_state(manifest: AgentManifest, run: RunRef, text: str) -> RunState | 
     if manifest.origin.framework == OURS:
         return start_state(run.id, run.agent, text, run.claimed, run.thread_id)
     origin = manifest.origin
-    return FrameworkState(agent=manifest.name, framework=origin.framework, state_schema=origin.state_schema, text=text)
+    return FrameworkState(
+        agent=manifest.name,
+        framework=origin.framework,
+        state_schema=origin.state_schema,
+        text=text,
+        progress=Progress(),
+    )

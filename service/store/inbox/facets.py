@@ -17,12 +17,16 @@ _PREFIX = "sus_"
 
 
 class Audience(NamedTuple):
-    """What says who can decide: the terms, the requester, and who has decided already (and for whom)."""
+    """What says who can decide: the terms, the requester, and who has decided already (and for whom).
+
+    `person` is whom the agent acts for, proven by a signed token; empty otherwise.
+    """
 
     reviewers: tuple[str, ...] = ()
     no_self_approval: bool = True
     owner: str = ""
     decided: tuple[tuple[str, str], ...] = ()
+    person: str = ""
 
 
 class Facets(NamedTuple):
@@ -55,11 +59,12 @@ class OpenItem(NamedTuple):
 def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
+    person = record.run.who.person if record.run.who is not None else None
     decided = tuple(sorted((one.by.id, one.by.for_person) for one in item.decisions))
     return Facets(
         tool=item.tool.name,
         agent=record.run.agent,
-        audience=Audience(terms.reviewers, terms.no_self_approval, record.run.owner, decided),
+        audience=Audience(terms.reviewers, terms.no_self_approval, record.run.owner, decided, person or ""),
         subagent=item.subagent or "",
         doubt=item.doubt is not None,
         escalated=item.escalated > 0,
@@ -86,15 +91,18 @@ def name_bucket(facets: Facets) -> str:
 
 @lru_cache(4096)
 def write_facets(facets: Facets) -> str:
-    """Return the stored form."""
-    return json.dumps(facets, ensure_ascii=False, separators=(",", ":"))
+    """Return the stored form, in which an empty person is left out as earlier versions do."""
+    tool, agent, audience, *others = facets
+    stored = (tool, agent, audience if audience.person else audience[:-1], *others)
+    return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(4096)
 def read_facets(stored: str) -> Facets:
     """Return the facets of a stored form."""
-    tool, agent, (reviewers, no_self_approval, owner, decided), *others = json.loads(stored)
-    audience = Audience(tuple(reviewers), no_self_approval, owner, tuple((by, person) for by, person in decided))
+    tool, agent, (reviewers, no_self_approval, owner, decided, *person), *others = json.loads(stored)
+    pairs = tuple((by, absent) for by, absent in decided)
+    audience = Audience(tuple(reviewers), no_self_approval, owner, pairs, *person)
     return Facets(tool, agent, audience, *others)
 
 

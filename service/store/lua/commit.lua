@@ -66,12 +66,13 @@ them.
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
                                     "f:<file>": its last version; "v:<version>": its last publication; "pinned": the
-                                    version that a person put in force; "withdrawn": versions that it replaced;
+                                    version that a person put in force; "withdrawn": the versions that such ones
+                                    replaced, and the digests of their bytes;
                                     see `rules.lua` and `restore.lua`
   sayso:{t}:rule-changes    list    which version came into force when and by whom, as JSON, the latest last
   sayso:{t}:rule-versions   zset    version of the rules -> its last saving, ms
   sayso:{t}:rule-version:<version>  string  its bytes and rules, as JSON
-  sayso:{t}:attestations:<version>  hash  "<SHA-256 of the bytes> <name>" -> when a person attested them, ms
+  sayso:{t}:attestations:<SHA-256>  hash  person -> when they attested these bytes of a file of rules, ms
   sayso:{t}:replays         zset    replay of rules -> its start, ms; a day
   sayso:{t}:replay:<replay> string  its progress or result, as JSON; a day
   sayso:{t}:rulebook        string  the rules in force, as JSON
@@ -82,6 +83,7 @@ them.
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
+  sayso:{t}:thread-tools:<hash>  zset  tool -> its first start in an owner's thread, ms; the first 201; 30 days
   sayso:{t}:last-approval:<hash>  string  "<suspension> <item>": the last item of an agent's tool that a reviewer approved;
                                     180 days
   sayso:{t}:used            hash    id of a key, or "person:" and a name -> the last use, ms; at most once a minute and process
@@ -105,7 +107,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true,
+  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 

@@ -6,7 +6,7 @@ changed since its last publication. If no live process has the rules in force, a
 a person put them in force. A version that was withdrawn, or whose bytes too few people attested, is held back. The
 header of `commit.lua` names the keys.
 
-KEYS  the hash of versions; the rules in force; the list of changes; the attestations of the version.
+KEYS  the hash of versions; the rules in force; the list of changes; the attestations of the file's bytes.
 ARGV  the process, its file, its version, the rules (empty: only report that it is alive), "start", "changed" or "held",
       the ms for which a process counts as alive, how many people must attest a version, the digest of its bytes, the
       limit of changes.
@@ -38,16 +38,13 @@ if force and redis.call('HGET', key, 'pinned') == force then
 end
 
 if ARGV[4] ~= '' and version ~= force then
-  local attested = 0
-  for _, name in ipairs(redis.call('HKEYS', KEYS[4])) do
-    if string.sub(name, 1, #ARGV[8] + 1) == ARGV[8] .. ' ' then
-      attested = attested + 1
+  local withdrawn = ' ' .. (redis.call('HGET', key, 'withdrawn') or '') .. ' '
+  for _, name in ipairs({version, ARGV[8]}) do
+    if string.find(withdrawn, ' ' .. name .. ' ', 1, true) then
+      return {force or '', alive and 1 or 0, 'withdrawn'}
     end
   end
-  local withdrawn = ' ' .. (redis.call('HGET', key, 'withdrawn') or '') .. ' '
-  if string.find(withdrawn, ' ' .. version .. ' ', 1, true) then
-    return {force or '', alive and 1 or 0, 'withdrawn'}
-  elseif attested < tonumber(ARGV[7]) then
+  if redis.call('HLEN', KEYS[4]) < tonumber(ARGV[7]) then
     return {force or '', alive and 1 or 0, 'unattested'}
   end
 end

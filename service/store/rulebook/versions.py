@@ -39,7 +39,6 @@ class ForceChange(Immutable):
 class Attestation(NamedTuple):
     """A person who attests the exact bytes of a file."""
 
-    digest: str
     by: str
     at_ms: int
 
@@ -69,7 +68,7 @@ class VersionStore:
             kept = {await self._redis.hget(keys.rules, "in-force"), found.version.encode()}
             if gone := [one for one in old if one not in kept]:
                 async with self._redis.pipeline(transaction=True) as pipe:
-                    pipe.unlink(*(key(text(one)) for one in gone for key in (keys.rule_version, keys.attestations)))
+                    pipe.unlink(*(keys.rule_version(text(one)) for one in gone))
                     pipe.zrem(keys.rule_versions, *gone)
                     await pipe.execute()
 
@@ -95,24 +94,24 @@ class VersionStore:
             found: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
         return [ForceChange.model_validate_json(raw) for raw in reversed(found)]
 
-    async def attest(self, version: str, digest: str, by: str, now_ms: int) -> None:
+    async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""
         async with translated():
-            await self._redis.hsetnx(self._keys.attestations(version), f"{digest} {by}", str(now_ms))
+            await self._redis.hsetnx(self._keys.attestations(digest), by, str(now_ms))
 
-    async def list_attestations(self, version: str) -> list[Attestation]:
-        """Return the attestations of all bytes of a version, the earliest first."""
+    async def list_attestations(self, digest: str) -> list[Attestation]:
+        """Return who attests these bytes, the earliest first."""
         async with translated():
-            found: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(version))
-        split = ((text(name).partition(" "), int(at_ms)) for name, at_ms in found.items())
-        return sorted((Attestation(digest, by, at_ms) for (digest, _, by), at_ms in split), key=lambda one: one.at_ms)
+            found: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
+        return sorted((Attestation(text(by), int(at_ms)) for by, at_ms in found.items()), key=lambda one: one.at_ms)
 
-    async def count_attestations(self, version: str, digest: str) -> int:
+    async def count_attestations(self, digest: str) -> int:
         """Return how many people attest these bytes."""
-        return sum(one.digest == digest for one in await self.list_attestations(version))
+        async with translated():
+            return int(await self._redis.hlen(self._keys.attestations(digest)))
 
     async def read_withdrawn(self) -> frozenset[str]:
-        """Return the versions that an admin replaced by an earlier one; they do not come back by themselves."""
+        """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
         async with translated():
             found = await self._redis.hget(self._keys.rules, "withdrawn")
         return frozenset(text(found or b"").split())
@@ -122,10 +121,13 @@ class VersionStore:
         async with translated():
             return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
 
-    async def restore(self, found: RuleVersion, by: str, replaces: str) -> None:
-        """Put a version in force in place of `replaces`, which is withdrawn; raises `Conflict` if another one is."""
+    async def restore(self, found: RuleVersion, by: str, replaces: str, digest: str) -> None:
+        """Put a version in force in place of `replaces`, whose bytes have this digest and which is withdrawn.
+
+        Raises `Conflict` if another one is in force.
+        """
         keys = self._keys
-        args: list[str | int] = [found.version, found.rules, found.digest, by, replaces, MOST_CHANGES]
+        args: list[str | int] = [found.version, found.rules, found.digest, by, replaces, digest, MOST_CHANGES]
         async with translated():
             reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
         if text(reply) != found.version:

@@ -15,7 +15,7 @@ from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.store.connection.connecting import text, translated
 from service.store.runs.indexes import RunIndex
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
-from service.store.suspensions.turns import number_turn
+from service.store.suspensions.turns import Turn, number_turn
 from service.store.tenants import TenantStore
 
 
@@ -154,9 +154,10 @@ class Runs:
         parsed = (ToolDefinition.model_validate_json(raw) if raw else None for raw in found)
         return dict(zip(digests, parsed, strict=True))
 
-    async def number_turn(self, owner: str, thread_id: str, ask: str) -> int:
-        """Return the number of this turn in the owner's thread, from 1."""
-        return await number_turn(self._redis, self._keys.thread(owner, thread_id), ask)
+    async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
+        """Return the number of this turn in the owner's thread, from 1, and what ran in the thread before."""
+        keys = self._keys
+        return await number_turn(self._redis, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
         async with translated():

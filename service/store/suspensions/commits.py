@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from sayso.clock import DAY_MS
 from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
-from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.facts import write_facts
@@ -16,6 +16,7 @@ from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.precedents import list_precedents
 from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
+from service.store.suspensions.turns import TOOLS_KEPT_MS, list_started
 
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
@@ -127,6 +128,7 @@ def build_commit(
     if before is None and after.resume.endpoint_id is not None:
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     _note_rules(commit, keys, before, change, after.updated_at_ms)
+    _note_tools(commit, keys, before, after)
     message = draft_message(before, after)
     if message is not None:
         write_message(commit, keys, message, after.updated_at_ms)
@@ -228,6 +230,18 @@ def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         key = keys.asked_by(rule_id)
         commit.write("LPUSH", key, *entries)
         commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
+
+
+def _note_tools(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    """Add the tools that start to those of the thread; the names beyond `MOST_TOOLS` are not needed."""
+    started = list_started(before, after)
+    if not started:
+        return
+    key = keys.thread_tools(after.run.owner, after.run.thread_id)
+    scored = ((f"{after.updated_at_ms}.{place:03}", name) for place, name in enumerate(started))
+    commit.write("ZADD", key, "NX", *(part for pair in scored for part in pair))
+    commit.write("ZREMRANGEBYRANK", key, MOST_TOOLS + 1, -1)
+    commit.write("PEXPIRE", key, TOOLS_KEPT_MS)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

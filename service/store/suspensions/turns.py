@@ -1,29 +1,53 @@
-"""Numbers of the turns of a thread."""
+"""The turns of a thread, and the tools that ran in it."""
 
+from collections.abc import Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from redis.asyncio import Redis
 
+from sayso.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
 from service.store.connection.connecting import text, translated
 
 MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
 _KEPT_S = 30 * 86_400
+TOOLS_KEPT_MS = _KEPT_S * 1000
 
 
-async def number_turn(redis: Redis, thread: str, turn: str) -> int:
-    """Return the turn's number in the thread, from 1; concurrent turns may share one. Threads last 30 days."""
+class Turn(NamedTuple):
+    """The number of a turn in its thread, from 1, and what ran in the thread before."""
+
+    number: int
+    progress: Progress
+
+
+async def number_turn(redis: Redis, thread: str, tools: str, turn: str) -> Turn:
+    """Return the turn; concurrent turns may share a number. Threads last 30 days."""
     field = sha256(turn.encode()).hexdigest()[:16]
     async with translated():
         async with redis.pipeline(transaction=False) as pipe:
             pipe.hget(thread, field)
             pipe.hlen(thread)
-            known, count = await pipe.execute()
+            pipe.zrange(tools, 0, MOST_TOOLS)
+            known, count, names = await pipe.execute()
+        progress = Progress().with_tools(map(text, names))
         if known is not None:
-            return int(text(known))
+            return Turn(int(text(known)), progress)
         if count >= MOST_TURNS:
-            return MOST_TURNS
+            return Turn(MOST_TURNS, progress)
         async with redis.pipeline(transaction=False) as pipe:
             pipe.hsetnx(thread, field, count + 1)
             pipe.expire(thread, _KEPT_S)
             await pipe.execute()
-    return int(count) + 1
+    return Turn(int(count) + 1, progress)
+
+
+def list_started(before: SuspensionRecord | None, after: SuspensionRecord) -> Sequence[str]:
+    """Return the tools of a thread that a change let start, in order; runs outside of a thread have none."""
+    if before is None or after.run.thread_id == after.run.id:
+        return ()
+    earlier = {item.item_id for item in before.items if item.permit is not None}
+    permits = [item.tool.name for item in after.items if item.permit is not None and item.item_id not in earlier]
+    journaled = {intent.idempotency_key for intent in before.journal}
+    intents = [intent.tool for intent in after.journal if intent.idempotency_key not in journaled]
+    return tuple(dict.fromkeys((*permits, *intents)))

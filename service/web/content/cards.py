@@ -111,7 +111,7 @@ class Row:
 
     @cached_property
     def headline(self) -> Headline:
-        return make_headline(self.item)
+        return make_headline(self.item, self.view)
 
     @cached_property
     def view(self) -> View:
@@ -230,7 +230,8 @@ class _Call:
 def _arrange(call: _Call) -> tuple[Headline, View]:
     """Return how the item's call is shown, as every open inbox needs it after a change; its secrets are masked."""
     tool = call.item.tool
-    return make_headline(call.item), render_call(tool.name, tool.args, call.schema)
+    view = render_call(tool.name, tool.args, call.schema)
+    return make_headline(call.item, view), view
 
 
 def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:

@@ -1,8 +1,10 @@
 """The headline of an item in a list: what would run, from the stored arguments."""
 
+import re
 from dataclasses import dataclass
 
 from sayso.records.items import Item
+from sayso.rendering.views import View
 from sayso.text.summaries import Leaf, summarize
 
 _IN_HEADLINE = 2
@@ -10,17 +12,20 @@ _IN_HEADLINE = 2
 
 @dataclass(frozen=True)
 class Headline:
-    """The tool with the first arguments, the arguments of the second line, and the number and length of the others."""
+    """The tool with the first arguments, the arguments of the second line, and the number of the others."""
 
     tool: str
     first: tuple[Leaf, ...]
     rest: tuple[Leaf, ...]
     hidden_values: int
-    hidden_chars: int
 
 
-def make_headline(item: Item) -> Headline:
-    """Return the headline of an item whose secrets are masked."""
+def make_headline(item: Item, view: View) -> Headline:
+    """Return the headline of an item whose secrets are masked, without arguments that the view's headline names."""
     summary = summarize(item.tool.args)
-    first, rest = summary.shown[:_IN_HEADLINE], summary.shown[_IN_HEADLINE:]
-    return Headline(item.tool.name, first, rest, summary.hidden_values, summary.hidden_chars)
+    shown = tuple(one for one in summary.shown if view.renderer == "tree" or not _names(view.headline, one))
+    return Headline(item.tool.name, shown[:_IN_HEADLINE], shown[_IN_HEADLINE:], summary.hidden_values)
+
+
+def _names(headline: str, leaf: Leaf) -> bool:
+    return not leaf.cut and bool(re.search(rf"(?<!\w){re.escape(leaf.text)}(?!\w)", headline))

@@ -23,6 +23,7 @@ _PASSWORD_CHARS = 20
 _DONE = {
     "deactivate": mark("Deactivated. Their sessions end within a second; their decisions remain."),
     "activate": mark("Activated, with the password they had."),
+    "manager": mark("The manager is set. Runs that have begun keep the earlier one."),
 }
 
 router = APIRouter()
@@ -76,6 +77,8 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
             await deactivate_reviewer(wiring, name, visitor.name)
         elif act == "activate":
             await wiring.reviewers.activate(name)
+        elif act == "manager":
+            await wiring.reviewers.set_manager(name, post.get("manager") or None)
         else:
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
     except SaysoError as error:

@@ -65,7 +65,8 @@ async def create(request: Request, visitor: SignedIn) -> Response:
     try:
         check_admin(post, visitor)
         name, kind = post.get("name", "").strip(), _read_kind(post)
-        made, secret = await managing.create_key(wiring_of(request), name, kind)
+        owner = post.get("owner", "").strip() or None
+        made, secret = await managing.create_key(wiring_of(request), name, kind, owner=owner)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -134,7 +135,7 @@ async def _gather(request: Request, post: Post, *, sentence: str = "", done: str
         "ended": [row for row in reversed(rows) if not row.holds],
         "kinds": KINDS,
         "overlaps": OVERLAPS,
-        "typed": {name: post.get(name, "") for name in ("kind", "name")},
+        "typed": {name: post.get(name, "") for name in ("kind", "name", "owner")},
         "sentence": sentence,
         "done": done,
     }

@@ -102,11 +102,12 @@ async def _try(request: Request, visitor: Visitor, text: str) -> dict[str, Any]:
         raise InvalidInput(_("Paste the rules to try."))
     wiring = wiring_of(request)
     known, evaluations = await find_known(wiring), wiring.desk.evaluations
-    checked = await evaluations.check_rules(text, _FILE, known, caller=visitor.name)
+    lists = await asyncio.to_thread(wiring.rulebook.read_lists)
+    checked = await evaluations.check_rules(text, _FILE, known, lists=lists, caller=visitor.name)
     if checked.faults:
         return {"checked": checked}
     calls = await read_recorded(wiring.runs, wiring.desk.suspensions)
-    judged = await evaluations.rejudge(text, _FILE, calls, known, caller=visitor.name)
+    judged = await evaluations.rejudge(text, _FILE, calls, known, lists=lists, caller=visitor.name)
     return {"checked": checked, "replay": await asyncio.to_thread(lambda: _summarize(compare(calls, judged)))}
 
 

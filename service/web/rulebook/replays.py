@@ -1,11 +1,12 @@
 """Pages of replays: start one, and see what rules would have done with all recorded calls of a range. For admins."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
@@ -72,11 +73,14 @@ class ChangedCalls:
 
 
 @router.get("/rules/-/replays")
-async def read(request: Request, visitor: SignedIn) -> Response:
-    """Show the form, and the replays of the last day."""
+async def read(request: Request, visitor: SignedIn, version: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """Show the form, with a version's rules or those of this service's file, and the replays of the last day."""
     require_role(visitor.principal.roles, "admin")
-    found = wiring_of(request).rules.read_source()
+    rules = wiring_of(request).rules
+    found = rules.read_source()
     text = found[1].decode("utf-8-sig") if found is not None else ""
+    if version:
+        text = (await rules.history.versions.read(version)).text.removeprefix("\ufeff")
     return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
 
 
@@ -87,7 +91,7 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     try:
         check_session(post, visitor)
         require_role(visitor.principal.roles, "admin")
-        replay = await _replays(request).start(_read_request(post), visitor.name)
+        replay = await _replays(request).start(await _read_request(request, post), visitor.name)
     except SaysoError as error:
         if "admin" in visitor.principal.roles:
             form = await _describe_form(request, post)
@@ -155,14 +159,15 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
     }
 
 
-def _read_request(post: Post) -> ReplayRequest:
+async def _read_request(request: Request, post: Post) -> ReplayRequest:
     text = post.get("text", "").replace("\r\n", "\n")
     if not text.strip():
         raise InvalidInput("Paste the rules to try.")
     since, until = _read_day(post.get("since", "")), _read_day(post.get("until", ""))
     path = post.get("path", "").strip()
     end_ms = round((until + timedelta(days=1)).timestamp() * 1000)
-    return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None)
+    lists = await asyncio.to_thread(wiring_of(request).rulebook.read_lists)
+    return ReplayRequest(text, _FILE, round(since.timestamp() * 1000), end_ms, path or None, lists=lists)
 
 
 def _read_day(text: str) -> datetime:

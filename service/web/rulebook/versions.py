@@ -114,7 +114,7 @@ def _describe(state: VersionState, others: Sequence[VersionState], visitor: str)
         beside=beside.found.version if beside is not None and mine and other else "",
         differences=differences,
         in_force=current.found.version if current is not None else "",
-        mine=any(one.by == visitor and one.digest == state.found.digest for one in state.attestations),
+        mine=any(one.by == visitor for one in state.attestations),
     )
 
 

@@ -6,7 +6,7 @@ from math import inf
 from sayso.errors import SaysoError
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
 from sayso.records.items import Item, ItemTool
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord, Who
 from sayso.records.terms import Terms
 from sayso.transitions.decision_checks import check_reviewer
 from service.store.inbox.facets import Audience
@@ -62,6 +62,7 @@ def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
         _DECISION.model_copy(update={"by": Actor(id=by, kind=ActorKind.HUMAN, for_person=person)})
         for by, person in audience.decided
     )
-    run = _RECORD.run.model_copy(update={"owner": audience.owner})
+    who = Who(person=audience.person) if audience.person else None
+    run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who})
     item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
     return _RECORD.model_copy(update={"run": run}), item

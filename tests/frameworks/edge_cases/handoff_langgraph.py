@@ -40,10 +40,16 @@ async def main() -> None:
     def build_nested(*, checkpointer: Any, middleware: Sequence[Any]) -> Any:
         return draw(draw(ask, "ask").compile(), "writer").compile(checkpointer=checkpointer)
 
+    def build_deep(*, checkpointer: Any, middleware: Sequence[Any]) -> Any:
+        inner = draw(draw(ask, "ask").compile(), "web").compile()
+        return draw(inner, "research").compile(checkpointer=checkpointer)
+
     with tempfile.TemporaryDirectory() as home:
         kept = sqlite(Path(home) / "threads.db")
         alone = gate(build, name="alone", tools=[FETCH], checkpointer=kept)
         handed = gate(build_nested, name="handed", tools=[FETCH], checkpointer=kept)
+        deep = gate(build_deep, name="deep", tools=[FETCH], checkpointer=kept)
+        assert await find_callers(deep) == [["fetch", "research/web"]]
         print_json({"alone": await find_callers(alone), "handed": await find_callers(handed)})
 
 

@@ -39,7 +39,7 @@ rules:
         "policy.yaml:7:5: rule refunds: there is no key `prioritty` here; did you mean `priority`?",
         "policy.yaml:8:27: rule refunds: subjects.1: must be 'any', 'tool_call' or 'llm_call', not 'nothing'",
         "policy.yaml:9:11: rule refunds: when: undeclared reference to 'tol' (line 1, column 1); "
-        "a condition may use args, tool, agent, context, claimed, run_id, step",
+        "a condition may use args, tool, agent, context, claimed, run_id, step, run, who, subagents, lists, constants",
         "policy.yaml:10:13: rule refunds: action: must be 'allow', 'deny', 'request_approval' or "
         "'request_user_input', not 'aprove'",
         "policy.yaml:11:11: rule refunds: ask: there is no key `promt` here; did you mean `prompt`?",

@@ -139,6 +139,13 @@ def test_find_findings_groups_that_cannot_decide(terms: dict[str, Any], words: l
         ({"when": "5 == args.order"}, "args.order == 5 can never work"),
         ({"when": "args.note != 5.5"}, "because note is null or string"),
         ({"tool_name": None, "tool_names": ["refund"], "when": "args.sum > 1"}, "has no argument 'sum'"),
+        ({"when": "host(args.link) == 'x'"}, "when: refund has no argument 'link'"),
+        ({"when": "has_card(args.nota)"}, "has no argument 'nota' (did you mean 'note'?)"),
+        (
+            {"when": "'rm' in shell(args.amount).programs"},
+            "shell(args.amount) can never work, because amount is number",
+        ),
+        ({"agent": None, "agents": ["support", "x"], "when": "args.sum > 1"}, "has no argument 'sum'"),
         (
             {"action": "request_user_input", "request_payload": {"target_arg": "code"}},
             "ask.target_arg: refund has no argument 'code'",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from sayso.rendering.accounts import is_valid, mark_fours
+from sayso.rendering.accounts import mark_fours
 from sayso.rendering.table import render_call
+from sayso.text.ibans import is_valid
 
 
 @pytest.mark.parametrize("iban", ["DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19", "ch9300762011623852957"])

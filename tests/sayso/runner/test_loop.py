@@ -74,7 +74,12 @@ async def test_events_have_all_facts() -> None:
     end = await walk.go(mix)
     asked, started, *decisions = walk.pauses[0].events
     assert asked.data == {"text": "Let me see.", "tool_call_count": 3, "finish_reason": "tool_calls", "usage": {}}
-    assert started.data == {"tool_call_count": 3, "step": 1, "tool_names": ["look", "drop", "refund"]}
+    assert started.data == {
+        "tool_call_count": 3,
+        "step": 1,
+        "tool_names": ["look", "drop", "refund"],
+        "progress": {"tools": [], "usage": None},
+    }
     assert decisions[1].data == {
         "tool_name": "drop",
         "action": "deny",

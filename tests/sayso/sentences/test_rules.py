@@ -24,6 +24,8 @@ ASK = "request_approval"
     [
         ("allow", {}, "All calls run without asking anyone."),
         ("deny", {"agent": "bot"}, "Calls of any tool by bot are denied."),
+        ("deny", {"agents": ("bot", "b-*")}, "Calls of any tool by bot or b-* are denied."),
+        ("deny", {"tool_names": tuple("abcdefghij")}, "Calls of a, b, c, d, e, f, g, h or 2 others are denied."),
         ("deny", {"subjects": ("llm_call",), "metadata_equals": {"model": "l"}}, "Model calls, if its model is l are"),
         ("allow", {"subjects": ("any",)}, "Calls and model calls run without asking anyone."),
         ("allow", {"tool_names": ("a", "b_*")}, "Calls of a or b_* run without asking anyone."),

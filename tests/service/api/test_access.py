@@ -140,6 +140,7 @@ ROWS: dict[str, Row] = {
     "listReviewers": admins(),
     "setPassword": admins(204, {"password": PASSWORD}),
     "deactivateReviewer": admins(),
+    "setManager": admins(200, {"manager": None}),
     "listGroups": people(),
     "createGroup": admins(201, {"name": "ops", "members": ["ben"]}),
     "readGroup": people(),

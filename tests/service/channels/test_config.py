@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from service.channels.config import ChannelConfig, InvalidChannels, Secret, read_channels
+from service.channels.config import ChannelConfig, InvalidChannels, read_channels
+from service.settings.secret_texts import Secret
 
 
 class Demo(ChannelConfig):

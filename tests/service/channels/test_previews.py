@@ -10,9 +10,10 @@ from sayso.errors import InvalidInput, NotFound
 from sayso.policy.files import parse_rulebook
 from sayso.text.redaction import MASK
 from service.channels.base import Channel
-from service.channels.config import ChannelConfig, Secret
+from service.channels.config import ChannelConfig
 from service.channels.previews import build_sample_card, preview, read_sample, render_previews
 from service.channels.table import ChannelKind
+from service.settings.secret_texts import Secret
 from tests.channels import MemoryChannel
 from tests.sayso.samples import T0
 

@@ -99,25 +99,47 @@ def test_the_guide_has_its_examples_and_names_every_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "tool", "args", "action"),
+    ("rule_id", "tool", "args", "action"),
     [
-        (0, "search_web", {}, Action.ALLOW),
-        (0, "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
-        (3, "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
-        (3, "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
-        (3, "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
-        (3, "ship", {"country": "CH"}, Action.ALLOW),
-        (3, "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
-        (3, "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
-        (3, "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
-        (3, "run_shell", {"command": "firm words"}, Action.ALLOW),
-        (3, "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
-        (3, "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
-        (3, "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
+        ("look-things-up", "search_web", {}, Action.ALLOW),
+        ("look-things-up", "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
+        ("amounts", "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
+        ("amounts", "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
+        ("amounts", "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
+        ("amounts", "ship", {"country": "CH"}, Action.ALLOW),
+        ("amounts", "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
+        ("amounts", "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
+        ("amounts", "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
+        ("amounts", "run_shell", {"command": "firm words"}, Action.ALLOW),
+        ("amounts", "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
+        ("amounts", "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
+        ("amounts", "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
     ],
 )
 def test_the_examples_of_the_guide_do_what_it_says(
-    example: int, tool: str, args: dict[str, Any], action: Action
+    rule_id: str, tool: str, args: dict[str, Any], action: Action
 ) -> None:
     event = PolicyEvent(run_id="run_1", agent="support", tool_name=tool, tool_args=args)
-    assert parse(EXAMPLES[example]).judge(event).action is action
+    (example,) = (one for one in EXAMPLES if f"- id: {rule_id}\n" in one)
+    assert parse(example).judge(event).action is action
+
+
+def test_a_changed_file_of_a_list_is_read_again(tmp_path: Path) -> None:
+    path, listed = tmp_path / "policy.yaml", tmp_path / "blocked.txt"
+    rule = "{id: a, tool: {in: all}, action: deny}"
+    write(path, f"version: 1\ndefault: allow\nlists: {{all: {{file: blocked.txt}}}}\nrules: [{rule}]")
+    write(listed, "other")
+    rulebook = Rulebook(path)
+    first = rulebook.refresh()
+    assert (judged(rulebook), rulebook.refresh() is first) == (Action.ALLOW, True)
+    assert rulebook.read_lists() == {"blocked.txt": "other"}
+    write(listed, "other\nt\n")
+    assert judged(rulebook) is Action.DENY
+    assert rulebook.policy.version != first.version
+    write(listed, "")
+    assert judged(rulebook) is Action.DENY
+    assert "the file has no entry" in str(rulebook.error)
+    assert rulebook.read_source() is None
+    write(listed, "fixed")
+    assert (judged(rulebook), rulebook.error) == (Action.ALLOW, None)
+    assert rulebook.read_source() is not None

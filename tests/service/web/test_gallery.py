@@ -90,6 +90,7 @@ async def furnish_account(wiring: Wiring) -> None:
     await wiring.duty.add_absence("anna", now_ms(), now_ms() + 86_400_000, None, "anna")
 
 
+@pytest.mark.timeout(400)  # it opens every page and searches it for faults; over 120 s on a busy machine
 @pytest.mark.parametrize(
     ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
 )

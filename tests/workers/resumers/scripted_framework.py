@@ -9,7 +9,7 @@ import pytest
 from sayso.canonical_json import JsonObject
 from sayso.errors import ModelError
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Origin, RunRef, RunStatus
+from sayso.records.suspensions import Origin, Progress, RunRef, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor, current_call
 from sayso.runner.models import RequestedCall
@@ -92,7 +92,9 @@ async def begin(
 ) -> FrameworkAgent:
     agent = build_agent(framework, "plain", TOOLS, **options)
     monkeypatch.setitem(resume.agents, "plain", agent)
-    state = FrameworkState(agent="plain", framework=origin.framework, state_schema="plain/1", text="go")
+    state = FrameworkState(
+        agent="plain", framework=origin.framework, state_schema="plain/1", text="go", progress=Progress()
+    )
     run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
     on_deny = agent.approval_denial_policy
     await wiring.desk.start(run, seal_state(state.model_dump_json().encode()), on_deny, origin=origin)

@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.errors import PolicyForbids
-from sayso.records.suspensions import RunStatus
+from sayso.records.suspensions import Progress, RunStatus
 from service.wiring import Wiring
 from tests.workers.resumers.scripted_framework import ScriptedFramework, begin, write_rules
 from tests.workers.runs import decide, draining, until
@@ -63,3 +63,22 @@ async def test_denied_model_call_stops_a_framework(
         ended = await until(wiring, RunStatus.DEGRADED)
     assert framework.ran == []
     assert "The rules do not let the agent ask its model" in str(ended.error)
+
+
+async def test_rule_after_a_tool_holds_from_the_next_turn(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first refund is of the same turn as the look-up, so the model had not seen its result."""
+    turns = [[("look_up", '{"amount": 1}'), ("refund", '{"amount": 2}')], [("refund", '{"amount": 3}')]]
+    framework = ScriptedFramework(turns)
+    write_rules(
+        wiring,
+        "version: 1\ndefault: allow\nrules:\n  - {id: taint, tool: refund, after: look_up, action: request_approval}\n",
+    )
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        suspended = await until(wiring, RunStatus.SUSPENDED)
+        record = (await wiring.desk.suspensions.read(suspended.suspension_id)).record
+        assert [one["amount"] for one in framework.ran] == [1, 2]
+        assert record.progress == Progress(tools=("look_up", "refund"))
+        await decide(wiring, suspended, action="approve")
+        await until(wiring, RunStatus.COMPLETED)
+    assert len(framework.ran) == 3

@@ -74,11 +74,12 @@ def _list_rows(record: SuspensionRecord, cards: dict[str, Card], definitions: De
 
 def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outcome: str) -> ClosedRow:
     definition = definitions.get(item.tool.definition or "")
+    view = render_call(item.tool.name, item.tool.args, definition.parameters if definition is not None else None)
     return ClosedRow(
         row_id=f"{record.id}-{item.item_id}",
         href=item_href(record, item),
-        headline=make_headline(item),
-        view=render_call(item.tool.name, item.tool.args, definition.parameters if definition is not None else None),
+        headline=make_headline(item, view),
+        view=view,
         state=find_item_state(record, item),
         outcome=outcome,
         subagent=item.subagent or "",

@@ -38,3 +38,18 @@ def test_people_deactivate_and_activate(desk: tuple[str, str, str, str], sayso: 
     assert sayso("people", "sessions", "anna", key=root).stdout.count("ses_") == 1
     assert "1 ended." in sayso("people", "end-sessions", "anna", key=root).stdout
     assert sayso("people", "list").returncode == 1, "not for reviewers"
+
+
+def test_people_manager_is_set_and_removed(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+    root = desk[3]
+    assert "anna is managed by root." in sayso("people", "manager", "anna", "root", key=root).stdout
+    assert "root" in sayso("people", "list", key=root).stdout.split("anna")[1].splitlines()[0]
+    assert "cannot manage themselves" in sayso("people", "manager", "anna", "anna", key=root).stderr
+    assert "anna is managed by nobody." in sayso("people", "manager", "anna", key=root).stdout
+
+
+def test_key_is_created_with_its_owner(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+    assert sayso("keys", "create", "crm", "--owner", "anna", key=desk[3]).stdout.startswith("sayso_agent_")
+    listed = sayso("keys", "list", key=desk[3]).stdout
+    assert "anna" in next(line for line in listed.splitlines() if "crm" in line)
+    assert "to own the key" in sayso("keys", "create", "erp", "--owner", "nobody", key=desk[3]).stderr

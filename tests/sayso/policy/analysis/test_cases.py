@@ -30,6 +30,20 @@ def run(tests: str) -> list[CaseResult]:
     return run_cases(parse_rulebook(raw, file="policy.yaml"), cases)
 
 
+def test_case_after_the_same_call_was_let_run() -> None:
+    rules = RULES.replace("action: allow", "action: allow\n    limit: {count: 2, per: 1h}")
+    raw = f"""{rules}tests:
+  - {{call: {{tool: refund, args: {{amount: 5}}}}, expect: allow}}
+  - {{call: {{tool: refund, args: {{amount: 5}}}}, after: 1, expect: allow}}
+  - {{call: {{tool: refund, args: {{amount: 5}}}}, after: 2, expect: deny, rule: default}}
+  - {{call: {{tool: refund, args: {{amount: 5}}}}, after: 1, expect: deny}}
+""".encode()
+    cases, faults = read_cases(raw, "policy.yaml")
+    assert faults == []
+    found = run_cases(parse_rulebook(raw, file="policy.yaml"), cases)
+    assert [bool(one.fault) for one in found] == [False, False, False, True]
+
+
 def test_cases_that_are_as_expected_have_no_fault() -> None:
     found = run("""\
 tests:

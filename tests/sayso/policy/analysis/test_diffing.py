@@ -76,3 +76,18 @@ def test_rulebooks_of_different_versions_differ(old: Policy, new: Policy) -> Non
     swapped = {Kind.ADDED: Kind.REMOVED, Kind.REMOVED: Kind.ADDED}
     named = {(swapped.get(one.kind, one.kind), one.rule_id) for one in found.rules if one.kind in swapped}
     assert named == {(one.kind, one.rule_id) for one in back.rules if one.kind in swapped}
+
+
+def test_changed_lists_and_constants_are_told_by_their_entries() -> None:
+    old = OLD.model_copy(update={"lists": {"eu": ("AT", "DE"), "old": ("x",)}, "constants": {"limit": 100, "on": True}})
+    lists = {"eu": ("DE", "CH"), "new": ("y",)}
+    new = OLD.model_copy(update={"lists": lists, "constants": {"limit": 200, "on": 1}})
+    assert list_differences(compare_rulebooks(old, new)) == [
+        'The file: `lists.eu` has ["CH"] now and has ["AT"] no longer.',
+        'The file: `lists.new` is ["y"], no longer not given.',
+        'The file: `lists.old` is not given, no longer ["x"].',
+        "The file: `constants.limit` is 200, no longer 100.",
+        "The file: `constants.on` is 1, no longer true.",
+    ]
+    turned = old.model_copy(update={"lists": {**old.lists, "eu": ("DE", "AT")}})
+    assert "in another order" in list_differences(compare_rulebooks(old, turned))[0]

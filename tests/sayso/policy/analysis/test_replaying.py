@@ -3,10 +3,11 @@
 from typing import Any
 
 from sayso.policy.analysis.recorded import MASKED, NOT_KEPT, list_calls
-from sayso.policy.analysis.replaying import Changed, Comparison, Effect, RecordedCall, compare, rejudge
+from sayso.policy.analysis.replaying import NOT_COUNTED, Changed, Comparison, Effect, RecordedCall, compare, rejudge
 from sayso.policy.asking import describe_judged
 from sayso.policy.engine import Action, Policy
 from sayso.policy.external import ExternalCall, evaluate_calls
+from sayso.policy.memory.recalling import Reading
 from sayso.policy.questions import KEYWORD
 from sayso.records.events import Event, EventType, TrailEntry
 from sayso.records.suspensions import RunRef
@@ -38,6 +39,23 @@ def recorded(action: str = "allow", missing: str = "", verdict: str = "", **args
 
 def replay(rules: Policy, *calls: RecordedCall, **tools: list[ToolDefinition]) -> Comparison:
     return compare(calls, list(rejudge(rules, calls, tools)))
+
+
+def test_call_is_judged_again_with_what_rules_remembered() -> None:
+    def cap(count: int, rule_id: str = "cap") -> Policy:
+        return policy(rule(rule_id, over={"limit": {"count": count, "per": 3600}}), default=Action.ALLOW)
+
+    call = ToolCall(call_id="c", index=0, name="pay", args={"amount": 5})
+    readings = {one.counter: Reading(total=4) for one in cap(5).list_wanted(event("pay", amount=5))}
+    drafts, judged = evaluate_calls(cap(5), RUN, [ExternalCall(call, PAY)], readings=readings)
+    trail = [TrailEntry(seq=seq, at_ms=T0, type=one.type, data=one.data, hash="") for seq, one in enumerate(judged, 1)]
+    (found,) = list_calls(RUN, trail, {})
+    assert found.event.memory == readings
+    assert [one.effect for one in rejudge(cap(5), [found], {}) if one] == [Effect.ALLOWED]
+    assert [one.effect for one in rejudge(cap(4), [found], {}) if one] == [Effect.DENIED]
+    assert list(rejudge(cap(4, "other"), [found], {})) == [None]
+    assert set(replay(cap(4, "other"), found).missing) == {NOT_COUNTED}
+    assert drafts[0].preset is not None
 
 
 def record_calls(*calls: dict[str, Any], kept: bool = True) -> list[RecordedCall]:

@@ -32,6 +32,7 @@ def test_limit_allows_while_the_call_fits(before: int, decides: Action) -> None:
     decision = judge(rules, before)
     assert decision.action is decides
     assert [(one.amount, one.most) for one in decision.due_charges] == ([(1, 5)] if decides is Action.ALLOW else [])
+    assert decision.reason.endswith(" What rule r allows is used up.") == (decides is ASK)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ def test_make_cards_describes_the_item() -> None:
     (card,) = make_cards([make_record(item)], person("anna"), (), 0)
     assert (card.item, card.wanted, card.quorum, card.claim) == (item, "", "", "")
     assert card.ineligibility == "Only ben can decide this."
-    assert [leaf.text for leaf in (*card.headline.first, *card.headline.rest)] == ["A-1932", "250", "EUR"]
+    assert card.view.headline == "Refund payment EUR 250.00"
+    assert [leaf.text for leaf in (*card.headline.first, *card.headline.rest)] == ["A-1932"]
 
 
 def test_make_cards_names_the_value_the_quorum_and_the_claim() -> None:
@@ -67,11 +68,11 @@ def test_make_cards_marks_an_item_that_nobody_was_notified_of() -> None:
 
 
 def test_make_rows_shows_the_decided_arguments() -> None:
-    ended = make_outcome(Verdict.APPROVED, args={"amount": 1}, message="half")
+    ended = make_outcome(Verdict.APPROVED, args={"order": "A-1"}, message="half")
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
-    assert [leaf.text for leaf in row.headline.first] == ["1"]
-    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with 3 changes", "half")
+    assert [leaf.text for leaf in row.headline.first] == ["A-1"]
+    assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with 4 changes", "half")
 
 
 def test_make_rows_includes_open_items_of_a_cancelled_run() -> None:

@@ -93,3 +93,18 @@ async def test_people_are_listed_with_rules_and_last_seen(settings: Settings) ->
         asks = {name: "large" in rest for name, rest in rows}
         assert seen == {"anna": True, "ben": False, "carla": False}
         assert asks == {"anna": False, "ben": True, "carla": True}
+
+
+async def test_admin_sets_a_manager_on_the_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await add_people(anna.wiring, "ben", "carla")
+        assert await anna.send("/people/ben", act="manager", manager="carla") == "/people?done=manager"
+        page = await anna.read("/people?done=manager")
+        assert "Runs that have begun keep the earlier one" in page
+        assert '<option value="carla" selected>' in page
+        assert "cannot manage themselves" in await anna.send("/people/ben", 422, act="manager", manager="ben")
+        await anna.send("/people/ben", act="manager", manager="")
+        ben = await anna.wiring.reviewers.find("ben")
+        assert ben is not None
+        assert ben.manager is None

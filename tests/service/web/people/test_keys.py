@@ -80,3 +80,14 @@ async def test_revoking_a_key_asks_once(settings: Settings) -> None:
         assert "1 revoked or ended" in page
         await anna.send("/keys/key_none", 404, act="ask")
         await anna.send(f"/keys/{key.id}", 422, act="delete")
+
+
+async def test_key_of_an_agent_may_have_an_owner(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await add_people(anna.wiring, "ben")
+        await anna.send("/keys", 200, name="crm", kind="agent", owner="ben")
+        assert "owned by ben" in await anna.read("/keys")
+        page = await anna.send("/keys", 422, name="crm", kind="agent", owner="nobody")
+        assert "There is no active person named &#39;nobody&#39; to own the key" in page
+        assert 'value="nobody"' in page

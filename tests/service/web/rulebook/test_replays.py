@@ -125,5 +125,6 @@ def test_replay_is_started_and_read_in_a_browser(site: Site, open_as: Callable[.
     page.get_by_label("Rules YAML").fill(LOOSE)
     page.get_by_role("button", name="Start the replay").click()
     expect(page.get_by_role("heading", name="2 of 4 recorded calls would change")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("button", name="Stop this replay")).to_have_count(0, timeout=60_000)
     expect(page.get_by_role("link", name="refund").first).to_be_visible()
     check_page(page, "replay matrix")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
+from tests.service.operations.rulebook.test_replays import request
 from tests.service.operations.rulebook.test_versions import NEW, OLD, THIRD, find, write
 from tests.service.web.sites import settings_for, visit
 from tests.service.web.test_freezes import make_admin
@@ -42,6 +43,14 @@ async def test_versions_are_listed_and_each_has_a_page(settings: Settings, tmp_p
         assert f'href="{VERSIONS}/{new.found.version}"' in await anna.read("/rules")
 
 
+async def test_item_links_the_version_under_which_it_was_asked(clean_store_url: str, tmp_path: Path) -> None:
+    async with visit(settings_for(clean_store_url, tmp_path)) as anna:
+        record = await request(anna.wiring, "publish", note="x")
+        version = anna.wiring.rules.policy().version
+        assert f'href="{VERSIONS}/{version}"' in await anna.read(f"/items/{record.id}/i1")
+        assert "in force" in await anna.read(f"{VERSIONS}/{version}")
+
+
 async def test_admin_puts_a_version_back_in_force(settings: Settings, tmp_path: Path) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
@@ -49,6 +58,9 @@ async def test_admin_puts_a_version_back_in_force(settings: Settings, tmp_path: 
         await anna.wiring.rules.compare("test")
         new, old = [(await find(anna.wiring, one)).found.version for one in (NEW, OLD)]
         place = f"{VERSIONS}/{old}"
+        assert f'href="/rules/-/replays?version={old}"' in await anna.read(place)
+        assert "default: allow" in await anna.read(f"/rules/-/replays?version={old}")
+        await anna.read("/rules/-/replays?version=none", 404)
         assert "Put it back in force" in await anna.read(place)
         refused = await anna.send(place, 409, act="restore", replaces="another")
         assert f"Version {new} came into force meanwhile" in refused

@@ -1,0 +1,69 @@
+"""The facts that conditions read as `run`, `who` and `subagents`, and the rule key `after`."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from sayso.errors import InvalidInput
+from sayso.policy.conditions import find_members
+from sayso.policy.provenance.prices import Prices, compute_cost, count_tokens
+from sayso.records.suspensions import Progress
+from sayso.records.tool_names import find_alike
+
+if TYPE_CHECKING:
+    from sayso.policy.matching import PolicyEvent
+
+MEMBERS = {
+    "run": ("tools", "tokens", "cost", "started_by", "tenant", "environment"),
+    "who": ("key", "owner", "groups", "person", "issuer"),
+}
+"""The names that conditions can read of each variable."""
+
+
+def find_misnamed(expression: str) -> str | None:
+    """Return why a condition reads a fact that no call has, such as `run.tool`; None if all exist."""
+    for variable, known in MEMBERS.items():
+        for name in find_members(expression, variable):
+            if name not in known:
+                return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{one}' for one in known)}"
+    return None
+
+
+def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
+    """Return the values of `run`, `who` and `subagents`, without those that are unknown."""
+    found: dict[str, Any] = {"run": _describe_run(event, prices), "who": _describe_who(event)}
+    if event.subagent_name is not None:
+        found["subagents"] = [one for one in event.subagent_name.split("/") if one]
+    return found
+
+
+def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely: bool) -> bool:
+    """Return whether one of the tools ran before in the run; raises `InvalidInput` while that is unknown.
+
+    With `loosely`, a name that only looks like one in the rule counts too.
+    """
+    tools = progress.tools if progress is not None else None
+    if tools is None:
+        raise InvalidInput("it is unknown which tools ran before in this run")
+    if any(fnmatchcase(name, pattern) for name in tools for pattern in patterns):
+        return True
+    return loosely and any(find_alike(frozenset(patterns), name) for name in tools)
+
+
+def _describe_run(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
+    found: dict[str, Any] = {"started_by": event.started_by, "tenant": event.tenant, "environment": event.environment}
+    progress = event.progress
+    if progress is not None and progress.tools is not None:
+        found["tools"] = list(progress.tools)
+    if progress is not None and progress.usage is not None:
+        found |= {"tokens": count_tokens(progress.usage), "cost": compute_cost(progress.usage, prices)}
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def _describe_who(event: PolicyEvent) -> dict[str, Any]:
+    found: dict[str, Any] = {"key": event.key}
+    if (who := event.who) is not None:
+        found |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
+        found["groups"] = list(who.groups) if who.owner is not None else None
+    return {name: value for name, value in found.items() if value not in (None, "")}

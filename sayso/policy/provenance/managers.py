@@ -1,0 +1,54 @@
+"""Reviewers that rules name by a fact of the run: the manager of the person behind it."""
+
+from sayso.errors import InvalidInput
+from sayso.records.suspensions import Who
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+
+MANAGER_PREFIX = "manager_of:"
+MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "owner_manager"}
+"""What a rule writes as a reviewer, and the field of `Who` with the person's name."""
+
+
+def names_managers(terms: RuleTerms) -> bool:
+    """Return whether the terms name a manager as a reviewer."""
+    return any(one in MANAGERS for one in _list_named(terms))
+
+
+def check_managers(terms: RuleTerms, who: Who | None) -> bool:
+    """Return true if every manager that the terms name is known; raises `InvalidInput` otherwise."""
+    for one in _list_named(terms):
+        if one in MANAGERS and _find_manager(one, who) is None:
+            raise InvalidInput(f"the {one.removeprefix(MANAGER_PREFIX)} of this run has no known manager")
+    return True
+
+
+def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> RuleTerms:
+    """Return the terms with the names of managers; unknown ones are left out.
+
+    Terms without another reviewer then have those of `otherwise`.
+    """
+    if not names_managers(terms):
+        return terms
+    reviewers = _resolve(terms.reviewers, who)
+    if terms.reviewers and not reviewers:
+        reviewers = _resolve(otherwise.reviewers, who)
+    steps = [(step, _resolve(step.reviewers, who)) for step in terms.escalate]
+    escalate = tuple(step.model_copy(update={"reviewers": names}) for step, names in steps if names)
+    stuck = terms.fallback.action is FallbackAction.ESCALATE and not escalate
+    update = {"reviewers": reviewers, "escalate": escalate} | ({"fallback": Fallback()} if stuck else {})
+    return terms.model_copy(update=update)
+
+
+def _list_named(terms: RuleTerms) -> list[str]:
+    return [*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)]
+
+
+def _resolve(reviewers: tuple[str, ...], who: Who | None) -> tuple[str, ...]:
+    found = (_find_manager(one, who) if one in MANAGERS else one for one in reviewers)
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def _find_manager(reviewer: str, who: Who | None) -> str | None:
+    """Return the manager; None for one who is the person behind the run."""
+    name: str | None = getattr(who, MANAGERS[reviewer]) if who is not None else None
+    return None if who is not None and name in (who.person, who.owner) else name

@@ -1,0 +1,45 @@
+"""Prices of models in a rules file, and what the model calls of a run cost by them."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from pydantic import Field
+
+from sayso.records.base import Immutable
+from sayso.records.suspensions import ModelUsage
+
+_UNIT = 1_000_000
+"""Prices are per million tokens."""
+
+
+class ModelPrice(Immutable):
+    """The price of a million tokens of one model, in the currency of the file's author."""
+
+    input: float = Field(ge=0, le=1_000_000)
+    output: float = Field(ge=0, le=1_000_000)
+
+
+Prices = Mapping[str, ModelPrice]
+"""The prices by the name of a model, or by a pattern; an exact name has priority, then the first pattern."""
+
+
+def count_tokens(usage: Sequence[ModelUsage]) -> int:
+    """Return all tokens of a run."""
+    return sum(one.input_tokens + one.output_tokens for one in usage)
+
+
+def compute_cost(usage: Sequence[ModelUsage], prices: Prices) -> float | None:
+    """Return what the model calls cost; None if one of the models has no price."""
+    cost = 0.0
+    for one in usage:
+        price = _find_price(one.model, prices)
+        if price is None:
+            return None
+        cost += (one.input_tokens * price.input + one.output_tokens * price.output) / _UNIT
+    return cost
+
+
+def _find_price(model: str, prices: Prices) -> ModelPrice | None:
+    if model in prices:
+        return prices[model]
+    return next((price for pattern, price in prices.items() if model and fnmatchcase(model, pattern)), None)

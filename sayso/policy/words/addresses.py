@@ -1,0 +1,122 @@
+"""Parts of addresses: URLs (RFC 3986) and mail (RFC 5322). What programs read differently is refused."""
+
+import ipaddress
+import posixpath
+import re
+from email.policy import default
+from email.utils import getaddresses
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.policy.words.faults import Uncomputable, read_text
+
+MOST_URL_CHARS = 4_000
+MOST_MAIL_CHARS = 10_000
+MOST_ADDRESSES = 1_000
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?[^#]*)?(?:#.*)?")
+_AUTHORITY = re.compile(r"(?:([A-Za-z0-9._~!$&'()*+,;=%:-]*)@)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_HIDDEN = re.compile(r"%(?:2f|5c|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})|%25[0-9a-f]{2}", re.IGNORECASE)
+_LABELS = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+")
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
+
+
+def read_url(value: JsonValue) -> JsonObject:
+    """Return the scheme, host, port and path of an absolute URL; the port is 0 if its scheme has no usual one."""
+    text = read_text(value, MOST_URL_CHARS)
+    if not text.isascii() or "\\" in text or any(sign.isspace() for sign in text):
+        raise Uncomputable("a URL holds no blanks, backslashes or letters beyond ASCII; programs read them differently")
+    parts = _URL.fullmatch(text)
+    if parts is None:
+        raise Uncomputable("it is not an absolute URL, such as https://example.com/path")
+    scheme = parts[1].lower()
+    authority = _AUTHORITY.fullmatch(parts[2])
+    if authority is None:
+        raise Uncomputable("its host cannot be read")
+    port = int(authority[3]) if authority[3] else _PORTS.get(scheme, 0)
+    if port > 65_535:
+        raise Uncomputable("its port is over 65535")
+    return {
+        "scheme": scheme,
+        "host": _read_host(authority[2]),
+        "port": port,
+        "path": _read_url_path(parts[3]),
+        "has_user": authority[1] is not None,
+    }
+
+
+def read_hosts(value: JsonValue) -> JsonValue:
+    """Return the host of a URL, or those of a list of URLs."""
+    return [read_url(one)["host"] for one in value] if isinstance(value, list) else read_url(value)["host"]
+
+
+def read_mail(value: JsonValue) -> JsonObject:
+    """Return the addresses in a text or a list of texts, in lower case, and their domains."""
+    texts = value if isinstance(value, list) else [value]
+    if len(texts) > MOST_ADDRESSES:
+        raise Uncomputable(f"it has {len(texts)} entries; the limit is {MOST_ADDRESSES}")
+    found = [address for one in texts for address in _read_addresses(one)]
+    if not found:
+        raise Uncomputable("it has no address")
+    domains = dict.fromkeys(one.rpartition("@")[2] for one in found)
+    return {"addresses": [*dict.fromkeys(found)], "domains": [*domains], "count": len(found)}
+
+
+def _read_host(text: str) -> str:
+    host = text.lower()
+    if host.startswith("["):
+        return _read_ip(host[1:-1])
+    host = host.removesuffix(".")
+    if not _LABELS.fullmatch(host):
+        raise Uncomputable("its host cannot be read")
+    # As browsers do: a host whose last label is a number is an address, also in the forms 0x7f.1 and 2130706433.
+    return _read_ip(host) if _NUMBER.fullmatch(host.rpartition(".")[2]) else host
+
+
+def _read_ip(text: str) -> str:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError as error:
+        raise Uncomputable("its host is a number, but not an IP address in the usual form") from error
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def _read_url_path(text: str) -> str:
+    if _HIDDEN.search(text):
+        raise Uncomputable("its path hides a slash, a control character or another escape behind %")
+    try:
+        path = unquote(text, errors="strict")
+    except UnicodeDecodeError as error:
+        raise Uncomputable("its path is not UTF-8") from error
+    return posixpath.normpath(f"/{path.lstrip('/')}")
+
+
+def _read_addresses(value: JsonValue) -> list[str]:
+    text = read_text(value, MOST_MAIL_CHARS)
+    if any(sign in text for sign in "()\n\t\\") or "=?" in text:
+        raise Uncomputable("it has a comment, an escape or a line end, which programs read differently")
+    try:
+        header: Any = default.header_factory("to", text)
+    except Exception as error:  # the standard library's parser fails in many ways on broken text
+        raise Uncomputable("its addresses cannot be read") from error
+    if header.defects:
+        raise Uncomputable("its addresses cannot be read")
+    if any(group.display_name is not None for group in header.groups):
+        raise Uncomputable("it has a group, whose members are unknown")
+    found = [_join(one.username, one.domain) for one in header.addresses]
+    if sorted(found) != sorted(address.lower().removesuffix(".") for _, address in getaddresses([text])):
+        raise Uncomputable("its addresses can be read in two ways")
+    return found
+
+
+def _join(local: str, domain: str) -> str:
+    host = domain.lower().removesuffix(".")
+    if not _LOCAL.fullmatch(local) or not _LABELS.fullmatch(host):
+        raise Uncomputable("an address is not of the form name@example.com")
+    return f"{local.lower()}@{host}"

@@ -1,0 +1,76 @@
+"""Computation of the shorthands that a condition reads, each once for a call."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import SaysoError
+from sayso.policy.words.faults import Uncomputable
+from sayso.policy.words.reading import Call, Reading, Variable
+from sayso.policy.words.recording import shorten
+
+
+class Computing:
+    """The computed values of one call, and why others cannot be computed."""
+
+    def __init__(self, values: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
+        self._values, self._constants = values, constants
+        self._found: dict[Call, JsonValue] = {}
+        self._faults: dict[Call, str] = {}
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any value was computed."""
+        return bool(self._found)
+
+    def compute(self, reading: Reading) -> dict[str, JsonValue]:
+        """Return the variables of a condition; those that cannot be computed are missing."""
+        for one in reading.variables:
+            self._compute(one.call)
+        return {one.name: self._value(one) for one in reading.variables if one.call in self._found}
+
+    def describe_fault(self, reading: Reading, name: str) -> str:
+        """Return why a variable could not be computed, as in `shell(args.command): it is not …`; empty if it was."""
+        call = next((one.call for one in reading.variables if one.name == name), None)
+        return f"{call.label}: {self._faults[call]}" if call in self._faults else ""
+
+    def list_recorded(self, readings: Iterable[Reading]) -> JsonObject:
+        """Return the computed values that conditions read, as they write them, such as `mail(args.to).domains`."""
+        read = [one for reading in readings for one in reading.variables]
+        known = [one for one in read if one.call in self._found and one.call.shorthand.recorded]
+        return {one.label: shorten(self._value(one)) for one in known}
+
+    def _value(self, variable: Variable) -> JsonValue:
+        value = self._found[variable.call]
+        return value[variable.field] if variable.field and isinstance(value, dict) else value
+
+    def _compute(self, call: Call) -> None:
+        if call in self._found or call in self._faults:
+            return
+        try:
+            given = () if call.parameter is None else (self._read_parameter(call),)
+            self._found[call] = call.shorthand.compute(self._read(call), *given)
+        except SaysoError as error:
+            self._faults[call] = error.message
+        except Exception as error:  # noqa: BLE001 - a parser may fail in any way on hostile text; the rule is doubted
+            self._faults[call] = f"it cannot be read: {type(error).__name__}"
+
+    def _read(self, call: Call) -> Any:
+        value: Any = self._values
+        for step in call.path:
+            found = isinstance(value, list) if isinstance(step, int) else isinstance(value, Mapping)
+            if not found or (step not in value if isinstance(step, str) else step >= len(value)):
+                raise Uncomputable(f"there is no {call.source}")
+            value = value[step]
+        return value
+
+    def _read_parameter(self, call: Call) -> JsonValue:
+        if call.parameter is None or not call.is_constant:
+            return call.parameter
+        if call.parameter not in self._constants:
+            raise Uncomputable(f"there is no constants.{call.parameter}")
+        value: JsonValue = self._constants[call.parameter]
+        call.shorthand.check(value)
+        return value

@@ -1,0 +1,1 @@
+"""Signed tokens that say for which person an agent acts."""
