@@ -161,7 +161,7 @@ class Suspending:
         seen: Idempotency | None = None,
         state: SealedState | None = None,
     ) -> Saved:
-        numbered = assign_numbers(drafts, new_number)
+        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.id), new_number)
 
         def begin(now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)

@@ -50,6 +50,7 @@ class TenantKeys:
         self.rules = f"{prefix}rules"
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
+        self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
