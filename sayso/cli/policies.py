@@ -1,27 +1,27 @@
-"""`sayso policy check`: check rules on this machine, and by the desk."""
+"""`sayso policy`: check rules, explain which decides a call, and print their JSON Schema."""
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
+from sayso.canonical_json import JsonObject, parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
 from sayso.client import administration
-from sayso.client.administration import RulesChecked
+from sayso.client.administration import CallExplained, RulesChecked
+from sayso.clock import now_ms
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.policy.findings import Known, find_findings
-from sayso.policy.packages import check_packages, find_missing
+from sayso.policy.packages import check_packages, find_missing, read_policy
+from sayso.sentences.items import describe_resemblance
 
-policies = typer.Typer(help="Check, test, replay and compare rules.", no_args_is_help=True)
+policies = typer.Typer(help="Check, explain, test, replay and compare rules.", no_args_is_help=True)
 
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Check only on this machine.")]
-
-
-@policies.callback()
-def _keep_group() -> None:
-    """Keep the name `check`: typer drops the name of a group's only command."""
 
 
 @policies.command("check")
@@ -37,6 +37,73 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
         _show(file, found)
     if not found.ok:
         raise typer.Exit(1)
+
+
+@policies.command("explain")
+def explain(
+    call: Annotated[str, typer.Argument(help='JSON such as {"tool": "refund", "args": {}}, @FILE, or an item.')],
+    rules: Annotated[Path | None, typer.Option(help="Try the rules in this file, on this machine.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Say which rule decides a call, why, and why the others do not.
+
+    Without --rules the desk tries its rules in force; an item is SUSPENSION or SUSPENSION/ITEM. Nothing runs.
+    """
+    written = _read_call(call)
+    if rules is not None:
+        found = _explain_locally(written, rules)
+    else:
+        with connect() as client:
+            found = client.exchange(administration.explain_call(written, None if written is not None else call))
+    if json:
+        print_json(found)
+        return
+    console = make_console()
+    console.print(show(f"{found.effect} {found.reason}", "bold"))
+    for one in (f"Not evaluated: {found.error}" if found.error else "", describe_resemblance(found.resembles)):
+        if one:
+            console.print(show(one, "yellow"))
+    for rule in found.rules:
+        console.print(show(f"{rule.rule_id}: {rule.sentence}", "green" if rule.match == "decides" else ""))
+
+
+@policies.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of a rules file, for editors."""
+    check_packages("cli,policies")
+    from sayso.policy.analysis.rule_schema import build_rule_schema
+
+    typer.echo(dumps(build_rule_schema(), indent=2))
+
+
+def _read_call(text: str) -> JsonObject | None:
+    """Return the call in a text or a file, or None for the name of an item."""
+    if not text.startswith(("{", "@")):
+        return None
+    try:
+        found = parse_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
+    except OSError as error:
+        raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}. Check its path.") from error
+    if not isinstance(found, dict):
+        raise InvalidInput('The call is no JSON object. Write it as {"tool": "refund", "args": {"amount": 250}}.')
+    return found
+
+
+def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
+    if call is None:
+        raise InvalidInput("Only a desk knows items. Give the call as JSON, or omit --rules.")
+    check_packages("cli,policies")
+    from sayso.policy.analysis.explaining import explain
+    from sayso.policy.analysis.trials import TrialCall
+    from sayso.sentences.rules import describe_explanation
+
+    try:
+        event = TrialCall.model_validate(call).as_event(now_ms())
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise InvalidInput(f"The call is not valid: {place}: {fault['msg']}.") from error
+    return CallExplained.model_validate(describe_explanation(explain(read_policy(rules), event)))
 
 
 def read_raw(file: Path) -> bytes:
@@ -87,7 +154,7 @@ def _check_locally(raw: bytes, file: Path) -> RulesChecked:
         policy = parse_beside(raw, file)
     except RulebookError as error:
         return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
-    warnings = tuple(find_findings(policy, Known()))
+    warnings = tuple(find_findings(policy, Known(now_ms=now_ms())))
     return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, warnings=warnings)
 
 

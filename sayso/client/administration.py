@@ -81,6 +81,32 @@ class RulesChecked(ResponseModel):
     warnings: tuple[str, ...] = ()
 
 
+class RuleTrial(ResponseModel):
+    """One rule tried on a call."""
+
+    rule_id: str
+    action: str
+    match: str
+    part: str = ""
+    saw: JsonObject = Field(default_factory=dict)
+    would: str | None = None
+    sentence: str
+
+
+class CallExplained(ResponseModel):
+    """The decision of the rules on a call, and every rule in the order of trial."""
+
+    action: str
+    effect: str
+    reason: str
+    rule_id: str | None = None
+    rule_version: str
+    error: str | None = None
+    absolute: bool = False
+    resembles: tuple[str, ...] = ()
+    rules: tuple[RuleTrial, ...]
+
+
 class OpenSession(ResponseModel):
     """An open session."""
 
@@ -171,6 +197,12 @@ def end_session(name: str | None, session_id: str) -> Request[Empty]:
 def set_active(name: str, active: bool) -> Request[ReviewerView]:
     """Activate or deactivate a reviewer."""
     return Request("POST", f"{path_of(name)}/{'activate' if active else 'deactivate'}", ReviewerView)
+
+
+def explain_call(call: JsonObject | None, item: str | None = None) -> Request[CallExplained]:
+    """Say which rule decides a call, the call of an item, or a call with the facts about an item's run."""
+    body: JsonObject = {name: value for name, value in (("call", call), ("item", item)) if value is not None}
+    return Request("POST", "/api/v1/policy/explain", CallExplained, body=body)
 
 
 def set_manager(name: str, manager: str | None) -> Request[ReviewerView]:

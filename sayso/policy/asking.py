@@ -1,19 +1,20 @@
-"""The item that a policy decision asks for, and the event that records the decision."""
+"""The decision of the rules on one event, the item that it asks for, and the trail event that records it."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.memory.recalling import hide_amounts
-from sayso.policy.rules import ASKING, RequestPayload
+from sayso.policy.rules import ASKING, Action, RequestPayload
+from sayso.policy.strictness import STRICTNESS
 from sayso.policy.words.recording import mask_computed
+from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
-from sayso.records.memory.charges import Remembered
+from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -22,6 +23,57 @@ from sayso.text.redaction import is_secret, list_secret_paths, redact
 MAX_REASON_CHARS = 2000
 MAX_REMEMBERED = 50
 _EMPTY_PAYLOAD = RequestPayload()
+
+
+class ShadowDecision(Immutable):
+    """What a shadow rule would have decided if it were live; no action if it could not be evaluated, and the error."""
+
+    rule_id: str
+    action: Action | None = None
+    error: str | None = None
+
+
+class PolicyDecision(Immutable):
+    """The decision of the rules on one event. `error` is what failed during evaluation.
+
+    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
+    names in rules that look like the tool's name; their rules were tried too. Nothing lifts an `absolute` denial.
+    `at_ms` is the time that the rules saw. `shadow` holds the shadow rules that would have decided. `computed` is what
+    Sayso computed for the conditions of the rules behind the decision, by shorthand.
+
+    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
+    `allowance` what it adds to those of the rule that allows it.
+    """
+
+    model_config = ConfigDict(revalidate_instances="always")
+
+    action: Action
+    reason: str
+    request_payload: RequestPayload | None = None
+    policy_id: str | None = None
+    matched_rules: tuple[str, ...] = ()
+    terms: RuleTerms = RuleTerms()
+    rule_version: str
+    error: str | None = None
+    in_doubt: Action | None = None
+    resembles: tuple[str, ...] = ()
+    absolute: bool = False
+    at_ms: int | None = None
+    shadow: tuple[ShadowDecision, ...] = ()
+    computed: JsonObject = Field(default_factory=dict)
+    remembered: tuple[Remembered, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    allowance: tuple[Charge, ...] = ()
+
+    @property
+    def due_charges(self) -> tuple[Charge, ...]:
+        """All charges of the call if it starts under this decision."""
+        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
+
+
+def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
+    """Return the stricter of two decisions; `a` when they are equally strict."""
+    return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
 
 
 def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
@@ -41,6 +93,7 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    failed |= _describe_facts(decision)
     if computed := _mask_computed(call, decision, definition):
         failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
@@ -51,6 +104,14 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
         failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
     args: JsonObject = {} if decision.action in ASKING else {"args": masked}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def _describe_facts(decision: PolicyDecision) -> JsonObject:
+    """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
+    found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
+    found |= {"absolute": True} if decision.absolute else {}
+    shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
+    return found | ({"shadow": shadow} if shadow else {})
 
 
 def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
@@ -107,6 +168,7 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
+        judged_at_ms=decision.at_ms,
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,

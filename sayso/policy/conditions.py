@@ -10,13 +10,14 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from sayso.calendars.hours import check_time_zone
 from sayso.errors import InvalidInput
 from sayso.policy.words.computing import Computing
 from sayso.policy.words.names import NO_NAMES, Names
 from sayso.policy.words.reading import MOST_VARIABLES, Reading, WordFault, read_words
 from sayso.policy.words.table import Kind
 
-VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step")
+VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step", "now")
 PROVENANCE = ("run", "who", "subagents")
 NAMES = ("lists", "constants")
 """What a rules file defines for its conditions."""
@@ -29,6 +30,11 @@ _TOKEN = re.compile(
 _ORDER = ("<", ">", "<=", ">=")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_ZONED = re.compile(
+    r"""\.get(?:Date|DayOf(?:Month|Week|Year)|FullYear|Hours|M(?:illiseconds|inutes|onth)|Seconds)"""
+    r"""\(\s*["']([^"'\\]*)["']\s*\)"""
+)
+_OFFSET = re.compile(r"[+-]?[0-9]{2}:[0-9]{2}")
 _UNBOUND = re.compile(r'No value with name "(_[a-z][0-9]+)"')
 _NOISE = re.compile(r"^[A-Z_]+: |^Syntax error: | \[[A-Z_]+\]$| \(in container ''\)")
 _KINDS = {
@@ -118,6 +124,7 @@ def compile_condition(expression: str) -> Condition:
         raise _compile_error(expression, str(error)) from error
     except TypeError as error:
         raise ConditionError("the expression is not valid UTF-8", expression=expression) from error
+    _check_zones(expression)
     if program.return_type() != _engine().Type.BOOL:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
@@ -125,8 +132,25 @@ def compile_condition(expression: str) -> Condition:
     return Condition(expression, program, reading)
 
 
+def reads_time(expression: str) -> bool:
+    """Return whether a condition reads the time of the call."""
+    return reads_any(expression, ("now",))
+
+
+def _check_zones(expression: str) -> None:
+    """Raise `ConditionError` for a time zone that does not exist: the expression would never have a result."""
+    for zone in _ZONED.findall(expression):
+        if not _OFFSET.fullmatch(zone):
+            try:
+                check_time_zone(zone)
+            except ValueError as error:
+                raise ConditionError(str(error), expression=expression) from error
+
+
 def bind_facts(facts: Mapping[str, object], names: Names = NO_NAMES, provenance: Provenance = dict) -> Facts:
-    """Return `facts`, one value for each of `VARIABLES`, and what the rules file defines, for conditions.
+    """Return `facts`, values of `VARIABLES`, and what the rules file defines, for conditions.
+
+    A condition that reads a missing value has no result.
 
     `provenance` returns the values of `PROVENANCE` that are known; it is called for conditions that read them.
 
@@ -148,7 +172,7 @@ def _engine() -> Any:
 def _environment() -> Any:
     kind = _engine().Type
     anything = kind.Map(kind.STRING, kind.DYN)
-    types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT)
+    types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT, kind.TIMESTAMP)
     variables = dict(zip(VARIABLES, types, strict=True))
     variables |= {"lists": kind.Map(kind.STRING, kind.List(kind.DYN)), "constants": anything}
     variables |= {"run": anything, "who": anything, "subagents": kind.List(kind.STRING)}

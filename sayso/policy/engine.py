@@ -1,7 +1,7 @@
 """The policy: rules as plain data, and the decision they make on one event.
 
-Rules are tried from the highest priority to the lowest, equal ones by id; the first match decides. If evaluation fails,
-a reviewer is asked: no error allows a call.
+Absolute rules are tried first, then from the highest priority to the lowest, equal ones by id; the first match decides.
+If evaluation fails, a reviewer is asked: no error allows a call. If that of an absolute rule fails, the call is denied.
 """
 
 from collections import Counter
@@ -10,16 +10,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
+from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.provenance.managers import names_managers, resolve_managers
 from sayso.policy.provenance.prices import ModelPrice
-from sayso.policy.rules import ASKING, Action, Glob, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
+from sayso.policy.rules import (
+    ASKING,
+    Action,
+    Glob,
+    Mode,
+    PolicyRule,
+    Subject,
+    check_fallback,
+    check_quorum,
+)
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
@@ -28,40 +38,6 @@ from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
 __all__ = ["ASK_EVERYTHING", "Action", "Policy", "PolicyDecision", "PolicyEvent", "stricter"]
-
-
-class PolicyDecision(Immutable):
-    """The decision of the rules on one event. `error` is what failed during evaluation.
-
-    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
-    names in rules that look like the tool's name; their rules were tried too. `computed` is what Sayso computed for the
-    conditions of the rules behind the decision, by shorthand.
-
-    `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule that allows it.
-    """
-
-    model_config = ConfigDict(revalidate_instances="always")
-
-    action: Action
-    reason: str
-    request_payload: RequestPayload | None = None
-    policy_id: str | None = None
-    matched_rules: tuple[str, ...] = ()
-    terms: RuleTerms = RuleTerms()
-    rule_version: str
-    error: str | None = None
-    in_doubt: Action | None = None
-    resembles: tuple[str, ...] = ()
-    computed: JsonObject = Field(default_factory=dict)
-    remembered: tuple[Remembered, ...] = ()
-    charges: tuple[Charge, ...] = ()
-    allowance: tuple[Charge, ...] = ()
-
-    @property
-    def due_charges(self) -> tuple[Charge, ...]:
-        """All charges of the call if it starts under this decision."""
-        return self.charges + self.allowance if self.action is Action.ALLOW else self.charges
 
 
 class Policy(Immutable):
@@ -82,7 +58,7 @@ class Policy(Immutable):
         count = Counter(rule.rule_id for rule in rules)
         if repeated := sorted(rule_id for rule_id, times in count.items() if times > 1):
             raise ValueError(f"rule ids must be unique; rename the second {', '.join(repeated)}")
-        return tuple(sorted(rules, key=lambda rule: (-rule.priority, rule.rule_id)))
+        return _order_rules(rules)
 
     @field_validator("default")
     @classmethod
@@ -125,8 +101,33 @@ class Policy(Immutable):
         return Names(self.lists, self.constants)
 
     @cached_property
+    def live(self) -> tuple[PolicyRule, ...]:
+        """The rules that can decide, in the order of trial."""
+        return tuple(rule for rule in self.rules if rule.is_live)
+
+    @cached_property
     def tool_names(self) -> frozenset[str]:
-        return frozenset(name for rule in self.rules if rule.enabled for name in rule.condition.tools)
+        return frozenset(name for rule in self.live for name in rule.condition.tools)
+
+    @cached_property
+    def reads_time(self) -> bool:
+        """Whether an enabled rule needs the time of a call."""
+        return any(rule.enabled and rule.reads_time for rule in self.rules)
+
+    @cached_property
+    def limits_start(self) -> bool:
+        """Whether a denial that nothing lifts depends on the time, so that it holds at the start of a call, too."""
+        return any(rule.absolute and rule.reads_time for rule in self.live)
+
+    @cached_property
+    def _shadows(self) -> "tuple[tuple[PolicyRule, Policy], ...]":
+        """Each enabled shadow rule as if it were live, and the policy with it."""
+        found = [rule for rule in self.rules if rule.enabled and not rule.is_live]
+        shown = [rule.model_copy(update={"mode": Mode.LIVE}) for rule in found]
+        parts: dict[str, Any] = {name: getattr(self, name) for name in Policy.model_fields}
+        return tuple(
+            (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
+        )
 
     @property
     def version(self) -> str:
@@ -135,12 +136,12 @@ class Policy(Immutable):
 
     @property
     def judges_models(self) -> bool:
-        return any(rule.enabled and rule.covers(Subject.LLM_CALL) for rule in self.rules)
+        return any(rule.covers(Subject.LLM_CALL) for rule in self.live)
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember earlier calls."""
-        return tuple(rule for rule in self.rules if rule.enabled and rule.condition.memory_keys)
+        """The live rules that remember earlier calls."""
+        return tuple(rule for rule in self.live if rule.condition.memory_keys)
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
@@ -162,9 +163,15 @@ class Policy(Immutable):
         A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
-            decision = PolicyDecision.model_validate(self._weigh(Case(event, self.names, self.model_prices)))
+            case = Case(event, self.names, self.model_prices)
+            decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
+        else:
+            if self._shadows and case.subject is Subject.TOOL_CALL:
+                certain = decision.in_doubt is None
+                tried = (_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows)
+                decision = decision.model_copy(update={"shadow": tuple(one for one in tried if one is not None)})
         if names_managers(decision.terms):
             terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
@@ -175,8 +182,7 @@ class Policy(Immutable):
         alike = find_alike(self.tool_names, case.event.tool_name or "")
         if not alike:
             return own
-        enabled = [rule for rule in self.rules if rule.enabled]
-        rules = tuple(unname(rule) for rule in enabled if not alike.isdisjoint(rule.condition.tools))
+        rules = tuple(unname(rule) for rule in self.live if not alike.isdisjoint(rule.condition.tools))
         others = Policy.model_construct(rules=rules, default=Action.ALLOW, terms=self.terms)
         other = PolicyDecision.model_validate(others._try_rules(case))
         return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
@@ -186,7 +192,7 @@ class Policy(Immutable):
         matched: list[str] = []
         doubted: list[PolicyRule] = []  # rules that might have decided
         problems: list[str] = []
-        for rule in self.rules:
+        for rule in self.live:
             verdict = try_rule(rule, case)
             if isinstance(verdict, str):
                 problems.append(f"rule {rule.rule_id}: {verdict}")
@@ -196,7 +202,12 @@ class Policy(Immutable):
                 matched.append(rule.rule_id)
                 deciding = rule if deciding is None else deciding
         error = "; ".join(problems)[:MAX_ERROR_CHARS] or None
-        if doubted:
+        hard = next((rule for rule in doubted if rule.absolute), None)
+        if deciding is not None and deciding.absolute:
+            decided = self._decide(deciding, tuple(matched), error)  # denied, even if doubted rules matched
+        elif hard is not None:
+            decided = self._deny_unevaluated(hard, error, tuple(matched))
+        elif doubted:
             reason = f"Rule {doubted[0].rule_id} could not be evaluated, so a reviewer decides."
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
@@ -213,7 +224,7 @@ class Policy(Immutable):
         allowance: tuple[Charge, ...] = ()
         remembered: list[Remembered] = []
         limited, reached = True, list[str]()
-        for rule in self.rules:
+        for rule in self.live:
             recalled = case.recalled.get(rule.rule_id)
             if recalled is not None:
                 remembered += recalled.remembered
@@ -234,13 +245,23 @@ class Policy(Immutable):
             reason = f"No rule matched; the default is {self.default}."
             return {**found, "action": self.default, "reason": reason, "terms": self.terms}
         reason = rule.reason or f"Rule {rule.rule_id} says {rule.action}."
+        reason = f"{reason.removesuffix('.')}. Nobody can lift this." if rule.absolute else reason
         found |= {"policy_id": rule.rule_id, "matched_rules": matched, "request_payload": rule.request_payload}
+        found["absolute"] = rule.absolute
         return {**found, "action": rule.action, "reason": reason, "terms": rule.terms}
+
+    def _deny_unevaluated(self, rule: PolicyRule, error: str | None, matched: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Deny for an absolute rule that might apply: a person who approved the call would lift it."""
+        reason = f"Rule {rule.rule_id} could not be evaluated, and nobody can lift it, so the call is denied."
+        found = {"policy_id": rule.rule_id, "matched_rules": matched, "rule_version": self.version, "error": error}
+        return {**found, "action": Action.DENY, "reason": reason, "absolute": True, "in_doubt": Action.DENY}
 
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
         reason = "The call could not be evaluated, so a reviewer decides."
         try:
-            rules = [rule for rule in self.rules if rule.enabled and may_be_about(rule, event.tool_name or "")]
+            rules = [rule for rule in self.live if may_be_about(rule, event.tool_name or "")]
+            if hard := next((rule for rule in rules if rule.absolute and rule.covers(event.subject)), None):
+                return PolicyDecision.model_validate(self._deny_unevaluated(hard, error))
             return PolicyDecision.model_validate(self._ask(reason, error, doubted=rules))
         except Exception as fault:  # noqa: BLE001 - use the file's terms
             errors = f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS]
@@ -277,9 +298,28 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 """The policy without a rules file."""
 
 
-def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
-    """Return the stricter of two decisions; `a` when they are equally strict."""
-    return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
+def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
+    """Return what a shadow rule would have decided, None for nothing; `policy` holds it among the live rules.
+
+    `certain` says that the live rules could be evaluated.
+    """
+    try:
+        alike = find_alike(frozenset(rule.condition.tools), case.event.tool_name or "")
+        verdict = try_rule(unname(rule) if alike else rule, case)
+        if verdict is False:
+            return None
+        weighed = policy._weigh(case)
+    except Exception as error:  # noqa: BLE001 - a shadow rule never changes what happens to a call
+        return ShadowDecision(rule_id=rule.rule_id, error=describe_error(error))
+    if weighed.get("policy_id") == rule.rule_id:
+        return ShadowDecision(rule_id=rule.rule_id, action=weighed["action"])
+    failed = certain and isinstance(verdict, str) and weighed.get("in_doubt") is not None
+    return ShadowDecision(rule_id=rule.rule_id, error=str(verdict)) if failed else None
+
+
+def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
+    """Return the rules in the order of trial: absolute ones first, then by priority and id."""
+    return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
 
 
 def _join_rules(reached: Sequence[str]) -> str:

@@ -31,12 +31,17 @@ class ExternalCall:
 
 
 def list_wanted(
-    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1, progress: Progress | None = None
+    policy: Policy,
+    run: RunRef,
+    calls: Sequence[ExternalCall],
+    step: int = 1,
+    progress: Progress | None = None,
+    at_ms: int | None = None,
 ) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
     if not policy.remembering:
         return []
-    events = (_describe(run, step, one, progress) for one in calls)
+    events = (_describe(run, step, one, progress, at_ms) for one in calls)
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
@@ -47,10 +52,12 @@ def evaluate_calls(
     step: int = 1,
     readings: Readings = NO_READINGS,
     progress: Progress | None = None,
+    at_ms: int | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return the items of the calls, with presets for those the policy decides, and the events to record.
 
-    `readings` hold the counters that `list_wanted` returns.
+    `readings` hold the counters that `list_wanted` returns. `at_ms` is the store's time; rules that read the time
+    cannot be evaluated without it.
     """
     ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
@@ -59,7 +66,7 @@ def evaluate_calls(
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        decision = ledger.judge(_describe(run, step, one, progress))
+        decision = ledger.judge(_describe(run, step, one, progress, at_ms))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -150,11 +157,12 @@ def _type_of(value: Any) -> str:
 
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
-    """Return the event of an item's call with these arguments."""
+    """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
+    asked_ms = item.judged_at_ms or record.created_at_ms
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
-    return make_event(record.run, record.step, record.progress, **call)
+    return make_event(record.run, record.step, record.progress, **call, at_ms=asked_ms)
 
 
-def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None) -> PolicyEvent:
+def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:
     call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
-    return make_event(run, step, progress, **call)
+    return make_event(run, step, progress, **call, at_ms=at_ms)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from sayso.calendars.windows import TimeWindow
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
@@ -16,7 +17,8 @@ from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sam
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("id",): ("rule_id",),
-    **{(name,): (name,) for name in ("action", "priority", "enabled", "subjects", "reason")},
+    **{(name,): (name,) for name in ("action", "absolute", "priority", "enabled", "mode", "subjects", "reason")},
+    **{(name,): (name,) for name in ("owner", "review_by", "valid_from", "valid_until")},
     ("event",): ("condition", "event_type"),
     ("tool",): ("condition", "tool_name"),
     ("agent",): ("condition", "agent"),
@@ -27,6 +29,8 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("claimed", "equals"): ("condition", "claimed_equals"),
     ("claimed", "has_keys"): ("condition", "claimed_has_keys"),
     ("metadata", "equals"): ("condition", "metadata_equals"),
+    ("during",): ("condition", "during"),
+    ("outside",): ("condition", "outside"),
     ("when",): ("condition", "when"),
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
@@ -38,6 +42,9 @@ LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "age
 _INNER: dict[str, type[BaseModel]] = {
     "model_prices": ModelPrice,
     "request_payload": RequestPayload,
+    "during": TimeWindow,
+    "outside": TimeWindow,
+    "working_hours": TimeWindow,
     "terms": RuleTerms,
     "fallback": Fallback,
     "quorum": Quorum,

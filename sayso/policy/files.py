@@ -16,7 +16,7 @@ from sayso.policy.file_faults import LISTED, PARTS, PATTERN, describe_unknown, l
 from sayso.policy.words.lists import Folder, ReadList, check_rules, read_names, refuse_files, resolve_rules
 from sayso.policy.words.names import Names, Stamp
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
-from sayso.records.terms import RuleTerms
+from sayso.records.terms import LONGEST_WAIT_S, RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 
 VERSION = 1
@@ -130,7 +130,7 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
     if "unattended_approval" in given:
         problem = "terms.unattended_approval: belongs in each rule that needs it; move it there"
         document.report(("terms", "unattended_approval"), problem, at_key=True)
-    merged = start | given
+    merged = _merge_terms(document, ("terms",), start, given)
     _check_moments(document, ("terms",), given, merged)
     return merged if _validate(document, RuleTerms, merged, ("terms",)) else start
 
@@ -144,10 +144,24 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
         *outer, name = _place_names(part, value)
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
-        given, shaped["terms"] = shaped["terms"], start | shaped["terms"]
+        given = shaped["terms"]
+        shaped["terms"] = _merge_terms(document, (*loc, "terms"), start, given)
         _check_moments(document, (*loc, "terms"), given, shaped["terms"])
         _check_answers(document, loc, rule, shaped["terms"].get("fallback"), check)
     return shaped
+
+
+def _merge_terms(document: Document, loc: Loc, start: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the given terms over those of the file. A timeout of one kind replaces that of the other."""
+    if {"timeout", "timeout_s"} <= given.keys():
+        problem = "timeout and timeout_s both set the deadline; remove one"
+        document.report((*loc, "timeout"), f"{label(document, loc)}{problem}", at_key=True)
+    merged = start | given
+    if "timeout" in given:
+        merged |= {"timeout_s": LONGEST_WAIT_S}  # the working time alone decides
+    elif "timeout_s" in given:
+        merged.pop("timeout", None)
+    return merged
 
 
 def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from sayso.calendars.windows import find_end_ms
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_args, find_comparisons
 from sayso.policy.engine import Policy
@@ -23,17 +24,20 @@ MOST_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Known:
-    """The reviewers, with whether they are active, the tools of each agent, and the members of each group."""
+    """The reviewers, with whether they are active, the tools of each agent, the members of each group, and the time."""
 
     reviewers: Mapping[str, bool] | None = None
     tools: Mapping[str, Sequence[ToolDefinition]] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    now_ms: int | None = None
 
 
 def find_findings(policy: Policy, known: Known) -> list[str]:
     """Return a sentence for each finding, up to `MOST_FINDINGS`."""
-    rules = [rule for rule in policy.rules if rule.enabled]
+    rules = policy.live
     checks: list[Iterable[str]] = [_find_dead(rules), _find_claimants(rules)]
+    if known.now_ms is not None:
+        checks.append(_find_outdated(policy.rules, known.now_ms))
     if known.reviewers is not None:
         checks.append(_find_missing_people(policy, rules, known.reviewers, known.groups))
     checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
@@ -65,12 +69,29 @@ def _find_claimants(rules: Iterable[PolicyRule]) -> Iterable[str]:
             yield f"rule {rule.rule_id}: allows by claims of the agent, which are not checked; use context"
 
 
+def _find_outdated(rules: Iterable[PolicyRule], now_ms: int) -> Iterable[str]:
+    for rule in rules:
+        if rule.enabled and rule.valid_until is not None and find_end_ms(rule.valid_until) <= now_ms:
+            yield (
+                f"rule {rule.rule_id}: no longer applies, because its valid_until {rule.valid_until} has passed; "
+                "remove the rule, or set a later date"
+            )
+        if rule.enabled and rule.review_by is not None and find_end_ms(rule.review_by) <= now_ms:
+            who = f" with its owner {rule.owner}" if rule.owner is not None else ""
+            yield (
+                f"rule {rule.rule_id}: its review_by {rule.review_by} has passed; review it{who}, then set a later date"
+            )
+
+
 def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
     """Whether the first rule matches everything the later one matches, apart from `when`."""
     wide, narrow = first.condition, later.condition
     subjects = [one for one in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(one)]
     return (
         _fits_tools(wide, narrow)
+        and (not first.has_dates or (first.valid_from, first.valid_until) == (later.valid_from, later.valid_until))
+        and wide.during in (None, narrow.during)
+        and wide.outside in (None, narrow.outside)
         and all(first.covers(one) for one in subjects)
         and wide.agent in (None, "*", narrow.agent)
         and wide.agents in (None, narrow.agents)

@@ -44,7 +44,8 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     """
     both = own.action in ASKING and other.action in ASKING
     by_default = own.policy_id is None and own.in_doubt is None
-    taken = other if (both and by_default) or STRICTNESS[other.action] > STRICTNESS[own.action] else own
+    stricter = (STRICTNESS[other.action], other.absolute) > (STRICTNESS[own.action], own.absolute)
+    taken = other if (both and by_default) or stricter else own
     update: dict[str, Any] = {
         "rule_version": own.rule_version,
         "matched_rules": tuple(dict.fromkeys((*own.matched_rules, *other.matched_rules))),

@@ -1,6 +1,7 @@
 """Matching of one event against one rule."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -27,8 +28,9 @@ class PolicyEvent(Immutable):
 
     Arguments and context are not validated: a value that is not JSON is asked about. `subagent_name` is "" for the
     agent itself and None when unknown. `context` is trusted; `claimed` comes from the agent and is not checked.
-    `tenant` to `progress` say where the call comes from; None is unknown. `memory` holds what the counters of rules
-    held when the call was judged.
+    `at_ms` is the store's time at which the agent asked; it is only read for rules that need it. `tenant` to `progress`
+    say where the call comes from; None is unknown. `memory` holds what the counters of rules held when the call was
+    judged.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -42,6 +44,7 @@ class PolicyEvent(Immutable):
     context: dict[str, Any] = Field(default_factory=dict)
     claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    at_ms: int | None = None
     tenant: str | None = None
     environment: str | None = None
     started_by: str | None = None
@@ -75,9 +78,9 @@ class Case:
     def facts(self) -> Facts:
         event = self.event
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
-        return bind_facts(
-            {"args": event.tool_args, "tool": event.tool_name or "", **shared}, self._names, self._describe_provenance
-        )
+        now = {} if event.at_ms is None else {"now": datetime.fromtimestamp(event.at_ms / 1000, tz=UTC)}
+        values = {"args": event.tool_args, "tool": event.tool_name or "", **shared, **now}
+        return bind_facts(values, self._names, self._describe_provenance)
 
     def _describe_provenance(self) -> dict[str, Any]:
         return describe_provenance(self.event, self._prices)
@@ -121,11 +124,20 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and all(key in event.claimed for key in condition.claimed_has_keys)
         and _has(event.claimed, condition.claimed_equals)
         and _is_of_model(event, condition.metadata_equals)
+        and (not rule.has_dates or rule.is_valid(_read_time(event)))
+        and (condition.during is None or condition.during.covers(_read_time(event)))
+        and (condition.outside is None or not condition.outside.covers(_read_time(event)))
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
         and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
         and (condition.after is None or _came_after(rule, event.progress))
         and (not rule.names_managers or check_managers(rule.terms, event.who))
     )
+
+
+def _read_time(event: PolicyEvent) -> int:
+    if event.at_ms is None:
+        raise InvalidInput("the time of this call is unknown")
+    return event.at_ms
 
 
 def _is_of_model(event: PolicyEvent, wanted: JsonObject) -> bool:

@@ -9,10 +9,12 @@ from sayso.policy.engine import Policy
 PACKAGES = {
     "yaml": "pyyaml",
     "cel_expr_python": "cel-expr-python",
+    "holidays": "holidays",
     "jsonschema_rs": "jsonschema-rs",
     "sqlglot": "sqlglot",
     "tree_sitter": "tree-sitter",
     "tree_sitter_bash": "tree-sitter-bash",
+    "tzdata": "tzdata",
 }
 """The modules that reading rules needs, and their packages."""
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from sayso.calendars.windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.canonical_json import JsonObject
-from sayso.policy.conditions import compile_condition, find_text_order
+from sayso.policy.conditions import compile_condition, find_text_order, reads_time
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
@@ -74,6 +75,8 @@ class Action(StrEnum):
 ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
 _ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
 
+_SHADOWS_MODEL = "a shadow rule is for tool calls; write `subjects: [tool_call]`, or remove `mode: shadow`"
+
 
 class Subject(StrEnum):
     """The kind of an event; `any` in a rule means all kinds."""
@@ -104,6 +107,8 @@ class RuleCondition(Immutable):
     claimed_equals: JsonObject = Field(default_factory=dict)
     claimed_has_keys: tuple[str, ...] = ()
     metadata_equals: JsonObject = Field(default_factory=dict)
+    during: TimeWindow | None = None
+    outside: TimeWindow | None = None
     when: str | None = None
     limit: Limit | None = None
     budget: Budget | None = None
@@ -165,18 +170,56 @@ class RequestPayload(Immutable):
     metadata: JsonObject = Field(default_factory=dict)
 
 
+class Mode(StrEnum):
+    """Whether a rule decides. A shadow rule is judged beside the live ones and decides nothing."""
+
+    LIVE = "live"
+    SHADOW = "shadow"
+
+
 class PolicyRule(Immutable):
-    """One rule: its condition, its action and its terms."""
+    """One rule: its condition, its action and its terms.
+
+    Nothing lifts the denial of an `absolute` rule. Outside `valid_from` and `valid_until` a rule does not apply.
+    `owner` and `review_by` are for people.
+    """
 
     rule_id: RuleId
     action: Action
     priority: int = Field(default=100, ge=-1_000_000, le=1_000_000)
     enabled: bool = True
+    mode: Mode = Mode.LIVE
+    absolute: bool = False
+    valid_from: Moment | None = None
+    valid_until: Moment | None = Field(default=None, validate_default=True)
+    owner: str | None = Field(default=None, min_length=1, max_length=200)
+    review_by: Day | None = None
     subjects: tuple[Annotated[Subject, BeforeValidator(_check_judged)], ...] | None = Field(default=None, min_length=1)
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the rule can decide."""
+        return self.enabled and self.mode is Mode.LIVE
+
+    @property
+    def has_dates(self) -> bool:
+        return self.valid_from is not None or self.valid_until is not None
+
+    @cached_property
+    def reads_time(self) -> bool:
+        """Whether the rule needs the time of a call."""
+        condition = self.condition
+        windows = condition.during is not None or condition.outside is not None
+        return self.has_dates or windows or (condition.when is not None and reads_time(condition.when))
+
+    def is_valid(self, at_ms: int) -> bool:
+        """Return whether a moment is within the dates of the rule."""
+        begun = self.valid_from is None or find_start_ms(self.valid_from) <= at_ms
+        return begun and (self.valid_until is None or at_ms < find_end_ms(self.valid_until))
 
     @cached_property
     def names_managers(self) -> bool:
@@ -190,11 +233,28 @@ class PolicyRule(Immutable):
         wanted = self.subjects or (Subject.TOOL_CALL,)
         return Subject.ANY in wanted or subject in wanted
 
+    @field_validator("absolute")
+    @classmethod
+    def _check_absolute(cls, absolute: bool, info: ValidationInfo) -> bool:
+        if absolute and info.data.get("action", Action.DENY) is not Action.DENY:
+            raise ValueError("only a rule with `action: deny` can be absolute; remove this, or change the action")
+        return absolute
+
+    @field_validator("valid_until")
+    @classmethod
+    def _check_order(cls, valid_until: str | None, info: ValidationInfo) -> str | None:
+        valid_from = info.data.get("valid_from")
+        if valid_until is not None and valid_from is not None and find_end_ms(valid_until) <= find_start_ms(valid_from):
+            raise ValueError("valid_until comes before valid_from, so the rule never applies; correct one of them")
+        return valid_until
+
     @field_validator("subjects")
     @classmethod
     def _check_subjects(cls, subjects: tuple[Subject, ...] | None, info: ValidationInfo) -> tuple[Subject, ...] | None:
         if info.data.get("action") in ASKING and {Subject.ANY, Subject.LLM_CALL}.intersection(subjects or ()):
             raise ValueError(_ASKS_MODEL)
+        if info.data.get("mode") is Mode.SHADOW and {Subject.ANY, Subject.LLM_CALL}.intersection(subjects or ()):
+            raise ValueError(_SHADOWS_MODEL)
         return subjects
 
     @field_validator("condition")
@@ -208,6 +268,11 @@ class PolicyRule(Immutable):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:
             raise ValueError(_ASKS_MODEL)
+        if event and wanted == {Subject.LLM_CALL} and info.data.get("mode") is Mode.SHADOW:
+            raise ValueError(_SHADOWS_MODEL)
+        if condition.memory_keys and info.data.get("mode") is Mode.SHADOW:
+            key = sorted(condition.memory_keys)[0]
+            raise ValueError(f"a shadow rule counts no calls, so it cannot have `{key}`; remove it, or `mode: shadow`")
         if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
             raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
         if condition.metadata_equals and wanted != {Subject.LLM_CALL}:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sayso.calendars.working_time import measure_ms
 from sayso.policy.rules import Action
 from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Terms, may_reach
 
@@ -46,6 +47,9 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     }
     stated = {name: [getattr(one, name) for one in all_terms if name in one.model_fields_set] for name in _TIMES}
     update |= {name: min(values) for name, values in stated.items() if values}
+    if counted := [one for one in all_terms if one.timeout is not None]:
+        shortest = min(counted, key=_measure_timeout_ms)
+        update |= {"timeout": shortest.timeout, "working_hours": shortest.working_hours}
     last_s = update.get("timeout_s", first.timeout_s)
     reminders = {after_s for one in all_terms for after_s in one.remind_after_s if after_s < last_s}
     return first.model_copy(update={**update, "remind_after_s": tuple(sorted(reminders))})
@@ -75,6 +79,11 @@ def state_terms(frozen: Terms) -> RuleTerms:
     """Return an item's terms as a rule would state them, without times."""
     kept = {name: getattr(frozen, name) for name in _STATED}
     return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
+
+
+def _measure_timeout_ms(terms: RuleTerms) -> int:
+    hours = terms.working_hours
+    return measure_ms(terms.timeout, hours.working.hours) if terms.timeout is not None and hours is not None else 0
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str, ...]:

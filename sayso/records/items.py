@@ -103,6 +103,7 @@ class _ItemFields(Immutable):
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    judged_at_ms: int | None = Field(default=None, description="The time that the rules saw, if they read the time.")
     computed: JsonObject | None = Field(
         default=None, description="What Sayso computed from the call for the rules, by the words of their conditions."
     )

@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
+from sayso.calendars.windows import TimeWindow
+from sayso.calendars.working_time import WorkingTime, find_deadline_ms, measure_ms
 from sayso.records.base import Immutable
 from sayso.text.redaction import PATH_PATTERN
 
@@ -66,12 +68,17 @@ class Sample(Immutable):
 
 
 class RuleTerms(Immutable):
-    """Terms as a rule states them, in seconds from the creation of the item."""
+    """Terms as a rule states them, in seconds from the creation of the item.
+
+    The deadline is the earlier of `timeout_s` and `timeout`, which counts the `working_hours`.
+    """
 
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
     timeout_s: int = Field(default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S)
+    working_hours: TimeWindow | None = None
+    timeout: WorkingTime | None = None
     extend_by_s: int = Field(default=0, ge=0, le=LONGEST_WAIT_S)
     start_by_s: int = Field(default=3600, ge=1, le=LONGEST_WAIT_S)
     remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
@@ -85,6 +92,19 @@ class RuleTerms(Immutable):
     urgent: bool = False
     notify_requester: bool = False
     sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
+
+    @field_validator("timeout")
+    @classmethod
+    def _check_timeout(cls, timeout: str | None, info: ValidationInfo) -> str | None:
+        window = info.data.get("working_hours")
+        if timeout is None or "working_hours" not in info.data:
+            return timeout
+        if window is None:
+            raise ValueError("a working time needs working_hours beside it; add them, or use timeout_s")
+        days = measure_ms(timeout, window.working.hours) / measure_ms("1 working day", window.working.hours)
+        if days * 7 / len(window.days) * 86_400 > LONGEST_WAIT_S:
+            raise ValueError(f"{timeout} may take over {LONGEST_WAIT_S // 86_400} days; choose fewer")
+        return timeout
 
     @field_validator("secrets")
     @classmethod
@@ -155,11 +175,20 @@ def may_reach(reviewers: Collection[str], count: int) -> bool:
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
+    deadline_at_ms = _find_deadline_ms(terms, now_ms)
     return Terms(
         **{name: getattr(terms, name) for name in _KEPT},
         rule_id=rule_id,
         rule_version=rule_version,
-        deadline_at_ms=now_ms + terms.timeout_s * 1000,
-        extend_until_ms=now_ms + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
+        deadline_at_ms=deadline_at_ms,
+        extend_until_ms=deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
     )
+
+
+def _find_deadline_ms(terms: RuleTerms, now_ms: int) -> int:
+    latest_ms = now_ms + terms.timeout_s * 1000
+    if terms.timeout is None or terms.working_hours is None:
+        return latest_ms
+    found_ms = find_deadline_ms(terms.timeout, terms.working_hours.working, now_ms)
+    return latest_ms if found_ms is None else min(found_ms, latest_ms)

@@ -43,6 +43,15 @@ def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: 
     return [wanted for call in calls for wanted in policy.list_wanted(_with_call(about, call))]
 
 
+def list_batch_wanted(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> list[Wanted]:
+    """Return the counters that judging the calls of a batch again reads, as `judge_again` does."""
+    if not policy.remembering:
+        return []
+    about = _with_context(agent, about)
+    events = (_as_asked(about, one) for one in batch.calls if one.may_run)
+    return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
 def read_calls(turn: ModelTurn, about: PolicyEvent) -> list[ToolCall]:
     """Return the calls of a turn; arguments that cannot be read are empty."""
     return [_read_call(about, index, asked)[0] for index, asked in enumerate(turn.calls)]
@@ -81,7 +90,7 @@ def judge_again(
         if not one.may_run or one.key is not None or tool is None:
             calls.append(one)
             continue
-        event = _with_call(about, one.call)
+        event = _as_asked(about, one)
         decision = ledger.judge(event) if one.ask is None else ledger.judge_start(event)
         events.append(asking.describe_judged(one.call, decision, tool.definition))
         if one.ask is not None and decision.action is not Action.DENY:
@@ -93,7 +102,10 @@ def judge_again(
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
-    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait."""
+    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait.
+
+    The rules see the time at which the agent asked.
+    """
     about = _with_context(agent, about)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
@@ -120,6 +132,7 @@ def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[
         "matched_rules": list(decision.matched_rules),
         "rule_version": decision.rule_version,
         **({"error": decision.error} if decision.error else {}),
+        **({"at_ms": decision.at_ms} if decision.at_ms is not None else {}),
     }
     status = RunStatus.FAILED if agent.approval_denial_policy == "fail" else RunStatus.DEGRADED
     reason = f"The rules do not let the agent ask its model: {decision.reason}"
@@ -185,11 +198,19 @@ def _with_call(about: PolicyEvent, call: ToolCall) -> PolicyEvent:
     return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})
 
 
+def _as_asked(about: PolicyEvent, one: BatchCall) -> PolicyEvent:
+    """Return the event of a call, as of the time at which the agent asked if it was asked about."""
+    event = _with_call(about, one.call)
+    asked_ms = one.ask.judged_at_ms if one.ask is not None else None
+    return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
+
+
 def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
         return one
-    decision = policy.judge(_with_call(about, one.call))
-    return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
+    decision = policy.judge(_as_asked(about, one))
+    denied = decision.action is Action.DENY and (decision.in_doubt is None or not policy.remembering)
+    return end_call(one, _denial(policy, decision), Stop.DENIED) if denied else one  # counters are read at the start
 
 
 def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
@@ -216,6 +237,8 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
+    if decision.absolute:
+        return f"Denied by policy: {decision.reason}"
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
 

@@ -3,24 +3,30 @@
 State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import OverLimit
-from sayso.policy.engine import Policy
+from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
-from sayso.policy.memory.recalling import Readings
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
-from sayso.records.tool_calls import ToolCall
 from sayso.runner import batches
 from sayso.runner.batches import Batch, Ending, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
-from sayso.runner.judging import deny_changed, judge_again, judge_model_call, judge_turn, list_wanted, read_calls
+from sayso.runner.judging import (
+    deny_changed,
+    judge_again,
+    judge_model_call,
+    judge_turn,
+    list_batch_wanted,
+    list_wanted,
+    read_calls,
+)
 from sayso.runner.models import ModelTurn
 from sayso.runner.protocol import AgentRun, Executed, Execution, RunEnded, RunSuspended, State
 from sayso.runner.transcripts import Exceeded, report_turn
@@ -38,24 +44,28 @@ async def drive(
     journal: Journal[State],
     outcomes: Mapping[int, Resumption] = NO_OUTCOMES,
     fits: Fits = is_offered,
+    now_ms: Callable[[], int] = now_ms,
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
-    `fits` checks the fallback value of a headless agent. Raises what journal and framework raise; the run can then
-    be driven again from its saved state.
+    `fits` checks the fallback value of a headless agent, and `now_ms` is the clock that rules read. Raises what journal
+    and framework raise; the run can then be driven again from its saved state.
     """
-    return await _Drive(run, policy, journal, fits).run(outcomes)
+    return await _Drive(run, policy, journal, fits, now_ms).run(outcomes)
 
 
 class _Drive(Generic[State]):
     """One drive of a run. `_events` are those that are not saved yet."""
 
-    def __init__(self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits) -> None:
+    def __init__(
+        self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits, now_ms: Callable[[], int]
+    ) -> None:
         self._run = run
         self._agent = run.agent
         self._policy = policy
         self._journal = journal
         self._fits = fits
+        self._now_ms = now_ms
         self._events: list[Event] = []
         self._started_ms: float | None = None
 
@@ -108,16 +118,17 @@ class _Drive(Generic[State]):
         end = self._run.accept(turn)
         if end is not None:
             return self._exceed(end, turn) if isinstance(end, Exceeded) else end
-        agent, about = self._agent, self._run.describe()
-        readings = await self._recall(read_calls(turn, about)) if self._policy.remembering else NO_READINGS
+        agent, about = self._agent, self._describe()
+        wanted = list_wanted(agent, read_calls(turn, about), self._policy, about) if self._policy.remembering else []
+        readings = await self._journal.recall(wanted) if wanted else NO_READINGS
         batch, events = judge_turn(agent, turn, self._policy, about, readings)
         self._events += events
         while True:
             if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
                 if agent.interaction == "desk":
                     return self._suspend(batch)
-                answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
-                batch = self._answer(batch, answers)
+                fallbacks = agent.approval_fallback, agent.input_fallback
+                batch = self._answer(batch, fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits))
             try:
                 return await self._finish(batch)
             except OverLimit:
@@ -125,18 +136,20 @@ class _Drive(Generic[State]):
 
     async def _judge_again(self, batch: Batch, *, may_ask: bool) -> Batch:
         """Judge the calls that may run on counters as they are now."""
-        readings = await self._recall([one.call for one in batch.calls if one.may_run])
-        about = self._run.describe()
-        batch, events = judge_again(self._agent, batch, self._policy, about, readings, may_ask=may_ask)
+        agent, about = self._agent, self._describe()
+        readings = await self._journal.recall(list_batch_wanted(agent, batch, self._policy, about))
+        batch, events = judge_again(agent, batch, self._policy, about, readings, may_ask=may_ask)
         self._events += events
         return batch
 
-    async def _recall(self, calls: Sequence[ToolCall]) -> Readings:
-        return await self._journal.recall(list_wanted(self._agent, calls, self._policy, self._run.describe()))
+    def _describe(self) -> PolicyEvent:
+        """Return the facts about the run that rules read, with the time if they need it."""
+        about = self._run.describe()
+        return about.model_copy(update={"at_ms": self._now_ms()}) if self._policy.reads_time else about
 
     def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
         batch = batches.fit_calls(batches.answer_batch(batch, outcomes), self._agent).batch
-        return deny_changed(self._agent, batch, self._policy, self._run.describe())
+        return deny_changed(self._agent, batch, self._policy, self._describe())
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()
@@ -184,7 +197,7 @@ class _Drive(Generic[State]):
         self._run.complete(batch)
 
     def _judge_model_call(self) -> Ending | None:
-        denied = judge_model_call(self._agent, self._policy, self._run.describe())
+        denied = judge_model_call(self._agent, self._policy, self._describe())
         if denied is None:
             return None
         ending, event = denied

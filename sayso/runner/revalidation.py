@@ -2,6 +2,9 @@
 
 A call is denied if the rules now deny it or its key is revoked. It is asked again, with the reason, if its tool
 changed, its rule was withdrawn or its approver is no longer a reviewer. Other calls of the batch keep their outcomes.
+
+The rules see the time at which the agent asked, so the clock alone refuses no call that a person approved. Absolute
+rules are tried at the time of the start, too: nothing lifts their denials.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.asking import build_item, find_misplaced
-from sayso.policy.engine import Action, Policy, PolicyDecision
+from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.external import describe_item
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -24,7 +27,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
-from sayso.transitions.permits import approved_args
+from sayso.transitions.permits import approved_args, may_start
 
 _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
 
@@ -38,11 +41,11 @@ class Revalidation(NamedTuple):
     charges: Mapping[int, tuple[Charge, ...]] = MappingProxyType({})
 
 
-def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy) -> list[Wanted]:
+def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy, now_ms: int) -> list[Wanted]:
     """Return the counters that judging these items' calls again reads."""
     if not policy.remembering:
         return []
-    events = (describe_item(record, item, approved_args(item)) for item in items)
+    events = (event for item in items for event in _list_events(record, item, policy, now_ms))
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
@@ -51,35 +54,41 @@ def list_starting(record: SuspensionRecord) -> list[Item]:
     return [item for item in record.items if _may_start(record, item)]
 
 
+def list_judged(record: SuspensionRecord) -> list[Item]:
+    """Return the items that `revalidate` judges: those whose calls may start, or start a second time."""
+    return [item for item in record.items if _may_start(record, item) or _starts_again(item)]
+
+
 def revalidate(
     record: SuspensionRecord,
     agent: Agent,
     policy: Policy,
     revocations: Revocations,
+    now_ms: int,
     readings: Readings = NO_READINGS,
 ) -> Revalidation:
-    """Revalidate every approved call that has not started, except calls in doubt.
+    """Revalidate every approved call that has not started. A second start in doubt is denied by absolute rules only.
 
     `readings` hold the counters that `list_wanted` returns; raises `Unavailable` if one is missing.
     """
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
-    denied: dict[int, str] = {}
     charges: dict[int, tuple[Charge, ...]] = {}
     ledger, withdrawn = Ledger(policy, readings), revocations.find_withdrawal(record.run)
+    denied = _deny_second_starts(record, ledger, now_ms)
     for item in list_starting(record):
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
         unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        unchanged = unchanged and not policy.remembering
-        decision = None if unchanged else judge_approved(record, item, ledger)  # the same rules decide the same
+        unchanged = unchanged and not policy.remembering and not policy.limits_start
+        decision = None if unchanged else judge_approved(record, item, ledger, now_ms)  # the same rules decide the same
         if decision is not None:
             charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, revocations) or _find_exhausted(item, decision):
-            decision = decision or judge_approved(record, item, ledger)
+            decision = decision or judge_approved(record, item, ledger, now_ms)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
@@ -103,8 +112,37 @@ def _may_start(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in started
 
 
-def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger) -> PolicyDecision:
-    """Evaluate the rules in force for an approved call. What it has been charged already does not count against it."""
+def _starts_again(item: Item) -> bool:
+    """Whether a person has decided to start a call in doubt again."""
+    return item.doubt is not None and may_start(item)
+
+
+def _deny_second_starts(record: SuspensionRecord, ledger: Ledger, now_ms: int) -> dict[int, str]:
+    """Return the denials of absolute rules for calls in doubt that would start again."""
+    found = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
+    return {index: f"Denied by policy: {one.reason}" for index, one in found.items() if one is not None}
+
+
+def _list_events(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> list[PolicyEvent]:
+    """Return the item's call as of the time at which the agent asked, and of the start if absolute rules read that."""
+    asked = describe_item(record, item, approved_args(item))
+    return [asked, asked.model_copy(update={"at_ms": now_ms})] if policy.limits_start else [asked]
+
+
+def _find_final(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision | None:
+    """Return the denial of an absolute rule, which no approval lifts, or None."""
+    events = _list_events(record, item, ledger.policy, now_ms)
+    decisions = (ledger.peek(event, item.charges) for event in events)
+    return next((one for one in decisions if one.absolute), None)
+
+
+def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision:
+    """Evaluate the rules in force for an approved call that starts at `now_ms`.
+
+    What it has been charged already does not count against it.
+    """
+    if ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None:
+        return final
     by_person = item.outcome is None or item.outcome.by.kind is not ActorKind.POLICY
     return ledger.judge_start(describe_item(record, item, approved_args(item)), item.charges, by_person=by_person)
 
@@ -136,7 +174,7 @@ def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations:
     gone = next((name for name in _deciders(item) if name in revocations.inactive), None)
     if gone is not None:
         return f"{gone}, who approved it, is no longer a reviewer."
-    rules = {rule.rule_id for rule in policy.rules if rule.enabled}
+    rules = {rule.rule_id for rule in policy.live}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:
         return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None

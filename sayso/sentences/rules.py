@@ -1,19 +1,20 @@
 """Sentences about rules: what a rule does, and why it does or does not decide a call."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.analysis.explaining import Match, Trial
+from sayso.policy.analysis.explaining import Explanation, Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
-from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, RuleCondition, Subject
-from sayso.records.terms import FallbackAction, RuleTerms
+from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
+from sayso.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.sentences.memory import describe_memory, describe_remembered
 from sayso.sentences.names import join_words, name_reviewers
 from sayso.sentences.times import describe_span
+from sayso.sentences.windows import describe_dates, describe_window
 from sayso.text.lengths import cut
 from sayso.text.summaries import write_leaf
 
@@ -38,8 +39,25 @@ ACTIONS = {
 }
 
 
+_EFFECTS = {
+    Action.ALLOW: "allowed",
+    Action.DENY: "denied",
+    Action.REQUEST_APPROVAL: "asked about",
+    Action.REQUEST_USER_INPUT: "asked about",
+}
+_FINAL = "Nobody can lift this."
+
+
 def describe_rule(rule: PolicyRule) -> str:
-    """Return what the rule does in one sentence or two."""
+    """Return what the rule does in one sentence or more."""
+    dates = describe_dates(rule)
+    others = [_FINAL] if rule.absolute else []
+    others += [f"It applies {dates}."] if dates else []
+    others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
+    return " ".join((_describe_effect(rule), *others))
+
+
+def _describe_effect(rule: PolicyRule) -> str:
     calls, terms = describe_calls(rule), rule.terms
     if rule.action is Action.ALLOW:
         return f"{calls} run without asking anyone."
@@ -74,6 +92,8 @@ def describe_calls(rule: PolicyRule) -> str:
         words += f" through its sub-agent {condition.subagent_name}"
     if condition.after is not None:
         words += f" after {join_words(condition.after, 'or')} in the same run"
+    words += f" during {describe_window(condition.during)}" if condition.during is not None else ""
+    words += f" outside {describe_window(condition.outside)}" if condition.outside is not None else ""
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
     return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
@@ -111,6 +131,8 @@ def describe_who(terms: RuleTerms) -> str:
 def describe_wait(terms: RuleTerms) -> str:
     """Return how long a rule waits; without a timeout of its own the agent may set another."""
     span = describe_span(terms.timeout_s * 1000)
+    if terms.timeout is not None:
+        return terms.timeout if terms.timeout_s == LONGEST_WAIT_S else f"{terms.timeout}, at most {span},"
     return span if "timeout_s" in terms.model_fields_set else f"{span} (unless the agent sets another time)"
 
 
@@ -129,9 +151,20 @@ def describe_end(terms: RuleTerms, *, single: bool = False) -> str:
     return "it is denied" if single else "they are denied"
 
 
+def describe_shadow_hits(hits: Mapping[str, int]) -> str:
+    """Return what a shadow rule would have done, such as `It would have asked 12 and allowed 3 calls.`"""
+    asked = sum(hits.get(action, 0) for action in ASKING)
+    counts = {"asked": asked, "allowed": hits.get(Action.ALLOW, 0), "denied": hits.get(Action.DENY, 0)}
+    done = [f"{words} {count:,}" for words, count in counts.items() if count]
+    sentences = [f"It would have {join_words(done)}."] if done else []
+    if failed := hits.get("failed", 0):
+        sentences.append(f"It could not be evaluated for {failed:,}.")
+    return " ".join(sentences) or "It would have decided no call."
+
+
 def runs_by_itself(rule: PolicyRule) -> bool:
     """Return whether a call under the rule runs when nobody has decided."""
-    return rule.enabled and rule.action in ASKING and rule.terms.fallback.action is FallbackAction.APPROVE
+    return rule.is_live and rule.action in ASKING and rule.terms.fallback.action is FallbackAction.APPROVE
 
 
 def describe_decision(decision: PolicyDecision) -> str:
@@ -139,7 +172,7 @@ def describe_decision(decision: PolicyDecision) -> str:
     if decision.action is Action.ALLOW:
         return "It would run without asking anyone."
     if decision.action is Action.DENY:
-        return "It would be denied."
+        return f"It would be denied.{f' {_FINAL}' if decision.absolute else ''}"
     payload = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
     end = describe_end(decision.terms, single=True)
     return f"It would wait {_describe_waiting(decision.terms, payload)}; then {end}."
@@ -152,17 +185,36 @@ def describe_trial(trial: Trial) -> str:
 
 
 def _describe_match(trial: Trial) -> str:
-    condition = trial.rule.condition
+    if trial.match is Match.SHADOW:
+        return f"A shadow rule decides nothing. {_describe_shadow(trial)}"
     if trial.match is Match.DECIDES:
-        return f"Decides.{_see(trial.saw)}"
+        failed = f", because it cannot be evaluated: {trial.error}." if trial.error else "."
+        lasting = f" {_FINAL}" if trial.rule.absolute else ""
+        return f"Decides{failed}{lasting}{_see(trial.saw)}"
     if trial.match is Match.MATCHES:
         return f"Matches too, but another rule decides.{_see(trial.saw)}"
     if trial.match is Match.DISABLED:
         return "Disabled."
     if trial.match is Match.UNKNOWN:
         return f"Cannot be evaluated, so a reviewer decides: {trial.error}.{_see(trial.saw)}"
+    return _describe_unmet(trial)
+
+
+def _describe_shadow(trial: Trial) -> str:
+    if trial.error:
+        return f"It cannot be evaluated: {trial.error}.{_see(trial.saw)}"
+    if trial.would is not None:
+        return f"Live, it would have {_EFFECTS[trial.would]} the call.{_see(trial.saw)}"
+    return (
+        _describe_unmet(trial) if trial.part else f"It matches, but another rule would still decide.{_see(trial.saw)}"
+    )
+
+
+def _describe_unmet(trial: Trial) -> str:
+    rule, condition = trial.rule, trial.rule.condition
     if trial.part == "after":
         return f"It is for calls after {join_words(condition.after or (), 'or')} in the same run.{_see(trial.saw)}"
+    during, outside = condition.during, condition.outside
     sentences = {
         "subjects": "It does not cover tool calls.",
         "tool": f"It is for {join_words(_list_some(condition.tools), 'or')}.",
@@ -171,6 +223,9 @@ def _describe_match(trial: Trial) -> str:
         "context": f"It needs other facts about the run.{_see(trial.saw)}",
         "claimed": f"It needs other claims of the agent.{_see(trial.saw)}",
         "metadata": "It is for another model.",
+        "during": f"It is for {describe_window(during)}.{_see(trial.saw)}" if during is not None else "",
+        "outside": f"It is for the time outside {describe_window(outside)}.{_see(trial.saw)}" if outside else "",
+        "dates": f"It applies {describe_dates(rule)}.{_see(trial.saw)}",
         "when": f"Its condition is false.{_see(trial.saw)}",
         "memory": "What it remembers does not make it apply.",
     }
@@ -182,6 +237,35 @@ def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -
     target = payload.target_arg if payload is not None else None
     wish = f"a value of {target} from " if target is not None else ""
     return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
+
+
+def describe_explanation(found: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
+    """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
+    decision = found.decision
+    rules: list[JsonValue] = [_describe_tried(one, scrub) for one in found.trials]
+    return {
+        "action": decision.action,
+        "effect": describe_decision(decision),
+        "reason": scrub(decision.reason),
+        "rule_id": decision.policy_id,
+        "rule_version": decision.rule_version,
+        "error": scrub(decision.error) if decision.error else None,
+        "absolute": decision.absolute,
+        "resembles": [*decision.resembles],
+        "rules": rules,
+    }
+
+
+def _describe_tried(trial: Trial, scrub: Callable[[str], str]) -> JsonObject:
+    return {
+        "rule_id": trial.rule.rule_id,
+        "action": trial.rule.action,
+        "match": trial.match,
+        "part": trial.part,
+        "saw": trial.saw,
+        "would": trial.would,
+        "sentence": scrub(describe_trial(trial)),
+    }
 
 
 def _describe_facts(condition: RuleCondition) -> list[str]:

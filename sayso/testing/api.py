@@ -106,9 +106,9 @@ class InProcessApi:
         earlier = [one for one in self._desk.records.values() if _is_of_thread(one.run, run)]
         step = max(body.step or 1, 1 + len(earlier))
         progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
-        policy = self._desk.policy
-        readings = self._desk.counters.read(list_wanted(policy, run, calls, step, progress), self._desk.clock.now_ms)
-        drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress)
+        policy, now_ms = self._desk.policy, self._desk.clock.now_ms
+        readings = self._desk.counters.read(list_wanted(policy, run, calls, step, progress, now_ms), now_ms)
+        drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress, now_ms)
         for call, draft in zip(calls, drafts, strict=True):
             check_args(call, draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
@@ -177,9 +177,9 @@ class InProcessApi:
 
     def _judge_start(self, record: SuspensionRecord, item: Item) -> tuple[Charge, ...]:
         """Return what an approved call adds to counters of rules; raises `Withdrawn` where a rule denies it now."""
-        policy = self._desk.policy
-        readings = self._desk.counters.read(list_wanted_again(record, (item,), policy), self._desk.clock.now_ms)
-        judged = judge_approved(record, item, Ledger(policy, readings))
+        policy, now_ms = self._desk.policy, self._desk.clock.now_ms
+        readings = self._desk.counters.read(list_wanted_again(record, (item,), policy, now_ms), now_ms)
+        judged = judge_approved(record, item, Ledger(policy, readings), now_ms)
         if judged.action is Action.DENY:
             raise Withdrawn(f"The rules now deny {item.tool.name}. The call must not start.")
         return judged.due_charges if item.doubt is None and item.permit is None and not item.charges else ()

@@ -40,7 +40,13 @@ async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, clai
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
         turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
-        reached = await drive(turn.open_run(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
+        reached = await drive(
+            turn.open_run(agent, state),
+            policy=desk.policy,
+            journal=turn,
+            outcomes=turn.outcomes(),
+            now_ms=lambda: desk.clock.now_ms,
+        )
         if isinstance(reached, RunEnded):
             turn.settle(reached)
             return replace(reached, events=tuple(desk.trails[state.run_id]))

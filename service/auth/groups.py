@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import structlog
 
+from sayso.calendars.hours import WorkingHours
+from sayso.calendars.public_holidays import check_country
 from sayso.clock import now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.auth.reviewers import NAME_PATTERN, NAME_RULE, refuse_our_names
-from service.duty.calendars import check_country
-from service.store.directory.duty import WorkingHours
 from service.store.directory.groups import Group, GroupStore
 from service.store.people import People
 

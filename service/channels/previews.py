@@ -17,7 +17,7 @@ from sayso.errors import InvalidInput, NotFound, SaysoError
 from sayso.policy.asking import build_item
 from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.files import load_rulebook
-from sayso.policy.rules import ASKING, PolicyRule, RuleCondition
+from sayso.policy.rules import ASKING, Mode, PolicyRule, RuleCondition
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.invisible import write_signs
@@ -80,7 +80,8 @@ def build_sample_card(policy: Policy, rule_id: str, call: SampleCall, at_ms: int
 def build_sample(policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> tuple[SuspensionRecord, ToolDefinition]:
     """Return a suspension as if the rule applied to the call; raises `NotFound` or `InvalidInput`."""
     rule = _find_rule(policy, rule_id)
-    always = rule.model_copy(update={"condition": RuleCondition(), "enabled": True})
+    update = {"condition": RuleCondition(), "enabled": True, "mode": Mode.LIVE, "valid_from": None, "valid_until": None}
+    always = rule.model_copy(update=update)
     event = PolicyEvent(run_id="run_sample", agent=call.agent, tool_name=call.tool, tool_args=call.args)
     decision = Policy(rules=(always,), default=policy.default, terms=policy.terms).judge(event)
     definition = ToolDefinition(name=call.tool, description=call.description, parameters=call.parameters)

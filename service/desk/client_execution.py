@@ -61,7 +61,7 @@ class ClientExecution:
             if redeemed.record is shifted.record:
                 return Change(record)
             check_start(freezes, record, (item.tool.name,), now_ms)
-            charges = _revalidate(record, item, policy, revocations, readings)
+            charges = _revalidate(record, item, policy, revocations, readings, now_ms)
             redeemed = charge_item(redeemed, item_id, charges, now_ms)
             return Change(redeemed.record, shifted.events + redeemed.events)
 
@@ -72,7 +72,7 @@ class ClientExecution:
         if not policy.remembering:
             return None, {}
         known = await self.changes.suspensions.read(suspension_id)
-        wanted = list_wanted(known.record, (find_item(known.record, item_id),), policy)
+        wanted = list_wanted(known.record, (find_item(known.record, item_id),), policy, known.now_ms)
         return known, await self.changes.suspensions.recall(wanted)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
@@ -129,10 +129,10 @@ def _is_decided(record: SuspensionRecord) -> bool:
 
 
 def _revalidate(
-    record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations, readings: Readings
+    record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations, readings: Readings, now_ms: int
 ) -> tuple[Charge, ...]:
     """Return what the call adds to counters; raises `Withdrawn`."""
-    judged = judge_approved(record, item, Ledger(policy, readings))
+    judged = judge_approved(record, item, Ledger(policy, readings), now_ms)
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")

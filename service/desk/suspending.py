@@ -150,8 +150,9 @@ class Suspending:
         self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
         policy = self.policy()
-        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step, progress))
-        return evaluate_calls(policy, run, calls, step, readings, progress)
+        at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
+        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step, progress, at_ms))
+        return evaluate_calls(policy, run, calls, step, readings, progress, at_ms)
 
     async def _create(
         self,

@@ -3,6 +3,7 @@
 import structlog
 from pydantic import ValidationError
 
+from sayso.clock import now_ms
 from sayso.errors import SaysoError
 from sayso.policy.findings import Known, find_findings
 from sayso.runner.agents import AgentManifest
@@ -12,11 +13,11 @@ log = structlog.get_logger()
 
 
 async def find_known(wiring: Wiring) -> Known:
-    """Return the reviewers, the groups and the registered agents' tools."""
+    """Return the reviewers, the groups, the registered agents' tools and the time."""
     reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
     tools = {name: one.tools for name, one in (await read_manifests(wiring)).items()}
     groups = {one.name: one.members for one in await wiring.groups.list_all()}
-    return Known(reviewers, tools, groups)
+    return Known(reviewers, tools, groups, now_ms())
 
 
 async def read_manifests(wiring: Wiring) -> dict[str, AgentManifest]:

@@ -84,6 +84,7 @@ class Evaluations:
             "reviewers": people,
             "groups": {name: list(members) for name, members in known.groups.items()},
             "tools": dump_tools(known),
+            "now_ms": known.now_ms,
         }
         try:
             return RulesFound.model_validate(await self._run(RULES, job, caller))

@@ -114,6 +114,10 @@ class RulesInForce:
         """Return how many calls each rule decided in the last days."""
         return await self._store.count_hits(days)
 
+    async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
+        """Return how often a shadow rule would have taken each action in the last days; `failed` counts errors."""
+        return await self._store.count_shadow_hits(rule_id, days)
+
     async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
         """Return the suspension and item ids of the last items that the rule asked for."""
         return await self._store.list_asked(rule_id)

@@ -61,7 +61,7 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
         faults = [str(one) for one in error.problems]
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
         return {"faults": [*faults[: job["most"]], *more]}
-    warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"]))
+    warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"], job["now_ms"]))
     return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
 
 

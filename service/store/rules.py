@@ -8,6 +8,7 @@ from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.rulebook.history import RuleHistory
 from service.store.rulebook.versions import MOST_CHANGES
+from service.store.suspensions.rule_hits import SHADOW
 from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000  # how long after its last report a process counts as alive
@@ -69,6 +70,15 @@ class RuleStore:
 
     async def count_hits(self, days: int) -> dict[str, int]:
         """Return how many calls each rule decided today and on the days before, `days` in all; UTC."""
+        return {name: count for name, count in (await self._count(days)).items() if not name.startswith(SHADOW)}
+
+    async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
+        """Return how often a shadow rule would have taken each action in the last `days`; `failed` counts errors."""
+        begin = f"{SHADOW}{rule_id}:"
+        found = await self._count(days)
+        return {name.removeprefix(begin): count for name, count in found.items() if name.startswith(begin)}
+
+    async def _count(self, days: int) -> dict[str, int]:
         async with translated():
             seconds, _ = await self._redis.time()
             today = seconds * 1000 // DAY_MS

@@ -20,7 +20,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.memory.ledger import NO_READINGS
 from sayso.policy.memory.recalling import Readings
 from sayso.runner.agents import Agent, load_agents
-from sayso.runner.revalidation import list_starting, list_wanted
+from sayso.runner.revalidation import list_judged, list_wanted
 from sayso.transitions.execution import Fence
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
@@ -166,7 +166,7 @@ class Drain:
         known = suspensions.recall_packed(ready.id, ready.packed) if policy.remembering else None
         if known is None:
             return NO_READINGS
-        return await suspensions.recall(list_wanted(known.record, list_starting(known.record), policy))
+        return await suspensions.recall(list_wanted(known.record, list_judged(known.record), policy, known.now_ms))
 
     async def _resume(self, leased_run: LeasedRun) -> None:
         record, fence = leased_run.saved.record, leased_run.fence

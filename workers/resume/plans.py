@@ -71,8 +71,9 @@ class FirstPlan:
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
+        inputs = self._inputs
         try:
-            checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations, self._inputs.readings)
+            checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
         except Unavailable:
             return ()  # a counter is not read yet
         self._plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
@@ -112,7 +113,12 @@ def read_batch(record: SuspensionRecord) -> Batch:
 
 def _read_call(item: Item) -> BatchCall:
     draft = ItemDraft(
-        kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg
+        kind=item.kind,
+        call_id=item.call_id,
+        index=item.index,
+        tool=item.tool,
+        target_arg=item.target_arg,
+        judged_at_ms=item.judged_at_ms,
     )
     call = ToolCall(
         call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args, subagent=item.subagent

@@ -10,7 +10,7 @@ from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.execution import run_calls
-from sayso.runner.revalidation import carry_over, list_starting, list_wanted, revalidate
+from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
 from service.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, suspend_again
 from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
@@ -59,8 +59,8 @@ async def _begin(
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     policy = wiring.rules.policy()
-    readings = await journal.recall(list_wanted(record, list_starting(record), policy))
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), readings)
+    readings = await journal.recall(list_wanted(record, list_judged(record), policy, now_ms))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings)
     batch = read_batch(record)
     if record.state is not None:  # a suspension about a call in doubt has saved the other results
         batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))

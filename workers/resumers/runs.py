@@ -11,7 +11,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
-from sayso.runner.revalidation import carry_over, list_starting, list_wanted, revalidate
+from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.limits import fit_events
@@ -35,8 +35,8 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     agent = find_agent(agents, record)
     state = await _read_state(wiring, record, agent)
     policy = wiring.rules.policy()
-    readings = await wiring.desk.suspensions.recall(list_wanted(record, list_starting(record), policy))
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), readings)
+    readings = await wiring.desk.suspensions.recall(list_wanted(record, list_judged(record), policy, leased.now_ms))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), leased.now_ms, readings)
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
@@ -45,7 +45,12 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     outcomes = describe_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
     reached = await drive(
-        _open_run(agent, record, state), policy=policy, journal=journal, outcomes=outcomes, fits=is_answer
+        _open_run(agent, record, state),
+        policy=policy,
+        journal=journal,
+        outcomes=outcomes,
+        fits=is_answer,
+        now_ms=leased.estimate_ms,
     )
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
+from sayso.calendars.windows import find_start_ms
 from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Explanation, Match, explain
 from sayso.policy.engine import Action, Policy, PolicyEvent
@@ -24,10 +25,14 @@ DEFAULT = "default"
 """The name of the default in `rule`."""
 
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-_OTHERS = {*_CALL_KEYS.values(), "memory"}
+_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms"}
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
-_CASE_KEYS = ("name", "call", "after", "expect", "rule")
-_WORDS = (ASK, *Action, "defer")
+_AT = "at"
+"""When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
+
+CALL_KEYS = (*_EVENT_KEYS, _AT)
+CASE_KEYS = ("name", "call", "after", "expect", "rule")
+EXPECTATIONS = (ASK, *Action, "defer")
 
 
 class Case(Immutable):
@@ -46,8 +51,8 @@ class Case(Immutable):
     @field_validator("expect")
     @classmethod
     def _check_expect(cls, expect: str) -> str:
-        if expect not in _WORDS:
-            raise ValueError(f"write {', '.join(_WORDS[:-2])} or {_WORDS[-2]}")
+        if expect not in EXPECTATIONS:
+            raise ValueError(f"write {', '.join(EXPECTATIONS[:-2])} or {EXPECTATIONS[-2]}")
         return "request_approval" if expect == "defer" else expect
 
 
@@ -97,8 +102,8 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
         document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
         return None
     keys: list[tuple[Loc, dict[str, Any], Collection[str]]] = [
-        (loc, test, _CASE_KEYS),
-        ((*loc, "call"), test["call"], _EVENT_KEYS),
+        (loc, test, CASE_KEYS),
+        ((*loc, "call"), test["call"], CALL_KEYS),
     ]
     unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
     for place, key, known in unknown:
@@ -108,15 +113,19 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     line, column = document.values[loc]
     name = str(test.get("name") or f"case {index + 1}")
     event: JsonObject = {"run_id": "run_case", "agent": "agent", "step": 1, "subagent_name": ""}
-    event |= {_EVENT_KEYS[key]: value for key, value in test["call"].items()}
+    event |= {_EVENT_KEYS[key]: value for key, value in test["call"].items() if key != _AT}
     found = {"name": name, "place": f"{document.file}:{line}:{column}", "event": event, "expect": test["expect"]}
     try:
+        if _AT in test["call"]:
+            event["at_ms"] = find_start_ms(str(test["call"][_AT]))
         return Case.model_validate({**found, "after": test.get("after", 0), "rule": test.get("rule")})
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = ".".join(map(str, fault["loc"]))
             document.report(loc, f"{label}{where}: {fault['msg'].removeprefix('Value error, ')}")
-        return None
+    except ValueError as error:
+        document.report((*loc, "call", _AT), f"{label}{_AT}: {error}")
+    return None
 
 
 def _run(policy: Policy, case: Case) -> CaseResult:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from pydantic import JsonValue
 
+from sayso.calendars.hours import read_local
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
 from sayso.policy.conditions import find_args
-from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
+from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.matching import Case, describe_error, try_rule
 from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.provenance.facts import describe_provenance
@@ -31,14 +33,15 @@ class Match(StrEnum):
     DIFFERS = "differs"
     UNKNOWN = "unknown"
     DISABLED = "disabled"
+    SHADOW = "shadow"
 
 
 class Trial(NamedTuple):
     """One rule tried on a call.
 
-    `part` is the first part of the condition that is not met, such as `tool`, or `subjects`. `saw` holds what the
-    condition `when` read, or what the call has for that part. `error` is why the rule could not be evaluated, and
-    `remembered` what it remembers about such calls.
+    `part` is the first part of the condition that is not met, such as `tool`, or `subjects` or `dates`. `saw` holds
+    what the condition read, or what the call has for that part. `error` is why the rule could not be evaluated, and
+    `remembered` what it remembers about such calls. `would` is the action of a shadow rule that would have decided.
     """
 
     rule: PolicyRule
@@ -46,6 +49,7 @@ class Trial(NamedTuple):
     part: str = ""
     saw: JsonObject = {}  # noqa: RUF012  never changed
     error: str = ""
+    would: Action | None = None
     remembered: tuple[Remembered, ...] = ()
 
 
@@ -63,6 +67,8 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "context": ("context_has_keys", "context_equals"),
     "claimed": ("claimed_has_keys", "claimed_equals"),
     "metadata": ("metadata_equals",),
+    "during": ("during",),
+    "outside": ("outside",),
     "when": ("when",),
     "subagent": ("subagent_name",),
     "after": ("after",),
@@ -78,14 +84,17 @@ def explain(policy: Policy, event: PolicyEvent, definition: ToolDefinition | Non
     try:
         case = Case(event, policy.names, policy.model_prices)
     except SaysoError as error:
-        trials = [Trial(rule, _match(rule), error=describe_error(error)) for rule in policy.rules]
+        trials = [_skip(rule) or Trial(rule, Match.UNKNOWN, error=describe_error(error)) for rule in policy.rules]
     else:
         trials = [_try(rule, case, decision)._replace(remembered=_find_remembered(rule, case)) for rule in policy.rules]
     return Explanation(decision, tuple(trials))
 
 
-def _match(rule: PolicyRule) -> Match:
-    return Match.UNKNOWN if rule.enabled else Match.DISABLED
+def _skip(rule: PolicyRule) -> Trial | None:
+    """Return the trial of a rule that decides no call."""
+    if not rule.enabled:
+        return Trial(rule, Match.DISABLED)
+    return None if rule.is_live else Trial(rule, Match.SHADOW)
 
 
 def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
@@ -94,18 +103,20 @@ def _find_remembered(rule: PolicyRule, case: Case) -> tuple[Remembered, ...]:
 
 
 def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
-    verdict = try_rule(rule, case)
-    saw = list_reads(rule.condition.when, case.event) | case.list_computed([rule])
+    verdict, skipped = try_rule(rule, case), _skip(rule)
+    saw = list_reads(rule.condition.when, case.event) | _see_time(rule, case.event) | case.list_computed([rule])
+    error = verdict if isinstance(verdict, str) else ""
     if rule.rule_id == decision.policy_id:
-        return Trial(rule, Match.DECIDES, saw=saw)
-    if not rule.enabled:
-        return Trial(rule, Match.DISABLED)
-    if isinstance(verdict, str):
-        return Trial(rule, Match.UNKNOWN, saw=saw, error=verdict)
-    if verdict:
-        return Trial(rule, Match.MATCHES, saw=saw)
+        return Trial(rule, Match.DECIDES, saw=saw, error=error)
+    if skipped is not None and skipped.match is Match.DISABLED:
+        return skipped
+    match = skipped.match if skipped is not None else Match.UNKNOWN if error else Match.MATCHES
+    if verdict is not False:
+        shadow = next((one for one in decision.shadow if one.rule_id == rule.rule_id), None)
+        return Trial(rule, match, saw=saw, error=error, would=shadow.action if shadow is not None else None)
     part = _find_unmet(rule, case)
-    return Trial(rule, Match.DIFFERS, part, saw if part == "when" else _list_facts(part, rule, case.event))
+    match = skipped.match if skipped is not None else Match.DIFFERS
+    return Trial(rule, match, part, saw if part == "when" else _list_facts(part, rule, case.event))
 
 
 def _find_unmet(rule: PolicyRule, case: Case) -> str:
@@ -113,14 +124,17 @@ def _find_unmet(rule: PolicyRule, case: Case) -> str:
     for part, fields in _PARTS.items():
         stated = {name: getattr(rule.condition, name) for name in ("event_type", *fields)}
         condition = RuleCondition().model_copy(update=stated)
-        if try_rule(rule.model_copy(update={"condition": condition}), case) is not True:
+        update = {"condition": condition, "valid_from": None, "valid_until": None}
+        if try_rule(rule.model_copy(update=update), case) is not True:
             return part if rule.covers(case.subject) else "subjects"
-    return ""
+    return "dates" if rule.has_dates else ""
 
 
 def _list_facts(part: str, rule: PolicyRule, event: PolicyEvent) -> JsonObject:
     """Return what the call has where the rule's condition differs."""
     condition = rule.condition
+    if part in ("during", "outside", "dates"):
+        return _see_time(rule, event)
     if part == "context":
         return _pick(event.context, (*condition.context_has_keys, *condition.context_equals))
     if part == "claimed":
@@ -129,6 +143,15 @@ def _list_facts(part: str, rule: PolicyRule, event: PolicyEvent) -> JsonObject:
         return _pick(describe_provenance(event, {})["run"], ("tools",))
     facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "subagent": event.subagent_name}
     return _pick(facts, (part,))
+
+
+def _see_time(rule: PolicyRule, event: PolicyEvent) -> JsonObject:
+    """Return the time of the call in the zone of the rule's hours, for rules that read the time."""
+    if event.at_ms is None or not rule.reads_time:
+        return {}
+    windows = (rule.condition.during, rule.condition.outside)
+    zone = next((one.zone for one in windows if one is not None), "UTC")
+    return {"now": f"{read_local(event.at_ms, ZoneInfo(zone)):%a %Y-%m-%d %H:%M} {zone}"}
 
 
 def list_reads(when: str | None, event: PolicyEvent) -> JsonObject:

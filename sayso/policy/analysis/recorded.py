@@ -87,6 +87,7 @@ def _read_call(
         "subagent_name": item.subagent if item is not None else data.get("subagent"),
         "context": run.facts,
         "claimed": run.claimed,
+        "at_ms": data.get("at_ms", entry.at_ms),
         "memory": _read_memory(data.get("remembered")),
     }
     try:

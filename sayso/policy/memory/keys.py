@@ -4,7 +4,8 @@ import re
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
 
 from sayso.policy.memory.amounts import MAX_AMOUNT
 from sayso.records.base import Immutable
@@ -55,10 +56,25 @@ def _read_names(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, str) else value
 
 
-Period = Annotated[int, BeforeValidator(_read_period), AfterValidator(_check_period)]
-ArgumentPath = Annotated[str, AfterValidator(_check_path)]
+_PATH = r"(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}"
+_PERIOD_SCHEMA: JsonDict = {
+    "anyOf": [
+        {"type": "string", "pattern": "^[1-9][0-9]{0,8}[smhdw]$"},
+        {"type": "integer", "minimum": SHORTEST_S, "maximum": LONGEST_S},
+    ]
+}
+_NAME_SCHEMA: JsonDict = {"type": "string", "pattern": rf"^({'|'.join(_NAMES)}|(args|context){_PATH})$"}
+_NAMES_SCHEMA: JsonDict = {"anyOf": [_NAME_SCHEMA, {"type": "array", "items": _NAME_SCHEMA, "maxItems": 8}]}
+
+Period = Annotated[int, BeforeValidator(_read_period), AfterValidator(_check_period), WithJsonSchema(_PERIOD_SCHEMA)]
+ArgumentPath = Annotated[
+    str, AfterValidator(_check_path), WithJsonSchema({"type": "string", "pattern": f"^args{_PATH}$"})
+]
 Names = Annotated[
-    tuple[Annotated[str, AfterValidator(_check_place)], ...], BeforeValidator(_read_names), Field(max_length=8)
+    tuple[Annotated[str, AfterValidator(_check_place)], ...],
+    BeforeValidator(_read_names),
+    Field(max_length=8),
+    WithJsonSchema(_NAMES_SCHEMA),
 ]
 Money = Annotated[Decimal, Field(gt=0, le=MAX_AMOUNT, decimal_places=6)]
 

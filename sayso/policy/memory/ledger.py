@@ -24,7 +24,7 @@ class Ledger:
     """The rules, and what their counters hold with the calls judged so far."""
 
     def __init__(self, policy: Policy, readings: Readings = NO_READINGS) -> None:
-        self._policy = policy
+        self.policy = policy
         self.readings = dict(readings)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
@@ -42,8 +42,7 @@ class Ledger:
         A call that is `charged` already is judged as if it were not. One that was approved `by_person` takes nothing of
         what a rule allows. Raises `Unavailable` if a counter was not read: the call would start uncounted.
         """
-        if any(one.counter not in self.readings for one in self._policy.list_wanted(event)):
-            raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
+        self._check_read(event)
         self._count(charged, -1)
         decision = self._judge(event)
         if by_person and decision.allowance:
@@ -53,10 +52,22 @@ class Ledger:
             self._count(decision.due_charges)
         return decision
 
+    def peek(self, event: PolicyEvent, charged: Sequence[Charge] = ()) -> PolicyDecision:
+        """Return the decision on a call that is `charged` already; it does not count. Raises as `judge_start`."""
+        self._check_read(event)
+        self._count(charged, -1)
+        decision = self._judge(event)
+        self._count(charged)
+        return decision
+
+    def _check_read(self, event: PolicyEvent) -> None:
+        if any(one.counter not in self.readings for one in self.policy.list_wanted(event)):
+            raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
+
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
-        if self._policy.remembering:
+        if self.policy.remembering:
             event = event.model_copy(update={"memory": self.readings.copy()})
-        return self._policy.judge(event)
+        return self.policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:
         for one in charges:

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from sayso.clock import now_ms
 from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, OpenChannels, Parts, Person
 from service.api.routing.routes import SignedInRoute
@@ -62,7 +63,7 @@ async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> Rules
 
     A check that takes too long is stopped.
     """
-    known = await find_known(parts) if caller.owner is None else Known()
+    known = await find_known(parts) if caller.owner is None else Known(now_ms=now_ms())
     found = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
     return RulesChecked(
         ok=not found.faults,

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
+from sayso.calendars.hours import WorkingHours
 from service.api.people.accounts import Member
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.groups import MOST_MEMBERS
 from service.http.openapi import WRITES, problems
-from service.store.directory.duty import WorkingHours
 
 router = APIRouter(prefix="/groups", tags=["groups"], route_class=SignedInRoute)
 

@@ -51,7 +51,7 @@ def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, .
     """Return the ids of the rules in force that name a person or one of their groups."""
     names = {name, *(f"{GROUP_PREFIX}{group}" for group in groups)}
     policy = parts.rules.policy()
-    asking = (rule for rule in policy.rules if rule.enabled and rule.action in ASKING)
+    asking = (rule for rule in policy.live if rule.action in ASKING)
     return tuple(rule.rule_id for rule in asking if not names.isdisjoint(_list_named(rule)))
 
 

@@ -1,62 +1,19 @@
 """When people work and want to be disturbed, and who decides for them while they are absent."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Literal, Self
-from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from redis.asyncio.client import Pipeline
 
+from sayso.calendars.hours import Frozen, Hours, WorkingHours, check_time_zone
 from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 
-Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-WEEKDAYS: tuple[Weekday, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-TIME_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 MOST_ABSENCES = 50
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Hours(_Frozen):
-    """A span of local time on some weekdays. A span that ends before it starts lasts past midnight."""
-
-    start: str = Field(pattern=TIME_PATTERN, examples=["22:00"])
-    end: str = Field(pattern=TIME_PATTERN, examples=["07:00"])
-    weekdays: tuple[Weekday, ...] = Field(
-        default=WEEKDAYS, min_length=1, max_length=7, description="The days on which the span starts."
-    )
-
-    @field_validator("weekdays")
-    @classmethod
-    def _order_weekdays(cls, weekdays: tuple[Weekday, ...]) -> tuple[Weekday, ...]:
-        return tuple(day for day in WEEKDAYS if day in weekdays)
-
-    @property
-    def is_always(self) -> bool:
-        """Whether the span covers the whole week."""
-        return self.start == self.end and self.weekdays == WEEKDAYS
-
-
-class WorkingHours(_Frozen):
-    """The working hours of a person or group, except on the public holidays of a country."""
-
-    time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
-    hours: Hours = Hours(start="09:00", end="17:00", weekdays=WEEKDAYS[:5])
-    country: str = Field(default="", max_length=2, description="ISO 3166 code; empty for no holidays.", examples=["DE"])
-    subdivision: str = Field(default="", max_length=10, description="A part of the country.", examples=["BY"])
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, name: str) -> str:
-        return check_time_zone(name)
-
-
-class Preferences(_Frozen):
+class Preferences(Frozen):
     """How a person is notified."""
 
     time_zone: str = Field(default="UTC", max_length=64, examples=["Europe/Berlin"])
@@ -78,7 +35,7 @@ class Preferences(_Frozen):
         return self
 
 
-class Absence(_Frozen):
+class Absence(Frozen):
     """A time in which a person is absent, and who decides for them then."""
 
     id: str
@@ -92,7 +49,7 @@ class Absence(_Frozen):
         return self.from_ms <= at_ms < self.to_ms
 
 
-class _Absences(_Frozen):
+class _Absences(Frozen):
     absences: tuple[Absence, ...] = ()
 
 
@@ -142,18 +99,5 @@ class DutyStore:
         return changed
 
 
-def check_time_zone(name: str) -> str:
-    """Return the name of a time zone; raises `ValueError` for an unknown one."""
-    if name not in _list_time_zones():
-        raise ValueError(f"there is no time zone {name[:64]!r}; use a name such as Europe/Berlin or UTC")
-    return name
-
-
 def _parse(raw: bytes | str | None) -> tuple[Absence, ...]:
     return _Absences.model_validate_json(text(raw)).absences if raw else ()
-
-
-@cache
-def _list_time_zones() -> frozenset[str]:
-    """Return all names, without the machine's own; cached because it reads a file for each."""
-    return frozenset(available_timezones() - {"localtime"})

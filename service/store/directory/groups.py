@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio.client import Pipeline
 
+from sayso.calendars.hours import WorkingHours
 from service.store.connection.connecting import translated
-from service.store.directory.duty import WorkingHours
 from service.store.tenants import TenantStore
 
 

@@ -78,6 +78,7 @@ them.
   sayso:{t}:replay:<replay> string  its progress or result, as JSON; a day
   sayso:{t}:rulebook        string  the rules in force, as JSON
   sayso:{t}:rule-hits:<day> hash    rule, or "-" for the default -> the calls that it decided on that UTC day; 40 days
+                                    shadow:<rule>:<action> -> the calls that a shadow rule would have decided so
   sayso:{t}:asked-by:<rule> list    "<suspension> <item>" of the rule's last 20 items, the newest first
   sayso:{t}:counter:<hash>  hash    slot of a rule's period -> calls or millionths of an amount that started in it; or
                                     list, the latest amounts as "slot|millionths"; a little longer than the period

@@ -1,7 +1,9 @@
 """What a commit notes about rules: the calls that each decided, and the last items that each asked for."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
 
 from sayso.clock import DAY_MS
 from sayso.records.events import Event, EventType
@@ -14,8 +16,18 @@ HITS_KEPT_MS = 40 * DAY_MS
 MOST_ITEMS = 20
 
 
+SHADOW = "shadow:"
+"""The beginning of the counts of shadow rules, `shadow:<rule>:<action>`; no rule id has a colon."""
+
+FAILED = "failed"
+"""The action of a shadow rule that could not be evaluated."""
+
+
 def count_hits(events: Sequence[Event]) -> Counter[str]:
-    """Return how many calls each rule decided. Calls without an existing tool reach no rule."""
+    """Return how many calls each rule decided, and what shadow rules would have done.
+
+    Calls without an existing tool reach no rule.
+    """
     hits: Counter[str] = Counter()
     for event in events:
         if event.type is EventType.POLICY_DECISION:
@@ -23,7 +35,15 @@ def count_hits(events: Sequence[Event]) -> Counter[str]:
             by_default = data.get("rule_version") and not data.get("error")
             if name := data.get("policy_id") or (DEFAULT if by_default else None):
                 hits[name] += 1
+            for rule_id, action in _list_shadows(data.get("shadow")):
+                hits[f"{SHADOW}{rule_id}:{action}"] += 1
     return hits
+
+
+def _list_shadows(found: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
+    for one in found if isinstance(found, list) else ():
+        if isinstance(one, dict):
+            yield one["rule_id"], one.get("action", FAILED)
 
 
 def list_asked(before: SuspensionRecord | None, change: Change) -> dict[str, list[str]]:

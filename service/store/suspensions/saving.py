@@ -71,8 +71,11 @@ class Saved(NamedTuple):
 
     def as_found(self) -> Found:
         """Return the record as if it was just read; the commit's guard notices a change since."""
-        passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
-        return Found(self.record, self.now_ms + passed_ms, self.head, fresh=False)
+        return Found(self.record, self.estimate_ms(), self.head, fresh=False)
+
+    def estimate_ms(self) -> int:
+        """Return the server's time now, by the monotonic time that has passed."""
+        return self.now_ms + (max(0, int(monotonic_ms() - self.saved_at_ms)) if self.saved_at_ms else 0)
 
 
 class _Attempt(NamedTuple):
@@ -101,6 +104,15 @@ class Suspensions(SuspensionLookups):
         if found.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
         return _unchanged(found.record, found)
+
+    async def read_time_ms(self) -> int:
+        """Return the store server's time; asks it only if its last answer is over a second old."""
+        read_ms, at_ms = self._connections.time_read
+        passed_ms = monotonic_ms() - at_ms
+        if passed_ms > _READING_MS:
+            async with translated():
+                read_ms, passed_ms = self._read_time(*await self._redis.time()), 0.0
+        return max(read_ms + int(passed_ms), self.mark_ms())
 
     async def create(
         self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None

@@ -6,9 +6,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
+from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
 from sayso.errors import InvalidInput
 from sayso.text.language import _, mark
-from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.web.form_posts import Post
 
 _LACKING = {

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from sayso.clock import now_ms
 from sayso.policy.analysis.sources import RuleSource, find_sources
 from sayso.policy.engine import Policy
-from sayso.policy.rules import ASKING, Action, PolicyRule
+from sayso.policy.rules import ASKING, Action, Mode, PolicyRule
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.rules import (
@@ -21,6 +21,7 @@ from sayso.sentences.rules import (
     describe_default,
     describe_end,
     describe_rule,
+    describe_shadow_hits,
     describe_wait,
     describe_who,
     runs_by_itself,
@@ -105,6 +106,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
     policy = wiring.rules.policy()
     rule = next((one for one in policy.rules if one.rule_id == rule_id), None)
     hits = await wiring.rules.count_hits(DAYS)
+    shadow = await wiring.rules.count_shadow_hits(rule_id, DAYS) if rule is not None and not rule.is_live else {}
     return await show(
         request,
         visitor,
@@ -115,6 +117,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
         rule_id=rule_id,
         words=describe_rule(rule) if rule is not None else "",
         row=_describe_row(rule, hits.get(rule_id, 0)) if rule is not None else None,
+        shadow=describe_shadow_hits(shadow) if rule is not None and rule.mode is Mode.SHADOW else "",
         number=policy.rules.index(rule) + 1 if rule is not None else 0,
         count=len(policy.rules),
         source=await asyncio.to_thread(_find_source, wiring, rule_id),
@@ -169,7 +172,7 @@ async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: Policy
     """Return who would be asked now; nothing for a rule that asks nobody."""
     wiring = wiring_of(request)
     zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
-    if rule is None or rule.action not in ASKING or not rule.enabled:
+    if rule is None or rule.action not in ASKING or not rule.is_live:
         return {"zone": zone, "weeks": [], **describe_plan(None)}
     at_ms = now_ms()
     call = SampleCall(tool=next(iter(rule.condition.tools), "tool"))

@@ -18,7 +18,7 @@ rules:
     when: "tol == 'x'"
     action: aprove
     ask: {promt: x}
-    terms: {timeout: 3, fallback: {actoin: deny}, escalate: [{reviewers: [a]}], quorum: {approve: 0}}
+    terms: {timeuot: 3, fallback: {actoin: deny}, escalate: [{reviewers: [a]}], quorum: {approve: 0}}
   - id: refunds
     action: request_user_input
     when:
@@ -39,11 +39,12 @@ rules:
         "policy.yaml:7:5: rule refunds: there is no key `prioritty` here; did you mean `priority`?",
         "policy.yaml:8:27: rule refunds: subjects.1: must be 'any', 'tool_call' or 'llm_call', not 'nothing'",
         "policy.yaml:9:11: rule refunds: when: undeclared reference to 'tol' (line 1, column 1); "
-        "a condition may use args, tool, agent, context, claimed, run_id, step, run, who, subagents, lists, constants",
+        "a condition may use args, tool, agent, context, claimed, run_id, step, now, run, who, subagents, lists, "
+        "constants",
         "policy.yaml:10:13: rule refunds: action: must be 'allow', 'deny', 'request_approval' or "
         "'request_user_input', not 'aprove'",
         "policy.yaml:11:11: rule refunds: ask: there is no key `promt` here; did you mean `prompt`?",
-        "policy.yaml:12:13: rule refunds: terms: there is no key `timeout` here; did you mean `timeout_s`?",
+        "policy.yaml:12:13: rule refunds: terms: there is no key `timeuot` here; did you mean `timeout`?",
         "policy.yaml:12:36: rule refunds: terms.fallback: there is no key `actoin` here; did you mean `action`?",
         "policy.yaml:12:62: rule refunds: terms.escalate.0.after_s: is missing; add it",
         "policy.yaml:12:99: rule refunds: terms.quorum.approve: must be greater than or equal to 1, not 0",

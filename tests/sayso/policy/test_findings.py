@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sayso.calendars.windows import find_end_ms
 from sayso.policy.conditions import Comparison, find_args, find_comparisons, find_text_order
 from sayso.policy.engine import Policy
 from sayso.policy.files import load_rulebook
@@ -27,6 +28,9 @@ NOTHING = Known()
 PEOPLE = {"anna": True, "ben": True, "carla": False}
 
 
+NIGHT = {"hours": "22:00-06:00", "zone": "Europe/Zurich"}
+
+
 def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]:
     return find_findings(policy(*rules, **parts), known)
 
@@ -42,6 +46,8 @@ def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]
         ({"tool_name": "pay", "when": "args.x == 1"}, {"tool_name": "pay", "when": "args.x == 1"}),
         ({"context_has_keys": ["env"]}, {"context_equals": {"env": "prod"}}),
         ({"subjects": ["any"]}, {"subjects": ["llm_call"]}),
+        ({}, {"during": NIGHT, "valid_until": "2026-12-01"}),
+        ({"outside": NIGHT, "valid_from": "2026-12-01"}, {"outside": NIGHT, "valid_from": "2026-12-01"}),
     ],
 )
 def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
@@ -61,6 +67,10 @@ def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, 
         ({"claimed_equals": {"env": "prod"}}, {"context_equals": {"env": "prod"}}),
         ({"enabled": False}, {"tool_name": "pay"}),
         ({}, {"subjects": ["llm_call"]}),
+        ({"during": NIGHT}, {}),
+        ({"outside": NIGHT}, {"during": NIGHT}),
+        ({"valid_until": "2026-12-01"}, {}),
+        ({"mode": "shadow"}, {}),
     ],
 )
 def test_find_findings_reachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
@@ -192,3 +202,20 @@ def test_comparisons_are_read_from_the_text_of_a_condition() -> None:
     assert find_args(f"{text} && context.args.z == 1") == ["a", "b", "c", "e", "f"]
     assert find_text_order("args.when > '2026-01-01' && args.id == '5'") is None
     assert find_text_order("args.x >= '-2.5'") == "-2.5"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"valid_until": "2026-11-30"}, "no longer applies, because its valid_until 2026-11-30 has passed; remove"),
+        ({"review_by": "2026-11-30"}, "its review_by 2026-11-30 has passed; review it, then set a later date"),
+        ({"review_by": "2026-11-30", "owner": "Dora"}, "has passed; review it with its owner Dora, then set"),
+    ],
+)
+def test_find_findings_dates_that_have_passed(parts: dict[str, Any], words: str) -> None:
+    end_ms = find_end_ms("2026-11-30")
+    assert found(rule("a", **parts), known=Known(now_ms=end_ms - 1)) == []
+    (finding,) = found(rule("a", **parts), known=Known(now_ms=end_ms))
+    assert finding.startswith("rule a: ")
+    assert words in finding
+    assert found(rule("a", enabled=False, **parts), known=Known(now_ms=end_ms)) == []

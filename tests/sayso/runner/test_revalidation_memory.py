@@ -10,10 +10,10 @@ from sayso.records.items import PresetOutcome
 from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
-from sayso.runner.revalidation import Revalidation, list_starting, list_wanted, revalidate
+from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, approved, asking
-from tests.sayso.samples import pending
+from tests.sayso.samples import T0, pending
 
 LIMIT = {"count": 5, "per": 3600}
 ASKS = rule("refunds", "request_approval", tool_name="refund", priority=1)
@@ -30,8 +30,8 @@ def allowed(*charges: Charge) -> SuspensionRecord:
 
 def check(record: SuspensionRecord, rules: Policy, total: int = 0) -> Revalidation:
     """Revalidate where each counter holds `total`."""
-    wanted = list_wanted(record, list_starting(record), rules)
-    return revalidate(record, AGENT, rules, Revocations(), {one.counter: Reading(total=total) for one in wanted})
+    wanted = list_wanted(record, list_judged(record), rules, T0)
+    return revalidate(record, AGENT, rules, Revocations(), T0, {one.counter: Reading(total=total) for one in wanted})
 
 
 def test_approved_call_carries_its_charges() -> None:
@@ -79,4 +79,4 @@ def test_call_under_unchanged_rules_without_memory_is_not_judged() -> None:
 
 def test_nothing_starts_on_counters_that_were_not_read() -> None:
     with pytest.raises(Unavailable, match="nothing was started"):
-        revalidate(approved(), AGENT, STOPS, Revocations())
+        revalidate(approved(), AGENT, STOPS, Revocations(), T0)

@@ -110,6 +110,7 @@ ROWS: dict[str, Row] = {
     "markInDoubt": Row((401, 401, 409, 404, 404, 404)),
     "getDiagnostics": people(),
     "checkRules": signed_in(200, {"text": "version: 1"}),
+    "explainCall": people(200, {"call": {"tool": "refund", "args": {"amount": 5}}}),
     "startReplay": admins(202, {"text": RULES, "from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}),
     "listReplays": admins(),
     "getReplay": admins(404),

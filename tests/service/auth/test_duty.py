@@ -2,10 +2,11 @@
 
 import pytest
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.clock import DAY_MS, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.duty import LONGEST_ABSENCE_MS
-from service.store.directory.duty import MOST_ABSENCES, Hours, Preferences, WorkingHours
+from service.store.directory.duty import MOST_ABSENCES, Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from sayso.calendars.hours import WorkingHours
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from service.store.directory.duty import WorkingHours
 from service.wiring import Wiring
 from tests.builders import make_person
 

@@ -3,12 +3,13 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.clock import HOUR_MS
 from sayso.policy.engine import Policy
 from service.channels.previews import SampleCall
 from service.channels.table import Channels
 from service.channels.who import plan, plan_weeks
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.channels import MemoryChannel, RoomChannel

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours
 from sayso.clock import DAY_MS, HOUR_MS
 from service.duty.holds import Hold, find_hold, joins_digest, next_digest_ms
 from service.duty.hours import is_quiet, next_awake_ms
-from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 
 ZONES = ["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"]
 CLOCKS = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.sampled_from([0, 15, 59]))

@@ -8,8 +8,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from service.duty.hours import find_working_hours, is_quiet, is_working, next_awake_ms, next_open_ms, next_working_ms
-from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from sayso.calendars.hours import WEEKDAYS, Hours, WorkingHours, is_working
+from service.duty.hours import find_working_hours, is_quiet, next_awake_ms, next_open_ms
+from service.store.directory.duty import Preferences
 from service.store.directory.groups import Group
 
 MINUTE_MS = 60_000
@@ -65,36 +66,12 @@ def test_next_awake_ms_is_the_end_of_the_quiet_time(preferences: Preferences, no
         assert is_quiet(preferences, awake_ms - 1)
 
 
-@examples(max_examples=300, deadline=None)
-@given(st.builds(WorkingHours, time_zone=st.sampled_from(ZONES), hours=HOURS), MOMENTS)
-def test_next_working_ms_is_in_the_working_hours(working: WorkingHours, now_ms: int) -> None:
-    next_ms = next_working_ms(working, now_ms)
-    assert next_ms is not None
-    assert next_ms >= now_ms
-    assert is_working(working, next_ms)
-    assert is_working(working, now_ms) == (next_ms == now_ms)
-    if next_ms > now_ms:
-        assert next_working_ms(working, (now_ms + next_ms) // 2) == next_ms
-
-
 @examples(max_examples=200, deadline=None)
 @given(PREFERENCES, MOMENTS)
 def test_quiet_and_working_hours_agree_on_the_same_span(preferences: Preferences, now_ms: int) -> None:
     assert preferences.quiet_hours is not None
     working = WorkingHours(time_zone=preferences.time_zone, hours=preferences.quiet_hours)
     assert is_working(working, now_ms) == is_quiet(preferences, now_ms)
-
-
-def test_next_working_ms_passes_over_weekend_and_holidays() -> None:
-    berlin = WorkingHours(time_zone="Europe/Berlin", country="DE")
-    assert next_working_ms(berlin, at("2026-12-24T17:00")) == at("2026-12-28T08:00")
-    assert next_working_ms(WorkingHours(time_zone="Europe/Berlin"), at("2026-12-24T17:00")) == at("2026-12-25T08:00")
-
-
-def test_next_working_ms_in_a_part_of_a_country() -> None:
-    epiphany = at("2026-01-06T10:00")
-    assert is_working(WorkingHours(country="DE", subdivision="BE"), epiphany)
-    assert not is_working(WorkingHours(country="DE", subdivision="BY"), epiphany)
 
 
 def test_find_working_hours_of_person_before_group() -> None:

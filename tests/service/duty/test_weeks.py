@@ -3,8 +3,9 @@
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+from sayso.calendars.hours import Hours, WorkingHours
 from service.duty.weeks import SLOTS, Day, list_days
-from service.store.directory.duty import Absence, Hours, Preferences, WorkingHours
+from service.store.directory.duty import Absence, Preferences
 
 MONDAY = date(2036, 11, 24)
 BERLIN = ZoneInfo("Europe/Berlin")

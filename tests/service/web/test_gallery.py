@@ -7,9 +7,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize, expect
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.builders import person

@@ -2,9 +2,10 @@
 
 import pytest
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.clock import now_ms
 from service.channels.base import Recipient
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.waits import until

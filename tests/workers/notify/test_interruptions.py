@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from sayso.calendars.hours import Hours, WorkingHours
 from sayso.clock import now_ms
 from sayso.records.deliveries import CardDelivery, DeliveryReport, DeliveryState
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.builders import ask, make_pending
 from tests.channels import Book, DigestChannel, MemoryChannel

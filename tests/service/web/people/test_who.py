@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from sayso.calendars.hours import WorkingHours
 from service.settings import Settings
-from service.store.directory.duty import Preferences, WorkingHours
+from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.service.web.sites import Site, add_people, settings_for, visit

@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from sayso.calendars.hours import Hours, WorkingHours
+from sayso.policy.external import ExternalCall
+from sayso.records.suspensions import ResumeSpec
+from sayso.records.tool_calls import ToolCall
 from service.settings import Settings
-from service.store.directory.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Preferences
+from tests.builders import REFUND, run_ref
 from tests.service.web.sites import add_people, settings_for, visit
 from tests.service.web.stories import asked, decide, make_ask
 
@@ -117,6 +122,28 @@ async def test_rule_page_says_that_a_call_may_run_by_itself(settings: Settings) 
         assert "run without asking anyone" in page
         assert "This rule asks nobody." in page
         assert "Reads are harmless" not in page
+
+
+async def test_rule_page_shows_what_a_shadow_rule_would_have_done(settings: Settings) -> None:
+    shadow = "  - {id: strict, tool: refund, action: deny, mode: shadow, owner: Dora, review_by: 2027-01-15}\n"
+    hard = "  - {id: never, tool: drop, action: deny, absolute: true}\n"
+    settings.policy.write_text(RULES + shadow + hard)
+    async with visit(settings) as anna:
+        assert "It would have decided no call." in await anna.read("/rules/strict")
+        call = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
+        await anna.wiring.desk.suspend(run_ref(), (call,), ResumeSpec(mode="poll"))
+        page = await anna.read("/rules/strict")
+        for words in (
+            "Shadow, in 7 days: It would have denied 1. It decides nothing.",
+            "It is a shadow rule: so far it decides nothing.",
+            "It was never hit in 7 days.",
+            "Dora",
+            "2027-01-15",
+        ):
+            assert words in page
+        assert "nobody can lift this" in await anna.read("/rules/never")
+        listed = await anna.read("/rules")
+        assert (listed.count("nobody can lift this"), listed.count(">shadow<")) == (1, 1)
 
 
 async def test_page_of_a_removed_rule_keeps_its_items(settings: Settings) -> None:

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
+from sayso.calendars.public_holidays import check_country, is_holiday
 from sayso.errors import InvalidInput
-from service.duty.calendars import check_country, is_holiday
 
 
 def test_is_holiday_by_country() -> None:

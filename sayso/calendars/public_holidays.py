@@ -3,8 +3,6 @@
 from datetime import date
 from functools import lru_cache
 
-import holidays
-
 from sayso.errors import InvalidInput
 
 
@@ -27,9 +25,13 @@ def check_country(country: str, subdivision: str) -> None:
 
 @lru_cache(maxsize=256)
 def _holidays_of(country: str, subdivision: str, year: int) -> frozenset[date]:
+    import holidays
+
     return frozenset(holidays.country_holidays(country, subdiv=subdivision or None, years=year))
 
 
 @lru_cache(maxsize=1)
 def _list_countries() -> dict[str, list[str]]:
+    import holidays
+
     return holidays.list_supported_countries()
