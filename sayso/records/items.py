@@ -145,7 +145,7 @@ def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -
 MOST_APPROVALS = 20
 
 
-def draw_second_looks(
+def draw_samples(
     drafts: Sequence[ItemDraft], key: bytes, suspension: str, item_ids: Sequence[str]
 ) -> tuple[ItemDraft, ...]:
     """Return the drafts with one more approval for those that are drawn; `suspension` is "<tenant> <id>".

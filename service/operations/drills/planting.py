@@ -32,6 +32,7 @@ async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: 
         prompt=Prompt(reason=drill.reason),
         allowed=(Answer.APPROVE, Answer.DENY),
         terms=RuleTerms(reviewers=(reviewer,), timeout_s=drill.timeout_s),
+        rule_id=drill.rule,
         rule_version=wiring.rules.policy().version,
         drill=Drill(template=drill.id, signs=drill.signs, planted_by=planted_by),
     )

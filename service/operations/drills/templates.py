@@ -41,6 +41,7 @@ class DrillTemplate(BaseModel):
     tool: str = Field(min_length=1, max_length=200)
     description: str = Field(default="", max_length=2000)
     args: JsonObject
+    rule: str | None = Field(default=None, max_length=100)
     reason: str | None = Field(default=None, max_length=2000)
     timeout_s: int = Field(default=14_400, ge=60, le=LONGEST_WAIT_S)
     signs: tuple[str, ...] = Field(min_length=1, max_length=20)

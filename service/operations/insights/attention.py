@@ -87,16 +87,16 @@ async def add_drills(results: DrillResults, people: Sequence[PersonFigures]) -> 
 
 
 def _describe(name: str, metrics: Counter[str], limits: Limits) -> PersonFigures:
-    looks, approvals = read_histogram(metrics, Metric.LOOK), read_histogram(metrics, Metric.YES_LOOK)
+    spans, approvals = read_histogram(metrics, Metric.LOOK), read_histogram(metrics, Metric.YES_LOOK)
     measured = sum(approvals.values())
     instant = sum(count for bucket, count in approvals.items() if middle_of(bucket) < limits.look_ms)
     return PersonFigures(
         name=name,
         decided=metrics[Metric.BY],
-        measured=sum(looks.values()),
+        measured=sum(spans.values()),
         fast=metrics[Metric.FAST],
         night=metrics[Metric.NIGHT],
-        p50_look_ms=find_quantile(looks, 0.5),
+        p50_look_ms=find_quantile(spans, 0.5),
         approved=metrics[Metric.YES],
         denied=metrics[Metric.NO],
         approvals_measured=measured,

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from sayso.records.items import ItemDraft, draw_second_looks
+from sayso.records.items import ItemDraft, draw_samples
 from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore
 
@@ -25,7 +25,7 @@ class Sampling:
         if all(draft.terms.sample is None for draft in drafts):
             return drafts
         ids = item_ids or [f"i{place}" for place in range(1, len(drafts) + 1)]
-        return draw_second_looks(drafts, await self._read_secret(), f"{self._keys.tenant} {suspension_id}", ids)
+        return draw_samples(drafts, await self._read_secret(), f"{self._keys.tenant} {suspension_id}", ids)
 
     async def _read_secret(self) -> bytes:
         if not self._secret:

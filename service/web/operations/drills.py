@@ -46,4 +46,12 @@ async def _gather(request: Request, typed: Post, **more: Any) -> dict[str, Any]:
     wiring = wiring_of(request)
     people = [one.name for one in await wiring.reviewers.list_all() if one.active and "reviewer" in one.roles]
     plan = drills_of(wiring.settings.drills)
-    return {"title": _("Drills"), "plan": plan, "people": sorted(people), "typed": typed, **more}
+    return {
+        "title": _("Drills"),
+        "plan": plan,
+        "people": sorted(people),
+        "typed": typed,
+        "sentence": "",
+        "done": "",
+        **more,
+    }

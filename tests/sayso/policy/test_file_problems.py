@@ -163,7 +163,7 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         ),
         (
             HEAD + "  - {id: a, action: defer, terms: {sample: {before: 0.1, after: 0.1}}}",
-            "rule a: terms.sample.after: is unknown",
+            "rule a: terms.sample: there is no key `after` here; use `before`",
         ),
         (
             HEAD.replace("rules", "terms: {reviewers: [anna], quorum: {approve: 2}}\nrules")

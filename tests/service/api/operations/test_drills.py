@@ -30,5 +30,5 @@ async def test_planted_drill_looks_like_any_item_over_the_api(world: World) -> N
     async with world.client("anna") as anna:
         shown = await anna.get(f"/api/v1/suspensions/{suspension}")
         assert shown.status_code == 200
-        events = await anna.get(f"/api/v1/runs/{shown.json()['run_id']}/events")
+        events = await anna.get(f"/api/v1/runs/{shown.json()['run']['id']}/events")
     assert "drill" not in (shown.text + events.text).lower()

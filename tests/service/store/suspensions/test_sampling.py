@@ -5,7 +5,7 @@ from typing import Literal
 from redis.asyncio import Redis
 
 from sayso.records.decisions import DecisionRequest
-from sayso.records.items import draw_second_looks
+from sayso.records.items import draw_samples
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from service.auth.credentials import TENANT
@@ -34,7 +34,7 @@ async def test_drawn_items_are_those_of_the_stored_secret(wiring: Wiring, redis:
     records = [await suspend(wiring, SAMPLED) for _ in range(40)]
     secret = await redis.get(KEYS.sampling)
     for record in records:
-        (expected,) = draw_second_looks((ask(terms=SAMPLED),), secret, f"{TENANT} {record.id}", ("i1",))
+        (expected,) = draw_samples((ask(terms=SAMPLED),), secret, f"{TENANT} {record.id}", ("i1",))
         assert (record.items[0].drawn, record.items[0].terms.quorum) == (expected.drawn, expected.terms.quorum)
     assert {bool(record.items[0].drawn) for record in records} == {True, False}
 

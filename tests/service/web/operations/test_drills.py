@@ -8,6 +8,7 @@ from service.settings import Settings
 from tests.builders import approve
 from tests.service.operations.drills.test_planting import FILE, plant
 from tests.service.web.sites import settings_for, visit
+from tests.service.web.stories import asked, decide
 from tests.service.web.test_freezes import make_admin
 from workers.counting import Counting
 
@@ -22,9 +23,13 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     return settings_for(clean_store_url, tmp_path, drills=str(drills))
 
 
-async def test_admin_plants_a_drill(settings: Settings) -> None:
+async def test_drills_are_for_admins(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert "unknown-recipient" not in await anna.read("/drills", 403)
+
+
+async def test_admin_plants_a_drill(settings: Settings) -> None:
+    async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.read("/drills")
         assert "unknown-recipient" in page
@@ -52,6 +57,7 @@ async def test_insights_show_drills_to_their_reviewer(settings: Settings) -> Non
     async with visit(settings) as anna:
         for _ in range(3):
             await approve(anna.wiring, await plant(anna.wiring))
+        await decide(anna.wiring, await asked(anna.wiring), "approve", "anna")
         await Counting(anna.wiring).count_waiting()
         page = await anna.read("/insights")
         assert "3 of 3" in page

@@ -6,7 +6,7 @@ from hmac import new
 import pytest
 
 from sayso.records.decisions import TIMEOUT, Verdict
-from sayso.records.items import MOST_APPROVALS, ItemDraft, PresetOutcome, draw_second_looks
+from sayso.records.items import MOST_APPROVALS, ItemDraft, PresetOutcome, draw_samples
 from tests.sayso.samples import ask
 
 KEY = b"k" * 32
@@ -14,7 +14,7 @@ SUSPENSIONS = 4_000
 
 
 def draw(one: ItemDraft, suspension: str = "default sus_1", key: bytes = KEY) -> ItemDraft:
-    return draw_second_looks((one,), key, suspension, ("i1",))[0]
+    return draw_samples((one,), key, suspension, ("i1",))[0]
 
 
 def sampled(before: float, **terms: object) -> ItemDraft:
