@@ -5,7 +5,7 @@ If evaluation fails, a reviewer is asked: no error allows a call. If that of an 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -140,8 +140,8 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The live rules that remember earlier calls."""
-        return tuple(rule for rule in self.live if rule.condition.memory_keys)
+        """The enabled rules that remember earlier calls. Shadow rules count, too, and never limit a call."""
+        return tuple(rule for rule in self.rules if rule.enabled and rule.condition.memory_keys)
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
@@ -170,12 +170,22 @@ class Policy(Immutable):
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
                 certain = decision.in_doubt is None
-                tried = (_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows)
-                decision = decision.model_copy(update={"shadow": tuple(one for one in tried if one is not None)})
+                tried = [_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows]
+                found = {one.rule_id: one for one in tried if one is not None}
+                charges = (*decision.charges, *self._charge_shadows(case, found))
+                decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
         if names_managers(decision.terms):
             terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
         return _decide_model_call(decision) if _is_model_call(event) else decision
+
+    def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
+        """Yield what a call adds to the counters of shadow rules; one that allows counts what it would have allowed."""
+        for rule, _ in self._shadows:
+            recalled, decided = case.recalled.get(rule.rule_id), found.get(rule.rule_id)
+            allows = decided is not None and decided.action is Action.ALLOW
+            if recalled is not None and (allows or rule.action is not Action.ALLOW):
+                yield from map(_unlimit, recalled.charges)
 
     def _weigh(self, case: Case) -> dict[str, Any]:
         own = self._try_rules(case)

@@ -13,7 +13,7 @@ from sayso.policy.analysis.cases import KEY as TESTS
 from sayso.policy.analysis.cases import check_cases
 from sayso.policy.engine import Action, Policy
 from sayso.policy.file_faults import LISTED, PARTS, PATTERN, describe_unknown, label, list_names, report_fault
-from sayso.policy.words.lists import Folder, ReadList, check_rules, read_names, refuse_files, resolve_rules
+from sayso.policy.words.lists import Folder, ReadList, check_rules, keep_texts, read_names, refuse_files, resolve_rules
 from sayso.policy.words.names import Names, Stamp
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
 from sayso.records.terms import LONGEST_WAIT_S, RuleTerms
@@ -62,12 +62,21 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_beside(
-    raw: bytes, path: Path, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value
+    raw: bytes,
+    path: Path,
+    *,
+    terms: RuleTerms = DEFAULT_TERMS,
+    check: CheckValue = check_value,
+    texts: dict[str, str] | None = None,
 ) -> Policy:
-    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it."""
+    """Return the policy in the bytes of a file, as `parse_rulebook` does, with the files of its lists beside it.
+
+    `texts` gets the texts of these files by name.
+    """
     folder = Folder(path.parent)
+    read = folder.read if texts is None else keep_texts(folder.read, texts)
     try:
-        policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=folder.read)
+        policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=read)
     except RulebookError as error:
         raise RulebookError(error.problems, folder.stamps) from error
     policy.note_stamps(folder.stamps)

@@ -270,9 +270,6 @@ class PolicyRule(Immutable):
             raise ValueError(_ASKS_MODEL)
         if event and wanted == {Subject.LLM_CALL} and info.data.get("mode") is Mode.SHADOW:
             raise ValueError(_SHADOWS_MODEL)
-        if condition.memory_keys and info.data.get("mode") is Mode.SHADOW:
-            key = sorted(condition.memory_keys)[0]
-            raise ValueError(f"a shadow rule counts no calls, so it cannot have `{key}`; remove it, or `mode: shadow`")
         if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
             raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
         if condition.metadata_equals and wanted != {Subject.LLM_CALL}:

@@ -76,6 +76,7 @@ class Doubt(Immutable):
     holder: str
     attempt: int
     idempotency_key: str
+    charges: tuple[Charge, ...] = Field(default=(), description="What it has added to counters of rules.")
 
 
 class Drill(Immutable):

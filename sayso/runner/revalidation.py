@@ -132,7 +132,8 @@ def _list_events(record: SuspensionRecord, item: Item, policy: Policy, now_ms: i
 def _find_final(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision | None:
     """Return the denial of an absolute rule, which no approval lifts, or None."""
     events = _list_events(record, item, ledger.policy, now_ms)
-    decisions = (ledger.peek(event, item.charges) for event in events)
+    charged = item.doubt.charges if item.doubt is not None else item.charges
+    decisions = (ledger.peek(event, charged) for event in events)
     return next((one for one in decisions if one.absolute), None)
 
 

@@ -127,6 +127,7 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
         holder=permit.holder,
         attempt=permit.attempt,
         idempotency_key=key_of(record, item),
+        charges=item.charges,
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
     drafts = (put_in_doubt(call, item.tool.definition, doubt, by_client=True),)

@@ -18,7 +18,7 @@ from sayso.policy.asking import build_item
 from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.files import load_rulebook
 from sayso.policy.rules import ASKING, Mode, PolicyRule, RuleCondition
-from sayso.records.suspensions import RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord, Who
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.invisible import write_signs
 from sayso.transitions.deciding import suspend
@@ -71,6 +71,10 @@ def read_sample(raw: bytes, source: str) -> SampleCall:
         raise InvalidInput(f"{source} is not strict JSON: {error.message}") from error
 
 
+_NOBODY = Who(owner="owner", owner_manager="their manager", person="person", person_manager="their manager")
+"""Who is behind a sample: a rule that asks a manager names none in particular."""
+
+
 def build_sample_card(policy: Policy, rule_id: str, call: SampleCall, at_ms: int, public_url: str) -> Card:
     """Return the card of a call as if the rule applied to it; raises `NotFound` or `InvalidInput`."""
     record, definition = build_sample(policy, rule_id, call, at_ms)
@@ -82,7 +86,7 @@ def build_sample(policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> 
     rule = _find_rule(policy, rule_id)
     update = {"condition": RuleCondition(), "enabled": True, "mode": Mode.LIVE, "valid_from": None, "valid_until": None}
     always = rule.model_copy(update=update)
-    event = PolicyEvent(run_id="run_sample", agent=call.agent, tool_name=call.tool, tool_args=call.args)
+    event = PolicyEvent(run_id="run_sample", agent=call.agent, tool_name=call.tool, tool_args=call.args, who=_NOBODY)
     decision = Policy(rules=(always,), default=policy.default, terms=policy.terms).judge(event)
     definition = ToolDefinition(name=call.tool, description=call.description, parameters=call.parameters)
     sample = ToolCall(call_id="call_sample", index=0, name=call.tool, args=call.args)

@@ -1,8 +1,9 @@
 """The rules file, reloaded when it changes."""
 
+from collections.abc import Mapping
 from functools import cache, partial
-from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.engine import Policy
@@ -11,20 +12,22 @@ from sayso.policy.words.lists import collect_files, stamp
 from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
+from service.store.rulebook.versions import digest_files
 
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
 
 class RuleSource(NamedTuple):
-    """The bytes of a policy, and the file that had them."""
+    """The bytes of a policy, the file that had them, and the texts of the files that its lists name."""
 
     file: str
     raw: bytes
+    lists: Mapping[str, str] = MappingProxyType({})
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the bytes."""
-        return sha256(self.raw).hexdigest()
+        """The SHA-256 of the bytes of all files."""
+        return digest_files(self.raw, self.lists)
 
 
 class Rulebook:
@@ -59,8 +62,9 @@ class Rulebook:
         if self._path is None:
             return load_rulebook(None, terms=self._terms)
         raw = read_bytes(self._path)
-        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK)
-        self.source = RuleSource(str(self._path), raw)
+        lists: dict[str, str] = {}
+        policy = parse_beside(raw, self._path, terms=self._terms, check=_CHECK, texts=lists)
+        self.source = RuleSource(str(self._path), raw, lists)
         return policy
 
     def read_source(self) -> tuple[Path, bytes] | None:

@@ -19,6 +19,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import NotFound, Unavailable
 from sayso.policy.engine import ASK_EVERYTHING, Policy
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.words.lists import pick_file
 from service.logs import Trouble
 from service.policy.loading import Rulebook
 from service.store.rulebook.versions import RuleVersion
@@ -166,6 +167,7 @@ class RulesInForce:
             digest=source.digest,
             file=source.file,
             text=source.raw.decode(errors="replace"),
+            lists=dict(source.lists),
             rules=own.model_dump_json(),
         )
         await self.history.versions.save(found)
@@ -195,7 +197,8 @@ class RulesInForce:
                 return version, found
         with suppress(NotFound, RulebookError):
             saved = await self.history.versions.read(version)
-            return version, parse_rulebook(saved.text.encode(), file=saved.file)
+            read = pick_file(saved.lists)
+            return version, parse_rulebook(saved.text.encode(), file=saved.file, read_list=read)
         return version, None
 
     async def _adopt(self) -> None:

@@ -167,10 +167,15 @@ class DeskJournal:
     def unfinished(self) -> Mapping[int, Doubt]:
         finished = self.finished()
         return {
-            intent.index: doubt_intent(intent)
+            intent.index: self._doubt(intent)
             for intent in self._earlier
             if intent.index not in finished and intent.index not in self._never_ran
         }
+
+    def _doubt(self, intent: Intent) -> Doubt:
+        """Return the doubt about a call, with what it has added to counters when it was asked or when it started."""
+        held = next((item.charges for item in self._record.items if item.item_id == intent.item_id), ())
+        return doubt_intent(intent).model_copy(update={"charges": intent.charges or held})
 
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:

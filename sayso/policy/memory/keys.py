@@ -18,7 +18,7 @@ MOST_SAMPLES = 500
 SHORTEST_S = 10
 LONGEST_S = 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
-_NAMES = ("agent", "subagent", "tool", "run")
+_NAMES = ("agent", "subagent", "tool", "run", "key", "owner", "person")
 _PERIOD = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
 _PLACE = re.compile(r"(args|context)(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}")
 

@@ -229,7 +229,9 @@ def _read_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, 
 def _find(event: "PolicyEvent", name: str) -> Any:
     """Return what the call has under a name such as `args.order.total`; raises `InvalidInput` without it."""
     first, *steps = name.split(".")
+    who = event.who
     known = {"agent": event.agent, "tool": event.tool_name, "run": event.run_id, "subagent": event.subagent_name}
+    known |= {"key": event.key, "owner": who.owner if who else None, "person": who.person if who else None}
     found: Any = known.get(first)
     if first in ("args", "context"):
         found = event.tool_args if first == "args" else event.context

@@ -81,6 +81,17 @@ def pick_file(files: Mapping[str, str]) -> ReadList:
     return lambda name: files[name].encode() if name in files else refuse_files(name)
 
 
+def keep_texts(read: ReadList, texts: dict[str, str]) -> ReadList:
+    """Return what reads lists, and keeps their texts by name."""
+
+    def read_and_keep(name: str) -> bytes:
+        raw = read(name)
+        texts[name] = raw.decode("utf-8-sig", errors="replace")
+        return raw
+
+    return read_and_keep
+
+
 def read_names(document: Document, content: dict[str, Any], read: ReadList) -> Names:
     """Return the lists and constants of a document; reports what is wrong with them."""
     lists = dict(_read_lists(document, content, read))

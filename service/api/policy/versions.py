@@ -64,6 +64,7 @@ class VersionText(VersionView):
     """A version of the rules with its text."""
 
     text: str
+    lists: dict[str, str] = Field(description="The texts of the files that its lists name.")
 
 
 class VersionList(BaseModel):
@@ -98,7 +99,7 @@ async def restore_version(version: Version, body: RestoreRequest, caller: Admin,
 
 
 def _view_text(state: VersionState, parts: Parts) -> VersionText:
-    return VersionText(**_view(state, parts), text=state.found.text)
+    return VersionText(**_view(state, parts), text=state.found.text, lists=state.found.lists)
 
 
 def _view(state: VersionState, parts: Parts) -> dict[str, Any]:

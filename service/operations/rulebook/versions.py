@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -11,11 +10,11 @@ from pydantic import ValidationError
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
-from sayso.policy.words.lists import pick_file
+from sayso.policy.words.lists import keep_texts, pick_file
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS
 from service.policy.publishing import UNATTESTED, HeldBack
-from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore
+from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore, digest_files
 from service.wiring import Wiring
 
 _MOST_FAULTS = 5
@@ -77,17 +76,25 @@ async def read_version(wiring: Wiring, version: str) -> VersionState:
 async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
     """Record that a person attests exactly these bytes, and save them; raises `InvalidInput` for faulty rules.
 
-    `lists` are the texts of the files that the rules name; the version covers their entries.
+    `lists` are the texts of the files that the rules name; the attestation covers them.
     """
     checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), lists=lists, caller=by)
     if checked.faults or checked.version is None:
         raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
-    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file, read_list=pick_file(lists))
-    digest = sha256(text.encode()).hexdigest()
+    used: dict[str, str] = {}
+    read = keep_texts(pick_file(lists), used)
+    policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file, read_list=read)
+    found = RuleVersion(
+        version=policy.version,
+        digest=digest_files(text.encode(), used),
+        file=file,
+        text=text,
+        lists=used,
+        rules=policy.model_dump_json(),
+    )
     versions = wiring.rules.history.versions
-    rules = policy.model_dump_json()
-    await versions.save(RuleVersion(version=policy.version, digest=digest, file=file, text=text, rules=rules))
-    await versions.attest(digest, by, await wiring.schedule.now_ms())
+    await versions.save(found)
+    await versions.attest(found.digest, by, await wiring.schedule.now_ms())
     return await read_version(wiring, policy.version)
 
 
@@ -133,7 +140,7 @@ def _parse(found: RuleVersion) -> Policy:
     except ValidationError:
         pass  # parsed from its bytes
     try:
-        return parse_rulebook(found.text.encode(), file=found.file)
+        return parse_rulebook(found.text.encode(), file=found.file, read_list=pick_file(found.lists))
     except RulebookError as error:
         raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
 

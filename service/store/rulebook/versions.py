@@ -1,6 +1,10 @@
 """The versions of the rulebook: their bytes, who attested them, and when each was in force."""
 
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, NamedTuple
+
+from pydantic import Field
 
 from sayso.errors import Conflict, NotFound
 from sayso.records.base import Immutable
@@ -15,13 +19,27 @@ MOST_CHANGES = 1_000
 _RESTORE = read_script("restore")
 
 
+def digest_files(raw: bytes, lists: Mapping[str, str]) -> str:
+    """Return the SHA-256 of a file of rules.
+
+    With files of lists it is that of a text: the file's own digest, then digest and name of each list, one a line.
+    """
+    own = sha256(raw).hexdigest()
+    lines = [f"{sha256(text.encode()).hexdigest()}  {name}\n" for name, text in sorted(lists.items())]
+    return sha256("".join([f"{own}\n", *lines]).encode()).hexdigest() if lines else own
+
+
 class RuleVersion(Immutable):
-    """A version of the rules: the bytes of its file as text, their SHA-256, and the rules as JSON."""
+    """A version of the rules: the bytes of its file as text, and the rules as JSON.
+
+    `lists` are the texts of the files that its lists name, and `digest` is that of `digest_files`.
+    """
 
     version: str
     digest: str
     file: str
     text: str
+    lists: dict[str, str] = Field(default_factory=dict)
     rules: str
     saved_at_ms: int = 0
 

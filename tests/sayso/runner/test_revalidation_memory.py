@@ -4,16 +4,20 @@ import pytest
 
 from sayso.errors import Unavailable
 from sayso.policy.engine import Policy
+from sayso.policy.external import describe_item
 from sayso.policy.memory.recalling import Reading
 from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.items import PresetOutcome
+from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.memory.charges import Charge
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolCall
 from sayso.runner.revalidation import Revalidation, list_judged, list_wanted, revalidate
+from sayso.transitions.deciding import decide
+from sayso.transitions.in_doubt import put_in_doubt
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, approved, asking
-from tests.sayso.samples import T0, pending
+from tests.sayso.samples import T0, pending, word
 
 LIMIT = {"count": 5, "per": 3600}
 ASKS = rule("refunds", "request_approval", tool_name="refund", priority=1)
@@ -75,6 +79,21 @@ def test_call_under_unchanged_rules_without_memory_is_not_judged() -> None:
     same = pending(asking().model_copy(update={"preset": ALLOWED, "rule_version": asks.version}))
     checked = check(same, asks)
     assert (checked.again, checked.charges) == ({}, {})
+
+
+@pytest.mark.parametrize("total", [5, 6])
+def test_second_start_in_doubt_does_not_count_against_itself(total: int) -> None:
+    hard = policy(rule("hard", absolute=True, over={"limit": LIMIT}), ASKS)
+    (wanted,) = hard.list_wanted(describe_item(pending(), pending().items[0], {}))
+    charges = (Charge(counter=wanted.counter, per_s=3600),)
+    doubt = Doubt(begun_at_ms=T0, holder="w1", attempt=1, idempotency_key="k", charges=charges)
+    call = ToolCall(call_id="c", index=0, name="refund", args={})
+    waiting = pending(put_in_doubt(call, "d" * 64, doubt))
+    record = decide(waiting, word(waiting, "value", value={"choice": "run_again"}), T0).record
+    wanted_again = list_wanted(record, list_judged(record), hard, T0)
+    readings = {one.counter: Reading(total=total) for one in wanted_again}
+    checked = revalidate(record, AGENT, hard, Revocations(), T0, readings)
+    assert bool(checked.denied) == (total > 5), "5 with this call is within the limit"
 
 
 def test_nothing_starts_on_counters_that_were_not_read() -> None:

@@ -49,6 +49,12 @@ async def test_plan_names_delegates_holds_and_steps(wiring: Wiring) -> None:
     assert (found.deadline_at_ms, found.end) == (NIGHT + 10 * HOUR_MS, "It is denied.")
 
 
+async def test_plan_of_a_rule_that_asks_a_manager_names_none(wiring: Wiring) -> None:
+    await make_team(wiring)
+    found = await plan(wiring, CHANNELS, rules(reviewers=["manager_of:who.person"]), "refunds", CALL, NIGHT)
+    assert [one.reason for one in found.asked] == ["their manager has no address on ops."]
+
+
 async def test_plan_without_anybody_present(wiring: Wiring) -> None:
     await make_team(wiring)
     found = await plan(wiring, CHANNELS, rules(reviewers=["group:none"]), "refunds", CALL, NIGHT)

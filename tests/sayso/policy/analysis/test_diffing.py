@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from sayso.policy.analysis.diffing import Kind, compare_rulebooks
 from sayso.policy.engine import Action, Policy
@@ -67,6 +67,7 @@ def test_terms_of_the_file_are_told_once() -> None:
     ]
 
 
+@settings(deadline=None, max_examples=50)
 @given(draw_rules(), draw_rules())
 def test_rulebooks_of_different_versions_differ(old: Policy, new: Policy) -> None:
     found = compare_rulebooks(old, new)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sayso.errors import InvalidInput
@@ -117,6 +117,7 @@ def count_by_force(rules: Policy, calls: list[RecordedCall]) -> tuple[Counter[An
     return counts, sums, missing
 
 
+@settings(deadline=None, max_examples=50)
 @given(draw_rules(), st.lists(draw_call(), max_size=30), st.integers(1, 30))
 def test_matrix_equals_a_count_by_force(rules: Policy, calls: list[RecordedCall], page: int) -> None:
     found = Tally()
@@ -130,6 +131,7 @@ def test_matrix_equals_a_count_by_force(rules: Policy, calls: list[RecordedCall]
     assert found.count == len(calls)
 
 
+@settings(deadline=None, max_examples=50)
 @given(draw_rules(), st.lists(draw_call(), max_size=30), st.integers(1, 30))
 def test_tallies_of_parts_add_up_to_the_tally_of_the_whole(rules: Policy, calls: list[RecordedCall], page: int) -> None:
     parts = Tally()

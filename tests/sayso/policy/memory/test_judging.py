@@ -8,6 +8,7 @@ from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading
+from sayso.records.suspensions import Who
 from tests.sayso.rule_builders import event, policy, rule
 
 HOUR = {"per": 3600}
@@ -116,6 +117,18 @@ def test_counters_differ_by_rule_and_by_what_they_count_by() -> None:
     assert len({first, *others}) == 6
 
 
+def test_calls_count_by_who_is_behind_the_run() -> None:
+    def counters(**call: Any) -> list[str]:
+        limits = [{"count": 1, **HOUR, "by": by} for by in ("key", "owner", "person")]
+        rules = policy(*(rule(f"r{n}", over={"limit": limit}) for n, limit in enumerate(limits)))
+        return [one.counter for one in rules.list_wanted(event(**call))]
+
+    first = counters(key="bot", who=Who(owner="anna", person="p1"))
+    second = counters(key="other", who=Who(owner="anna", person="p2"))
+    assert [a == b for a, b in zip(first, second, strict=True)] == [False, True, False]
+    assert counters() == [], "unknown, so a person is asked"
+
+
 @pytest.mark.parametrize("by", ["subagent", "args.customer", "args.customer.id", "context.team"])
 def test_call_that_cannot_be_counted_asks(by: str) -> None:
     decision = judge(policy(rule("r", "allow", limit={"count": 1, **HOUR, "by": [by]})), customer=None)
@@ -181,6 +194,23 @@ def test_call_does_not_count_against_itself_twice() -> None:
     charged = ledger.judge(about).due_charges
     assert ledger.judge_start(about, charged).action is Action.ALLOW
     assert ledger.judge_start(about).action is Action.DENY, "another call does"
+
+
+def test_shadow_rules_count_and_limit_nothing() -> None:
+    rules = policy(
+        rule("cap", mode="shadow", over={"limit": {"count": 1, **HOUR}}),
+        rule("lets", "allow", mode="shadow", priority=200, limit={"count": 1, **HOUR}),
+        default=ASK,
+    )
+    about = event()
+    ledger = Ledger(rules, {one.counter: Reading() for one in rules.list_wanted(about)})
+    first, second = ledger.judge_start(about), ledger.judge_start(about)
+    assert [(one.action, [charge.most for charge in one.due_charges]) for one in (first, second)] == [
+        (ASK, [None, None]),
+        (ASK, [None]),
+    ]
+    assert [one.rule_id for one in first.shadow] == ["lets"]
+    assert [one.rule_id for one in second.shadow] == ["cap"]
 
 
 def test_tool_that_looks_alike_counts_once() -> None:

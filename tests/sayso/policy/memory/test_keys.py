@@ -36,7 +36,7 @@ def test_keys_survive_publication() -> None:
         (ALLOW % "limit: {count: 1, per: 1h, per_day: 1}", "rule a: limit: there is no key `per_day` here"),
         (ALLOW % "limit: {count: 1, per: 1y}", "rule a: limit.per: '1y' is not a period; write a number and s"),
         (ALLOW % "limit: {count: 1, per: 5s}", "rule a: limit.per: a period is between 10s and 366d"),
-        (ALLOW % "limit: {count: 1, per: 1h, by: owner}", "rule a: limit.by.0: 'owner' cannot be counted by"),
+        (ALLOW % "limit: {count: 1, per: 1h, by: team}", "rule a: limit.by.0: 'team' cannot be counted by"),
         (ALLOW % "limit: {count: 1, per: 1h, by: args}", "rule a: limit.by.0: 'args' cannot be counted by"),
         (ALLOW % "budget: {sum: amount, max: 1, per: 1h}", "rule a: budget.sum: 'amount' is not an argument"),
         (ALLOW % "budget: {sum: context.a, max: 1, per: 1h}", "rule a: budget.sum: 'context.a' is not an argument"),

@@ -131,6 +131,25 @@ async def test_attestation_is_of_exact_bytes(start: Start, tmp_path: Path) -> No
             await attest(service, "version: 1\nrules: []\n", "faulty.yaml", "anna")
 
 
+async def test_attestation_covers_the_files_of_lists(start: Start, tmp_path: Path) -> None:
+    text = OLD.replace("rules:", "lists: {vip: {file: vip.txt}}\nrules:")
+    (tmp_path / "vip.txt").write_text("anna\n")
+    async with start("service", text, needed=1) as service:
+        await attest(service, text, "service.yaml", "anna", {"vip.txt": "anna\n", "other.txt": "unused"})
+        assert await default_of(service, "service") == "allow"
+        in_force = service.rules.policy().version
+        (tmp_path / "vip.txt").write_text("anna\nmallory\n")
+        await service.rules.compare("service")
+        assert service.rules.policy().version == in_force, "the changed list is not attested"
+        held = service.rules.held_back
+        assert held is not None
+        assert (await read_version(service, held.version)).found.lists == {"vip.txt": "anna\nmallory\n"}
+        await attest_version(service, held.version, held.digest, "anna")
+        await service.rules.compare("service")
+        assert service.rules.policy().version == held.version
+        await restore(service, in_force, "root", held.version)
+
+
 async def test_everything_is_asked_while_no_rules_were_ever_attested(start: Start) -> None:
     async with start("service", OLD, needed=1) as service:
         assert service.rules.policy() is ASK_EVERYTHING

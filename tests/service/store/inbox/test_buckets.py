@@ -13,7 +13,7 @@ from sayso.transitions.deciding import cancel, decide, extend, suspend
 from service.store.connection.connecting import text
 from service.store.inbox import buckets as module
 from service.store.inbox.buckets import Buckets
-from service.store.inbox.facets import OpenItem, find_facets, list_places, read_facets, write_facets
+from service.store.inbox.facets import Audience, Facets, OpenItem, find_facets, list_places, read_facets, write_facets
 from service.store.keys import TenantKeys
 from service.store.suspensions.saving import Suspensions
 from tests.builders import store_of
@@ -210,3 +210,12 @@ def test_facets_are_read_as_written() -> None:
     record = suspend(draft(), (vary(0),), 1).record
     facets = find_facets(record, record.items[0])
     assert read_facets(write_facets(facets)) == facets
+
+
+def test_facets_of_a_person_are_read_as_they_were_written() -> None:
+    """Facets without a person are stored as earlier versions store them."""
+    alone = Audience(("ben",), True, "bot", (("ada", ""),))
+    assert write_facets(Facets("pay", "bot", alone)).startswith('["pay","bot",[["ben"],true,"bot",[["ada",""]]],')
+    for audience in (alone, alone._replace(person="mara")):
+        facets = Facets("pay", "bot", audience)
+        assert read_facets(write_facets(facets)) == facets
