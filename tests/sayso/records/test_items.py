@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from hmac import new
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def draw(one: ItemDraft, suspension: str = "default sus_1", key: bytes = KEY) ->
     return draw_samples((one,), key, suspension, ("i1",))[0]
 
 
-def sampled(before: float, **terms: object) -> ItemDraft:
+def sampled(before: float, **terms: Any) -> ItemDraft:
     return ask(sample={"before": before}, **terms)
 
 

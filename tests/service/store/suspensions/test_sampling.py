@@ -33,6 +33,7 @@ async def decide(wiring: Wiring, record: SuspensionRecord, by: str) -> Suspensio
 async def test_drawn_items_are_those_of_the_stored_secret(wiring: Wiring, redis: Redis) -> None:
     records = [await suspend(wiring, SAMPLED) for _ in range(40)]
     secret = await redis.get(KEYS.sampling)
+    assert isinstance(secret, bytes)
     for record in records:
         (expected,) = draw_samples((ask(terms=SAMPLED),), secret, f"{TENANT} {record.id}", ("i1",))
         assert (record.items[0].drawn, record.items[0].terms.quorum) == (expected.drawn, expected.terms.quorum)
