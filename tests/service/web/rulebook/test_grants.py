@@ -49,7 +49,7 @@ async def test_sentence_is_shown_before_a_grant_is_sent(settings: Settings) -> N
     async with visit(settings) as anna:
         record = await put(anna.wiring, 100)
         place = f"/items/{record.id}/i1"
-        assert "Approve, and like calls too…" in await anna.read(place)
+        assert "let like calls run without asking" in await anna.read(place)
         given: dict[str, Any] = {"answer": "approve", "digest": record.items[0].digest, "span": "3600", "count": "10"}
         given |= {"sum": "500", "most.args.amount": "200"}
         shown = await anna.send(place, 200, step="grant", **given)
@@ -98,8 +98,8 @@ async def test_nothing_is_offered_where_the_rule_grants_nothing(settings: Settin
     async with visit(settings) as anna:
         record = await put(anna.wiring, 100)
         page = await anna.read(f"/items/{record.id}/i1")
-        assert "like calls too" not in page
-        assert "offer another call" not in page
+        assert "let like calls run" not in page
+        assert "offer another one" not in page
 
 
 async def test_second_person_grants_on_the_page(settings: Settings) -> None:
