@@ -17,13 +17,16 @@ def decide_with_grant(
 ) -> Change:
     """Record a decision as `decide` does, and in the same change what it grants or offers.
 
-    Raises what `decide` raises, and `InvalidInput` for a grant that the rule does not allow.
+    The false call of a drill grants nothing. Raises what `decide` raises, and `InvalidInput` for a grant that the rule
+    does not allow.
     """
     change = decide(record, decision, now_ms, lost_ms)
     if change.record is record or (request.grant is None and request.offer is None):
         return change
-    by = find_item(change.record, decision.item_id).decisions[-1].by
     item, grant_id = find_item(record, decision.item_id), decision.id.replace("dec_", "gra_", 1)
+    if item.drill is not None:
+        return change
+    by = find_item(change.record, decision.item_id).decisions[-1].by
     grant = make_grant(policy, record, item, request, by, grant_id, now_ms)
     if grant is None:
         return change

@@ -1,0 +1,91 @@
+"""`sayso approve --grant-for`, `deny --at-most` and `sayso grants`, against a running desk."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sayso import Client
+from sayso.cli.rulebook.grants import read_grant, read_offer
+from sayso.errors import InvalidInput
+from service.settings import Settings
+from service.wiring import assemble
+from tests.builders import make_agent, make_person
+from tests.sayso.cli.test_commands import Run, sayso  # noqa: F401
+from tests.service.servers import served
+
+Desk = tuple[str, str, str, str]
+POLICY = """
+version: 1
+default: request_approval
+rules: [{id: payouts, tool: payout, action: request_approval, grants: {longest: 7d, count: 9}}]
+"""
+
+
+@pytest.fixture
+def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Desk]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml")
+
+    async def furnish() -> tuple[str, str]:
+        async with assemble(settings) as wiring:
+            return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
+
+    with served(settings) as url:
+        agent, anna = asyncio.run(furnish())
+        yield url, agent, anna, anna
+
+
+def put(desk: Desk, amount: int) -> str:
+    call = {"tool": "payout", "args": {"customer": "C-77", "amount": amount}, "definition": {}}
+    with Client(desk[0], desk[1]) as agent:
+        return agent.suspend({"mode": "poll", "calls": [call]}).id  # type: ignore[dict-item]
+
+
+def find_verdict(desk: Desk, suspension_id: str) -> str:
+    with Client(desk[0], desk[1]) as agent:
+        outcome = agent.find(suspension_id).items[0].outcome
+    return outcome.verdict if outcome is not None else ""
+
+
+def test_grant_is_made_listed_and_revoked(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    words = ("--grant-for", "1h", "--grant-count", "2", "--same", "args.customer", "--at-most", "args.amount=200")
+    done = sayso("approve", put(desk, 100), *words, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert find_verdict(desk, put(desk, 200)) == "approved"
+    assert find_verdict(desk, put(desk, 201)) == ""
+    (found,) = json.loads(sayso("grants", "list", "--json").stdout)
+    assert (found["state"], found["calls"], found["granted_by"]) == ("in_force", 1, ["anna"])
+    assert 'customer "C-77"' in found["sentence"]
+    assert "revoked" in sayso("grants", "revoke", found["id"]).stdout
+    assert find_verdict(desk, put(desk, 200)) == ""
+    assert sayso("grants", "confirm", found["id"]).returncode == 1
+
+
+def test_offer_is_sent_with_a_denial(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    denied = put(desk, 900)
+    assert sayso("deny", denied, "--at-most", "args.amount=200", "--yes").returncode == 0
+    assert find_verdict(desk, denied) == "denied"
+    assert find_verdict(desk, put(desk, 150)) == "approved"
+    assert find_verdict(desk, put(desk, 150)) == ""
+
+
+@pytest.mark.parametrize(("for_", "count", "says"), [(None, 5, "needs an end"), ("1y", None, "is not a time")])
+def test_options_that_make_no_grant_are_refused(for_: str | None, count: int | None, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        read_grant(for_, count, None, None, None)
+
+
+def test_options_are_read() -> None:
+    assert read_grant(None, None, None, None, None) is None
+    assert read_grant("2d", None, "5", ["args.to"], None) == {
+        "for_s": 172_800,
+        "same": ["args.to"],
+        "at_most": {},
+        "sum": "5",
+    }
+    assert read_offer(None, ["args.to=a", "args.n=5"]) == {"at_most": {}, "equal": {"args.to": "a", "args.n": 5}}
+    with pytest.raises(InvalidInput, match="has no value"):
+        read_offer(["args.amount"], None)
