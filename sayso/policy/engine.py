@@ -19,8 +19,8 @@ from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter,
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.memory.weighing import list_shadow_charges, weigh_memory
-from sayso.policy.provenance.managers import names_managers, resolve_managers
-from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.provenance.managers import settle_managers
+from sayso.policy.provenance.prices import ModelPrice, digest_prices
 from sayso.policy.rules import (
     ASKING,
     Action,
@@ -50,7 +50,6 @@ class Policy(Immutable):
     constants: dict[str, Scalar] = Field(default_factory=dict)
     model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
-    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -80,20 +79,14 @@ class Policy(Immutable):
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
         content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
-        content |= self.names.digest()
-        if self.model_prices:
-            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
+        content |= self.names.digest() | digest_prices(self.model_prices)
         self._version = digest_json(content)[:16]
         return self
 
-    @property
+    @cached_property
     def stamps(self) -> dict[Path, Stamp]:
         """The files that lists were read from, with their state before; empty for rules from another source."""
-        return self._stamps
-
-    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
-        """Note the files that lists were read from."""
-        self._stamps = stamps
+        return {}
 
     @property
     def names(self) -> Names:
@@ -169,17 +162,14 @@ class Policy(Immutable):
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
-                certain = decision.in_doubt is None
-                tried = [_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows]
+                tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
                 found = {one.rule_id: one for one in tried if one is not None}
                 shadows = [
                     (rule, found[rule.rule_id].action if rule.rule_id in found else None) for rule, _ in self._shadows
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        if names_managers(decision.terms):
-            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
-            decision = decision.model_copy(update={"terms": terms})
+        decision = settle_managers(decision, decision.terms, getattr(event, "who", None), self.terms)
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
@@ -282,10 +272,7 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 
 
 def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
-    """Return what a shadow rule would have decided, None for nothing; `policy` holds it among the live rules.
-
-    `certain` says that the live rules could be evaluated.
-    """
+    """Return what a shadow rule would decide in `policy`, None for nothing; `certain`: live rules were evaluated."""
     try:
         alike = find_alike(frozenset(rule.condition.tools), case.event.tool_name or "")
         verdict = try_rule(unname(rule) if alike else rule, case)
