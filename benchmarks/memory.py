@@ -8,6 +8,7 @@ import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import uvloop
 from redis import Redis
@@ -49,7 +50,8 @@ async def measure(url: str, home: Path, count: int) -> dict[str, list[float]]:
         for number, (name, text) in enumerate(_RULES.items()):
             policy = home / f"{number}.yaml"
             policy.write_text(text)
-            settings = Settings(home=home, redis_url=url, policy=policy, **dict.fromkeys(COUNTS, MOST))
+            given: dict[str, Any] = {"home": home, "redis_url": url, "policy": policy, **dict.fromkeys(COUNTS, MOST)}
+            settings = Settings(**given)
             wirings[name] = await opened.enter_async_context(assemble(settings, f"tenant{number}"))
         while len(took["without memory"]) < count:
             for name, wiring in wirings.items():
