@@ -34,6 +34,7 @@ from sayso.policy.rules import (
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
+from sayso.records.suspensions import Who
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -169,7 +170,7 @@ class Policy(Immutable):
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        decision = settle_managers(decision, decision.terms, getattr(event, "who", None), self.terms)
+        decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
@@ -290,6 +291,11 @@ def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> 
 def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     """Return the rules in the order of trial: absolute ones first, then by priority and id."""
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
+
+
+def _find_who(event: object) -> Who | None:
+    """Return for whom the agent acts; `event` may be anything."""
+    return event.who if isinstance(event, PolicyEvent) else None
 
 
 def _is_model_call(event: object) -> bool:

@@ -92,6 +92,8 @@ def describe_quorum(item: Item) -> str:
         if len(approvals) > 1:
             counts = _("%(most)s of %(needed)s have approved the same arguments")
         approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
+    if item.drawn:
+        approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
     denied = _("1 denial is enough")
     if quorum.deny > 1:
         denied = _("%(denied)s of %(needed)s have denied", denied=denials, needed=quorum.deny)
