@@ -50,7 +50,6 @@ class Policy(Immutable):
     constants: dict[str, Scalar] = Field(default_factory=dict)
     model_prices: dict[Glob, ModelPrice] = Field(default_factory=dict, max_length=1000)
     _version: str = PrivateAttr(default="unknown")
-    _stamps: dict[Path, Stamp] = PrivateAttr(default_factory=dict)
 
     @field_validator("rules")
     @classmethod
@@ -86,14 +85,10 @@ class Policy(Immutable):
         self._version = digest_json(content)[:16]
         return self
 
-    @property
+    @cached_property
     def stamps(self) -> dict[Path, Stamp]:
         """The files that lists were read from, with their state before; empty for rules from another source."""
-        return self._stamps
-
-    def note_stamps(self, stamps: dict[Path, Stamp]) -> None:
-        """Note the files that lists were read from."""
-        self._stamps = stamps
+        return {}
 
     @property
     def names(self) -> Names:
@@ -169,15 +164,14 @@ class Policy(Immutable):
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
-                certain = decision.in_doubt is None
-                tried = [_try_shadow(rule, policy, case, certain) for rule, policy in self._shadows]
+                tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
                 found = {one.rule_id: one for one in tried if one is not None}
                 charges = (*decision.charges, *self._charge_shadows(case, found))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
         if names_managers(decision.terms):
             terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
             decision = decision.model_copy(update={"terms": terms})
-        return _decide_model_call(decision) if _is_model_call(event) else decision
+        return _decide_model_call(decision) if getattr(event, "event_type", "") == "llm_before_execute" else decision
 
     def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
         """Yield what a call adds to the counters of shadow rules; one that allows counts what it would have allowed."""
@@ -309,10 +303,7 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 
 
 def _try_shadow(rule: PolicyRule, policy: Policy, case: Case, certain: bool) -> ShadowDecision | None:
-    """Return what a shadow rule would have decided, None for nothing; `policy` holds it among the live rules.
-
-    `certain` says that the live rules could be evaluated.
-    """
+    """Return what a shadow rule would decide in `policy`, None for nothing; `certain`: live rules were evaluated."""
     try:
         alike = find_alike(frozenset(rule.condition.tools), case.event.tool_name or "")
         verdict = try_rule(unname(rule) if alike else rule, case)
@@ -338,11 +329,6 @@ def _join_rules(reached: Sequence[str]) -> str:
 
 def _unlimit(charge: Charge) -> Charge:
     return charge.model_copy(update={"most": None})
-
-
-def _is_model_call(event: object) -> bool:
-    """Whether this is a model call; `event` may be anything."""
-    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:

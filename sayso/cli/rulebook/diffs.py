@@ -65,7 +65,7 @@ def diff(
     if until is not None and since is None:
         raise InvalidInput("--to needs --from. Add the begin of the range.")
     from sayso.policy.analysis.diffing import compare_rulebooks
-    from sayso.sentences.rulebook_diffs import list_differences
+    from sayso.sentences.rulebook.diffs import list_differences
 
     before, after = load_policy(old), load_policy(new)
     found = Differences(

@@ -16,7 +16,7 @@ from sayso.client import Client, rulebook
 from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView
 from sayso.clock import iso_utc, now_ms
 from sayso.rendering.money import write_amount
-from sayso.sentences.replays import describe_past, describe_review_time
+from sayso.sentences.rulebook.replays import describe_past, describe_review_time
 from sayso.text.summaries import write_pretty
 
 _WAIT_S = 2

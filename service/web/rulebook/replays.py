@@ -13,7 +13,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.matrix import Cell, Listed, Past, Tally
 from sayso.policy.analysis.replaying import Effect
 from sayso.rendering.money import write_amount
-from sayso.sentences.replays import describe_effect, describe_past, describe_review_time, describe_status
+from sayso.sentences.rulebook.replays import describe_effect, describe_past, describe_review_time, describe_status
 from sayso.text.language import _
 from sayso.text.summaries import Summary, summarize
 from service.auth.reviewers import require_role

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sayso.errors import SaysoError
 from sayso.policy.analysis.diffing import compare_rulebooks
 from sayso.policy.engine import Policy
-from sayso.sentences.rulebook_diffs import list_differences
+from sayso.sentences.rulebook.diffs import list_differences
 from sayso.sentences.rules import describe_default, describe_rule
 from sayso.text.language import _
 from service.auth.reviewers import require_role

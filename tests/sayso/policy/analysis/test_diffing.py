@@ -8,7 +8,7 @@ from sayso.policy.analysis.diffing import Kind, compare_rulebooks
 from sayso.policy.engine import Action, Policy
 from sayso.policy.rules import PolicyRule
 from sayso.records.terms import RuleTerms
-from sayso.sentences.rulebook_diffs import list_differences
+from sayso.sentences.rulebook.diffs import list_differences
 from tests.sayso.policy.analysis.test_matrix import draw_rules
 from tests.sayso.rule_builders import policy, rule
 

@@ -1,0 +1,1 @@
+"""Sentences about replays of rules, and about what changes between two rulebooks."""
