@@ -79,7 +79,7 @@ def parse_beside(
         policy = parse_rulebook(raw, file=str(path), terms=terms, check=check, read_list=read)
     except RulebookError as error:
         raise RulebookError(error.problems, folder.stamps) from error
-    policy.note_stamps(folder.stamps)
+    policy.stamps.update(folder.stamps)
     return policy
 
 

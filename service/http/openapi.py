@@ -45,6 +45,7 @@ _TAGS = [
     {"name": "attachments", "description": "Files attached to items, by reviewers and by the owner of the run."},
     {"name": "groups", "description": "Groups of reviewers, which rules name as `group:<name>`."},
     {"name": "contacts", "description": "People's addresses in channels."},
+    {"name": "views", "description": "Searches of the inbox that people save under a name."},
     {"name": "channels", "description": "The configured channels, for admins."},
     {"name": "reports", "description": "Reports on decisions, for people."},
     {"name": "duty", "description": "When people want to be notified, and when they are absent."},

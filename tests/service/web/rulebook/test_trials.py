@@ -1,6 +1,7 @@
 """A call tried on the rules in force."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +72,7 @@ async def test_trial_of_a_past_item_has_its_facts_and_masks_secrets(settings: Se
         page = await anna.send(TRY, 200, tool="refund_payment", agent="support", item=item, args=args)
         assert "refunds-over-100</a> decides" in page, "judged by the stored amount"
         assert "Here amount is &#34;[secret]&#34;." in page
-        assert "250" not in page.partition('<h2 id="call-h">')[0]
+        assert not re.search(r"\b250\b", page.partition('<h2 id="call-h">')[0])
         page = await anna.send(TRY, 200, tool="refund_payment", agent="support", item=item, args='{"amount": 3}')
         assert "Its condition is false. Here amount is &#34;[secret]&#34;." in page
         await anna.read(f"{TRY}?item=sus_none/i1", 404)
