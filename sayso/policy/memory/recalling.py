@@ -1,5 +1,6 @@
 """Counters of a rule for one call: which it reads, what they say, and what the call adds to them."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -189,7 +190,7 @@ def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEv
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
         wanted = Wanted(_name_counter(rule, key, stated.within, "", (), [call]), stated.within)
         return _Part(key, wanted, 1, stated.more_than)
-    by = [_fold(_find(event, name)) for name in stated.by]
+    by = [_fold(_find(event, name), name) for name in stated.by]
     if isinstance(stated, Budget):
         return _read_budget(rule, key, stated, event, by)
     if isinstance(stated, Above):
@@ -253,6 +254,16 @@ def _follow(found: Any, steps: list[str]) -> Any:
     return found
 
 
-def _fold(value: Any) -> Any:
-    """Return a value to count by: capitals and outer blanks of a text make no difference."""
-    return value.strip().casefold() if isinstance(value, str) else value
+def _fold(value: Any, name: str) -> JsonValue:
+    """Return a value to count by, so that no other spelling counts apart.
+
+    Capitals, width, blanks and invisible signs of a text make no difference, and a number equals its text. Raises
+    `InvalidInput` for a list or an object.
+    """
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str | int | float):
+        raise InvalidInput(f"{name} is neither a text nor a number, so calls cannot be counted by it")
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    visible = (sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
+    return " ".join("".join(visible).casefold().split())

@@ -16,8 +16,10 @@ MOST_NUMBERS = 10_000
 """The limit of numbers in one value whose checksums are computed."""
 
 _MAIL = re.compile(r"[\w.+%'-]@(?:[\w-]+\.)+[^\W\d_]{2,}")
-_IBAN = re.compile(r"(?:(?<![A-Z0-9])|(?<=IBAN))[A-Z]{2}[ .-]?[0-9]{2}", re.IGNORECASE)
-_DIGITS = re.compile(r"[0-9]+(?:[ .-][0-9]+)*")
+_SEPARATORS = re.compile("[ ._/-]{1,3}")
+"""What people write between the groups of a number; longer runs part two numbers."""
+_IBAN = re.compile(r"(?:(?<![A-Z0-9])|(?<=IBAN))[A-Z]{2} ?[0-9]{2}", re.IGNORECASE)
+_DIGITS = re.compile(r"[0-9]+(?: [0-9]+)*")
 _SECRETS = re.compile(
     "|".join(
         (
@@ -54,6 +56,7 @@ _CARD = re.compile(
     r"|(?:50|5[6-9]|6[0-9])[0-9]{10,17}"  # Maestro
 )
 _SHORTEST_CARD, _LONGEST_CARD = 12, 19
+_MINUS = "\u2212"
 _LONGEST_IBAN = 2 * 34  # with a separator after every character
 
 
@@ -91,7 +94,7 @@ def is_card(digits: str) -> bool:
 
 
 def _list_texts(value: JsonValue) -> list[str]:
-    """Return all texts, also keys, with invisible characters removed and letters in their plain form."""
+    """Return all texts, also keys, with invisible characters removed and letters, digits and dashes in plain form."""
     return [one if one.isascii() else _plain(one) for one in _bounded(_walk(value, keys=True))]
 
 
@@ -118,18 +121,26 @@ def _bounded(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
+    return "".join(sign if sign.isascii() else _plain_sign(sign) for sign in unicodedata.normalize("NFKC", text))
 
 
-def _list_ibans(text: str) -> Iterator[bool]:
+def _plain_sign(sign: str) -> str:
+    category = unicodedata.category(sign)
+    if category == "Nd":
+        return str(unicodedata.decimal(sign))
+    return {"Cf": "", "Mn": "", "Pd": "-", "Zs": " "}.get(category, "-" if sign == _MINUS else sign)
+
+
+def _list_ibans(separated: str) -> Iterator[bool]:
+    text = _SEPARATORS.sub(" ", separated)
     for found in _IBAN.finditer(text):
         yield begins_with_iban(text[found.start() : found.start() + _LONGEST_IBAN])
 
 
 def _list_cards(text: str) -> Iterator[bool]:
     """Yield for each number, with separators or without, whether it is a card's."""
-    for run in _DIGITS.findall(text):
-        groups = re.split("[ .-]", run)
+    for run in _DIGITS.findall(_SEPARATORS.sub(" ", text)):
+        groups = run.split(" ")
         for first in range(len(groups)):
             digits = ""
             for group in groups[first:]:

@@ -71,6 +71,9 @@ def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, 
         ({"outside": NIGHT}, {"during": NIGHT}),
         ({"valid_until": "2026-12-01"}, {}),
         ({"mode": "shadow"}, {}),
+        ({"tool_name": "pay", "repeats": {"within": 60}}, {"tool_name": "pay"}),
+        ({"tool_name": "pay", "over": {"limit": {"count": 1, "per": 60}}}, {"tool_name": "pay"}),
+        ({"tool_name": "pay", "unseen": {"value": "args.to", "within": 60}}, {"tool_name": "pay"}),
     ],
 )
 def test_find_findings_reachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
@@ -85,6 +88,8 @@ def test_find_findings_allow_before_an_equal_deny() -> None:
         "rule a-lookups: allows before rule b-secrets can deny, because both have priority 100 and its id comes "
         "first; raise the priority of b-secrets"
     )
+    limited = rule("a-lookups", "allow", tool_name_pattern="db_*", limit={"count": 1, "per": 60})
+    assert found(limited, deny) == [finding]
     assert found(allow, deny.model_copy(update={"priority": 200})) == []
     assert found(allow.model_copy(update={"priority": 200}), deny) == []
 

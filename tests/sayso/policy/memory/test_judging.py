@@ -27,6 +27,15 @@ def asking(action: str = "request_approval", **keys: Any) -> Policy:
     return policy(rule("r", action, **keys), default=Action.ALLOW)
 
 
+def count_by_customer(customer: str) -> Ledger:
+    """Return the counters after one call for a customer; a second one would be asked about."""
+    rules = policy(rule("r", "allow", limit={"count": 1, **HOUR, "by": "args.customer"}), default=ASK)
+    about = [event(customer=one) for one in (customer, "170")]
+    ledger = Ledger(rules, {one.counter: Reading() for call in about for one in rules.list_wanted(call)})
+    assert ledger.judge(about[0]).action is Action.ALLOW
+    return ledger
+
+
 @pytest.mark.parametrize(("before", "decides"), [(0, Action.ALLOW), (4, Action.ALLOW), (5, ASK), (9, ASK)])
 def test_limit_allows_while_the_call_fits(before: int, decides: Action) -> None:
     rules = policy(rule("r", "allow", limit={"count": 5, **HOUR}), default=ASK)
@@ -42,6 +51,30 @@ def test_limit_allows_while_the_call_fits(before: int, decides: Action) -> None:
 def test_budget_allows_while_the_sum_fits(amount: Any, decides: Action) -> None:
     rules = policy(rule("r", "allow", budget=BUDGET), default=ASK)
     assert judge(rules, 60 * UNIT, amount=amount).action == decides
+
+
+@pytest.mark.parametrize("spelling", ["c17", " C17", "\uff23\uff11\uff17", "C\u200b17", "c17\u2003"], ids=ascii)
+def test_limit_counts_other_spellings_together(spelling: str) -> None:
+    ledger = count_by_customer("C17")
+    decision = ledger.judge(event(customer=spelling))
+    assert (decision.action, decision.error) == (ASK, None)
+
+
+@pytest.mark.parametrize("number", [17, 17.0, "17", " 17 "])
+def test_limit_counts_numbers_with_their_texts(number: Any) -> None:
+    decision = count_by_customer("17").judge(event(customer=number))
+    assert (decision.action, decision.error) == (ASK, None)
+    assert count_by_customer("17").judge(event(customer=170)).action is Action.ALLOW
+
+
+@pytest.mark.parametrize("value", [["C17"], {"id": "C17"}])
+def test_limit_by_a_list_or_object_asks(value: Any) -> None:
+    decision = count_by_customer("C1").judge(event(customer=value))
+    assert decision.action is ASK
+    assert (
+        decision.error
+        == "rule r: limit: args.customer is neither a text nor a number, so calls cannot be counted by it"
+    )
 
 
 @pytest.mark.parametrize("amount", [-1, "abc", None, True, [1]])

@@ -60,6 +60,26 @@ def test_has_card_leaves_other_numbers(text: str) -> None:
     assert not has_card(text)
 
 
+SEPARATORS = ("  ", " - ", "_", "/", "\u2013", "\u2212", "\u00a0", "\u2009.", "\ufe0f")
+
+
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+def test_detectors_read_numbers_with_other_separators(separator: str) -> None:
+    assert has_card(separator.join(("4111", "1111", "1111", "1111")))
+    assert has_iban(separator.join(("CH93", "0076", "2011", "6238", "5295", "7")))
+
+
+def test_detectors_read_digits_of_other_scripts() -> None:
+    arabic = str.maketrans("0123456789", "".join(chr(0x0660 + digit) for digit in range(10)))
+    assert has_card("4111 1111 1111 1111".translate(arabic))
+    assert has_iban("CH9300762011623852957".translate(arabic))
+
+
+@pytest.mark.parametrize("separator", ["    ", "\n", "\t", ", ", ";"], ids=ascii)
+def test_detectors_keep_numbers_of_a_table_apart(separator: str) -> None:
+    assert not has_card(separator.join(("4111", "1111", "1111", "1111")))
+
+
 @pytest.mark.parametrize("iban", IBANS)
 def test_has_iban_finds_the_registrys_examples(iban: str) -> None:
     spaced = " ".join(iban[at : at + 4] for at in range(0, len(iban), 4))
