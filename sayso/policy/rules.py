@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 from sayso.calendars.windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
-from sayso.policy.grants.keys import Grants
+from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
@@ -200,7 +200,7 @@ class PolicyRule(Immutable):
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
-    grants: Grants | None = None
+    grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
 
     @property
     def is_live(self) -> bool:
@@ -287,13 +287,6 @@ class PolicyRule(Immutable):
         elif action is not None and payload is not None:
             _check_no_input(payload, action)
         return payload
-
-    @field_validator("grants")
-    @classmethod
-    def _check_grants(cls, grants: Grants | None, info: ValidationInfo) -> Grants | None:
-        if grants is not None and info.data.get("action", Action.REQUEST_APPROVAL) is not Action.REQUEST_APPROVAL:
-            raise ValueError("only calls that need an approval can be granted; write `action: request_approval`")
-        return grants
 
     @field_validator("terms")
     @classmethod

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from sayso.policy.memory.keys import ArgumentPath, Money, Period, read_names
 from sayso.records.base import Immutable
@@ -29,3 +29,11 @@ class Grants(Immutable):
     sum: GrantedSum | None = None
     by: Arguments = ()
     people: int = Field(default=1, ge=1, le=20)
+
+
+def check_grants(grants: Grants | None, info: ValidationInfo) -> Grants | None:
+    """Refuse grants in a rule that asks for no approval."""
+    asks = info.data.get("action", "request_approval") == "request_approval"
+    if grants is not None and not asks:
+        raise ValueError("only calls that need an approval can be granted; write `action: request_approval`")
+    return grants

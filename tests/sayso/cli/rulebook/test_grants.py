@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sayso import Client
+from sayso.canonical_json import JsonObject
 from sayso.cli.rulebook.grants import read_grant, read_offer
 from sayso.errors import InvalidInput
 from service.settings import Settings
@@ -39,9 +40,10 @@ def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Desk]:
 
 
 def put(desk: Desk, amount: int) -> str:
-    call = {"tool": "payout", "args": {"customer": "C-77", "amount": amount}, "definition": {}}
+    args: JsonObject = {"customer": "C-77", "amount": amount}
+    call: JsonObject = {"tool": "payout", "args": args, "definition": {}}
     with Client(desk[0], desk[1]) as agent:
-        return agent.suspend({"mode": "poll", "calls": [call]}).id  # type: ignore[dict-item]
+        return agent.suspend({"mode": "poll", "calls": [call]}).id
 
 
 def find_verdict(desk: Desk, suspension_id: str) -> str:
