@@ -23,7 +23,7 @@ def test_grants_are_read() -> None:
         (
             "request_approval",
             "longest: 7d, coun: 5",
-            "rule r: grants: there is no key `coun` here; did you mean `count`?",
+            "there is no key `coun` here; did you mean `count`?",
         ),
         ("request_approval", "longest: 7d, by: agent", "'agent' is not an argument"),
         ("request_approval", "longest: 7d, sum: {of: args.a}", "rule r: grants.sum.max: is missing; add it"),
