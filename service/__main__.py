@@ -17,6 +17,7 @@ from service.channels.config import InvalidChannels
 from service.channels.table import open_channels
 from service.http.connections import ServerConfig
 from service.logs import configure_logs
+from service.operations.drills.templates import InvalidDrills, drills_of
 from service.policy.loading import rulebook_of
 from service.settings import Settings
 from service.starting import start
@@ -75,9 +76,10 @@ def main(settings: Settings) -> int:
     try:
         rulebook_of(settings.policy)
         open_channels(settings)
+        drills_of(settings.drills)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
         asyncio.run(check_format(settings.store_url))
-    except (InvalidChannels, RulebookError, WeakDurability, OtherFormat, Unavailable) as error:
+    except (InvalidChannels, InvalidDrills, RulebookError, WeakDurability, OtherFormat, Unavailable) as error:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:

@@ -26,6 +26,7 @@ from service.channels.webhook.inbound import router as webhook_router
 from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
+from service.operations.drills.templates import drills_of
 from service.operations.rule_checks import log_warnings
 from service.operations.rulebook.replays import RuleReplays
 from service.settings import Settings
@@ -124,6 +125,7 @@ def _is_for_machines(request: Request) -> bool:
 async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
         app.state.process = process
+        drills_of(settings.drills)  # a faulty file is found now
         process.credentials.person_tokens.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()

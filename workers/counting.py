@@ -48,6 +48,8 @@ class Counting:
         for one in facts:
             for person in one.people:
                 by_name[person.name].append((person, one.at_ms))
+                if person.drill:
+                    await self.wiring.recents.drills.add(person.name, [(person, one.at_ms)])
         for name, decisions in by_name.items():
             await self.wiring.recents.add(name, decisions)
             await warn_tired(self.wiring.recents, name)

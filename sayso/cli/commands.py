@@ -12,6 +12,7 @@ from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.operations.channels import channels
+from sayso.cli.operations.drills import drills
 from sayso.cli.operations.reports import reports
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.people.accounts import change_password, people, sessions
@@ -68,6 +69,7 @@ app.add_typer(groups, name="groups")
 app.add_typer(contacts, name="contacts")
 app.add_typer(channels, name="channels")
 app.add_typer(reports, name="report")
+app.add_typer(drills, name="drills")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
 app.command()(who)

@@ -17,9 +17,8 @@ from sayso.rendering.flags import name_flags
 from sayso.rendering.table import render_call
 from sayso.rendering.views import View
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
-from sayso.sentences.items import describe_resemblance
+from sayso.sentences.items import describe_person, describe_resemblance
 from sayso.sentences.moments import write_sentence
-from sayso.sentences.origins import describe_person
 from sayso.sentences.outcomes import describe_outcome, describe_shown
 from sayso.sentences.times import describe_clock
 from sayso.text.invisible import UNCHECKED

@@ -1,7 +1,8 @@
-"""Requests and responses for channels and reports."""
+"""Requests and responses for channels, reports and drills."""
 
 from datetime import datetime
 
+from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import ResponseModel
 
@@ -77,14 +78,34 @@ class PersonFigures(ResponseModel):
     fast: int
     night: int
     p50_look_ms: int | None = None
+    approved: int = 0
+    denied: int = 0
+    approvals_measured: int = 0
+    instant: int = 0
+    flagged: bool = False
+
+
+class RuleCost(ResponseModel):
+    """What one rule cost; the rule `-` is the default."""
+
+    rule: str
+    asked: int
+    denied: int
+    edited: int
+    fallback: int
+    decisions: int
+    measured: int
+    people_ms: int
+    sentence: str
 
 
 class InsightsReport(ResponseModel):
-    """What was asked and decided in a range, by tool and by reviewer."""
+    """What was asked and decided in a range, by tool, by reviewer and by rule."""
 
     waiting: int
     tools: tuple[ToolFigures, ...]
     people: tuple[PersonFigures, ...]
+    rules: tuple[RuleCost, ...] = ()
 
 
 class HeadlessPage(ResponseModel):
@@ -94,7 +115,33 @@ class HeadlessPage(ResponseModel):
     next_skip: int | None = None
 
 
+class DrillTemplate(ResponseModel):
+    """A template of a false call."""
+
+    id: str
+    agent: str
+    requested_by: str
+    tool: str
+    args: JsonObject
+    signs: tuple[str, ...]
+
+
+class DrillPage(ResponseModel):
+    """The templates, and the hours between scheduled drills; 0 for none."""
+
+    every_h: int
+    drills: tuple[DrillTemplate, ...]
+
+
+class PlantedDrill(ResponseModel):
+    """A planted drill."""
+
+    suspension_id: str
+    item_id: str
+
+
 LIST_CHANNELS = Request("GET", "/api/v1/channels", ChannelPage)
+LIST_DRILLS = Request("GET", "/api/v1/drills", DrillPage)
 
 
 def send_test(channel: str, person: str) -> Request[AnswerPage]:
@@ -112,3 +159,8 @@ def report_headless(since: str | None, until: str | None, skip: int, limit: int)
 def report_insights(range_: str) -> Request[InsightsReport]:
     """Return the figures of `24h`, `7d`, `30d` or `90d`."""
     return Request("GET", "/api/v1/reports/insights", InsightsReport, query={"range": range_})
+
+
+def plant_drill(template: str, reviewer: str) -> Request[PlantedDrill]:
+    """Plant a false call of a template among a reviewer's items."""
+    return Request("POST", "/api/v1/drills", PlantedDrill, body={"template": template, "reviewer": reviewer})

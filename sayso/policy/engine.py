@@ -5,7 +5,7 @@ If evaluation fails, a reviewer is asked: no error allows a call. If that of an 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,8 +18,9 @@ from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
-from sayso.policy.provenance.managers import names_managers, resolve_managers
-from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.memory.weighing import list_shadow_charges, weigh_memory
+from sayso.policy.provenance.managers import settle_managers
+from sayso.policy.provenance.prices import ModelPrice, digest_prices
 from sayso.policy.rules import (
     ASKING,
     Action,
@@ -33,7 +34,7 @@ from sayso.policy.rules import (
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
-from sayso.records.memory.charges import Charge, Remembered
+from sayso.records.suspensions import Who
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -79,9 +80,7 @@ class Policy(Immutable):
         # One digest per rule: a digest is limited in size, and a rulebook is not.
         rules = [digest_json(rule.model_dump(mode="json")) for rule in self.rules]
         content: JsonObject = {"default": self.default, "terms": self.terms.model_dump(mode="json"), "rules": [*rules]}
-        content |= self.names.digest()
-        if self.model_prices:
-            content["model_prices"] = [[name, one.input, one.output] for name, one in self.model_prices.items()]
+        content |= self.names.digest() | digest_prices(self.model_prices)
         self._version = digest_json(content)[:16]
         return self
 
@@ -166,20 +165,13 @@ class Policy(Immutable):
             if self._shadows and case.subject is Subject.TOOL_CALL:
                 tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
                 found = {one.rule_id: one for one in tried if one is not None}
-                charges = (*decision.charges, *self._charge_shadows(case, found))
+                shadows = [
+                    (rule, found[rule.rule_id].action if rule.rule_id in found else None) for rule, _ in self._shadows
+                ]
+                charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        if names_managers(decision.terms):
-            terms = resolve_managers(decision.terms, getattr(event, "who", None), self.terms)
-            decision = decision.model_copy(update={"terms": terms})
-        return _decide_model_call(decision) if getattr(event, "event_type", "") == "llm_before_execute" else decision
-
-    def _charge_shadows(self, case: Case, found: Mapping[str, ShadowDecision]) -> Iterator[Charge]:
-        """Yield what a call adds to the counters of shadow rules; one that allows counts what it would have allowed."""
-        for rule, _ in self._shadows:
-            recalled, decided = case.recalled.get(rule.rule_id), found.get(rule.rule_id)
-            allows = decided is not None and decided.action is Action.ALLOW
-            if recalled is not None and (allows or rule.action is not Action.ALLOW):
-                yield from map(_unlimit, recalled.charges)
+        decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
+        return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
         own = self._try_rules(case)
@@ -217,31 +209,9 @@ class Policy(Immutable):
         else:
             decided = self._decide(deciding, tuple(matched), error)
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
-        return decided | self._remember(case, deciding, decided["reason"]) if case.recalled else decided
-
-    def _remember(self, case: Case, deciding: PolicyRule | None, reason: str) -> dict[str, Any]:
-        """Return what the memory of the rules said, the charges, and the reason with limits that are reached.
-
-        Limits of charges count up to the rule that decides.
-        """
-        charges: list[Charge] = []
-        allowance: tuple[Charge, ...] = ()
-        remembered: list[Remembered] = []
-        limited, reached = True, list[str]()
-        for rule in self.live:
-            recalled = case.recalled.get(rule.rule_id)
-            if recalled is not None:
-                remembered += recalled.remembered
-            if recalled is not None and rule.action is Action.ALLOW:
-                allowance = recalled.charges if rule is deciding else allowance
-                reached += [rule.rule_id] if limited and recalled.applies is False else []
-            elif recalled is not None:
-                charges += recalled.charges if limited else map(_unlimit, recalled.charges)
-            limited = limited and rule is not deciding
-        if reached:
-            reason = f"{reason} What {_join_rules(reached)} is used up."
-        found = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
-        return found | {"reason": reason}
+        return (
+            decided | weigh_memory(self.live, case.recalled, deciding, decided["reason"]) if case.recalled else decided
+        )
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"rule_version": self.version, "error": error}
@@ -323,12 +293,14 @@ def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
 
 
-def _join_rules(reached: Sequence[str]) -> str:
-    return f"rule {reached[0]} allows" if len(reached) == 1 else f"rules {', '.join(reached)} allow"
+def _find_who(event: object) -> Who | None:
+    """Return for whom the agent acts; `event` may be anything."""
+    return event.who if isinstance(event, PolicyEvent) else None
 
 
-def _unlimit(charge: Charge) -> Charge:
-    return charge.model_copy(update={"most": None})
+def _is_model_call(event: object) -> bool:
+    """Whether this is a model call; `event` may be anything."""
+    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:

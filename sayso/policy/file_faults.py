@@ -12,7 +12,7 @@ from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Re
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
-from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
+from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sample
 
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -49,6 +49,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "fallback": Fallback,
     "quorum": Quorum,
     "escalate": EscalationStep,
+    "sample": Sample,
     "limit": Limit,
     "budget": Budget,
     "over": Over,

@@ -325,6 +325,11 @@ def check_quorum(terms: RuleTerms) -> None:
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
         raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
+    if terms.reviewers and terms.sample is not None and not may_reach(people, terms.quorum.approve + 1):
+        raise ValueError(
+            f"an item drawn by sample needs {terms.quorum.approve + 1} approvals and has {len(people)} reviewers; "
+            "add reviewers, or remove sample"
+        )
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 

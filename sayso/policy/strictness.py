@@ -26,7 +26,8 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     if all(one == first for one in all_terms):
         return first
     approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
-    reviewers = _choose_reviewers(all_terms, approve)
+    sampled = any(one.sample is not None for one in all_terms)
+    reviewers = _choose_reviewers(all_terms, approve + sampled)
     same_steps = all(one.escalate == first.escalate for one in all_terms)
     steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
     update: dict[str, Any] = {
@@ -39,6 +40,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
         "deadline_waits": all(one.deadline_waits for one in all_terms),
         "match_number": any(one.match_number for one in all_terms),
+        "sample": max((one.sample for one in all_terms if one.sample), key=lambda one: one.before, default=None),
         "urgent": any(one.urgent for one in all_terms),
         "notify_requester": any(one.notify_requester for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),

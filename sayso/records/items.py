@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from hmac import digest
 from typing import NamedTuple
 
 from pydantic import Field, JsonValue
@@ -78,6 +79,17 @@ class Doubt(Immutable):
     charges: tuple[Charge, ...] = Field(default=(), description="What it has added to counters of rules.")
 
 
+class Drill(Immutable):
+    """Marks a false call that an admin plants to see whether its reviewer looks. Its permit is void.
+
+    Reviewers see the mark, and the signs of the false call, only after the decision.
+    """
+
+    template: str
+    signs: tuple[str, ...]
+    planted_by: str
+
+
 class _ItemFields(Immutable):
     """The fields that an item takes over from its draft."""
 
@@ -101,6 +113,12 @@ class _ItemFields(Immutable):
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
+    drawn: str = Field(
+        default="", exclude_if=lambda drawn: not drawn, description="The HMAC that drew it for a second look; hex."
+    )
+    drill: Drill | None = Field(
+        default=None, exclude_if=lambda drill: drill is None, description="Marks a false call, whose permit is void."
+    )
 
 
 class ItemDraft(_ItemFields):
@@ -123,6 +141,32 @@ def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -
         else draft
         for draft in drafts
     )
+
+
+MOST_APPROVALS = 20
+
+
+def draw_samples(
+    drafts: Sequence[ItemDraft], key: bytes, suspension: str, item_ids: Sequence[str]
+) -> tuple[ItemDraft, ...]:
+    """Return the drafts with one more approval for those that are drawn; `suspension` is "<tenant> <id>".
+
+    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, "<tenant> <suspension> <item>"), as a big-endian number,
+    are below the share of 2^64. Only a holder of the key can foresee this, and can check it later.
+    """
+    return tuple(_draw(draft, key, f"{suspension} {id_}") for draft, id_ in zip(drafts, item_ids, strict=True))
+
+
+def _draw(draft: ItemDraft, key: bytes, name: str) -> ItemDraft:
+    sample, quorum = draft.terms.sample, draft.terms.quorum
+    if sample is None or draft.preset is not None:
+        return draft
+    mac = digest(key, name.encode(), "sha256")
+    if int.from_bytes(mac[:8]) >= sample.before * 2**64:
+        return draft
+    raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})
+    terms = draft.terms.model_copy(update={"quorum": raised})
+    return draft.model_copy(update={"terms": terms, "drawn": mac.hex()})
 
 
 class Item(_ItemFields):

@@ -61,6 +61,12 @@ class EscalationStep(Immutable):
     reviewers: tuple[str, ...] = Field(min_length=1)
 
 
+class Sample(Immutable):
+    """The share of items, drawn by chance, that one more person must approve than the quorum asks for."""
+
+    before: float = Field(gt=0, le=1)
+
+
 class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the creation of the item.
 
@@ -85,6 +91,7 @@ class RuleTerms(Immutable):
     secrets: tuple[str, ...] = ()
     urgent: bool = False
     notify_requester: bool = False
+    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
 
     @field_validator("timeout")
     @classmethod

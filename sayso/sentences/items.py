@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from sayso.canonical_json import canonical_json
 from sayso.records.decisions import Actor, Decision, DecisionAction
 from sayso.records.items import Answer, Item, ItemKind
-from sayso.records.suspensions import SuspensionRecord
+from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.records.terms import may_reach
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.names import join_words, name_reviewers
@@ -36,6 +37,8 @@ DOUBT_CHOICES = (
     ('"fail"', mark("Stop the run"), mark("The run fails. Nothing runs again.")),
 )
 """Each choice about a call in doubt: its value as JSON, its heading, and its effect."""
+
+_MOST_NAMED = 20
 
 
 def describe_wanted(item: Item) -> str:
@@ -89,6 +92,8 @@ def describe_quorum(item: Item) -> str:
         if len(approvals) > 1:
             counts = _("%(most)s of %(needed)s have approved the same arguments")
         approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
+    if item.drawn:
+        approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
     denied = _("1 denial is enough")
     if quorum.deny > 1:
         denied = _("%(denied)s of %(needed)s have denied", denied=denials, needed=quorum.deny)
@@ -157,3 +162,38 @@ def _describe_lack(item: Item, decision: Decision) -> str:
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
     approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
     return approvals, len(item.decisions) - approvals.total()
+
+
+def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:
+    """Return what Sayso itself knows about where a call comes from, one sentence each."""
+    who = run.who
+    person = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
+    owner = who.owner if who is not None and who.owner != run.owner else None
+    answers = _("The key is owned by %(owner)s", owner=owner) if owner else ""
+    tools = describe_tools(progress.tools or ()) if progress is not None else ""
+    return [one for one in (person, answers, tools) if one]
+
+
+def describe_person(person: str, name: str, issuer: str) -> str:
+    """Return for whom the agent acts, and whose signed token says so."""
+    whom = f"{name} ({person})" if name and name != person else person
+    return _("For %(whom)s, proven by a signed token of %(issuer)s", whom=whom, issuer=_shorten_issuer(issuer))
+
+
+def describe_tools(tools: Sequence[str]) -> str:
+    """Return which tools ran before in the run; empty for none."""
+    if not tools:
+        return ""
+    shown = join_words(tools[:_MOST_NAMED])
+    if len(tools) > _MOST_NAMED:
+        return _("Ran before in this run: %(tools)s and %(count)s more", tools=shown, count=len(tools) - _MOST_NAMED)
+    return _("Ran before in this run: %(tools)s", tools=shown)
+
+
+def _shorten_issuer(issuer: str) -> str:
+    """Return the host of an issuer that is an address."""
+    try:
+        host = urlsplit(issuer).hostname if issuer.startswith("https://") else None
+    except ValueError:
+        host = None
+    return host or issuer

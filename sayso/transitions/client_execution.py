@@ -219,6 +219,8 @@ def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
 
 
 def _answer_of(item: Item) -> Report | None:
+    if item.drill is not None:
+        return Report(success=False, error="This was a drill: its call never existed.", at_ms=0)
     if item.doubt is None or item.outcome is None:
         return None
     answer = read_choice(item.outcome.value)

@@ -3,7 +3,7 @@
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import InvalidInput, NotFound
-from sayso.records.decisions import Actor, ActorKind, Decision, Verdict
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -89,7 +89,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     inquiries = tuple(one.model_copy(update={"left_ms": None}) for one in item.inquiries)
-    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries}
+    kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries, "drill": item.drill}
     replacement = replacement.model_copy(update=kept)
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})
@@ -162,6 +162,7 @@ def _describe_items(record: SuspensionRecord) -> Event:
             "kind": item.kind,
             "reason": _describe_reason(item),
             "deadline_at_ms": item.terms.deadline_at_ms,
+            **({"drawn": item.drawn} if item.drawn else {}),
         }
         for item in record.items
     ]
@@ -179,4 +180,6 @@ def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> 
     data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    if item.drill is not None:
+        data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
     return data | describe_decision(item, decision)

@@ -17,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.discussions import attachments, comments
-from service.api.operations import channels, diagnostics, reports, trials
+from service.api.operations import channels, diagnostics, drills, reports, trials
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
 from service.api.policy import replays, versions
 
@@ -41,6 +41,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     trials.router,
     channels.router,
     reports.router,
+    drills.router,
     replays.router,
     versions.router,
     webhooks.events,

@@ -40,7 +40,7 @@ class Desk:
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
-        self.start, self.suspend = suspending.start, suspending.suspend
+        self.start, self.suspend, self.plant = suspending.start, suspending.suspend, suspending.plant
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil

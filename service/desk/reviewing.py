@@ -206,7 +206,13 @@ class Reviewing:
         if request.action == "value":
             await self._check_value(item, request.value, caller)
         renewed = (await self._judge(record, item, request, caller)).renewed
-        return assign_numbers((renewed,), new_number)[0] if renewed is not None else None
+        if renewed is None:
+            return None
+        if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
+            renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
+            return assign_numbers((renewed,), new_number)[0]
+        drawn = await self.changes.suspensions.sampling.draw((renewed,), suspension_id, (item_id,))
+        return assign_numbers(drawn, new_number)[0]
 
     async def _judge(
         self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str

@@ -141,6 +141,11 @@ class Suspending:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
 
+    async def plant(self, run: RunRef, item: ItemDraft) -> Saved:
+        """Ask about the false call of a drill, in a run that nobody executes."""
+        draft = draft_suspension(self.suspensions.tenant, run, state=None)
+        return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), ())
+
     async def _evaluate(
         self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
@@ -157,7 +162,7 @@ class Suspending:
         seen: Idempotency | None = None,
         state: SealedState | None = None,
     ) -> Saved:
-        numbered = assign_numbers(drafts, new_number)
+        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.id), new_number)
 
         def begin(now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)

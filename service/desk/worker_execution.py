@@ -150,7 +150,8 @@ class WorkerExecution:
         step: int,
     ) -> Saved:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
-        draft, numbered = draft_following(leased, state, step), assign_numbers(drafts, new_number)
+        draft = draft_following(leased, state, step)
+        numbered = assign_numbers(await self.changes.suspensions.sampling.draw(drafts, draft.id), new_number)
         return await self._change_once(
             leased.id,
             fence,

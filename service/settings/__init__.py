@@ -80,6 +80,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """How many admins must attest the exact bytes of a file of rules before it takes force."""
     channels: Path | None = None
     """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
+    drills: Path | None = None
+    """YAML file with templates of false calls that test whether reviewers look, and how often one is planted.
+    Without it there are no drills."""
     token_issuers: Path | None = None
     """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
     refused."""
@@ -97,7 +100,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", "channels", "token_issuers", mode="after")
+    @field_validator("home", "policy", "channels", "drills", "token_issuers", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

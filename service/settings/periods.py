@@ -30,6 +30,13 @@ class PeriodSettings(BaseSettings):
     session_max_s: int = Field(default=43_200, ge=60, le=LONGEST_SESSION_S)
     """Seconds after which a reviewer signs in again in any case."""
 
+    attention_look_ms: int = Field(default=1_000, ge=100, le=60_000)
+    """Look in milliseconds below which an approval counts as instant in the insights."""
+    attention_percent: int = Field(default=50, ge=1, le=100)
+    """Share of instant approvals in percent from which the insights flag a reviewer, for admins and the reviewer."""
+    attention_fewest: int = Field(default=20, ge=5, le=10_000)
+    """Measured approvals below which nobody is flagged."""
+
     @model_validator(mode="after")
     def _check_sessions(self) -> Self:
         if self.session_idle_s > self.session_max_s:

@@ -36,6 +36,7 @@ class TenantKeys:
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
+        self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
         self.pace = f"{prefix}pace"
@@ -49,6 +50,7 @@ class TenantKeys:
         self.rules = f"{prefix}rules"
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
+        self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
@@ -198,6 +200,10 @@ class TenantKeys:
     def figures_of_day(self, day: int) -> str:
         """The counters of a day since 1970, in UTC."""
         return f"{self.prefix}figures:d:{day}"
+
+    def drilled(self, name: str) -> str:
+        """A person's latest decisions on drills."""
+        return f"{self.prefix}drilled:{name}"
 
     def recent(self, name: str) -> str:
         """A person's latest decisions."""

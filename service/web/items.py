@@ -24,7 +24,6 @@ from sayso.sentences import deadlines
 from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
 from sayso.sentences.memory import list_remembered
-from sayso.sentences.origins import describe_origins
 from sayso.sentences.outcomes import (
     describe_decision,
     describe_failure,
@@ -289,7 +288,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
         "resemblance": sentences.describe_resemblance(item.resembles),
-        "origins": describe_origins(record.run, record.progress),
+        "origins": sentences.describe_origins(record.run, record.progress),
         "deadlock": sentences.describe_deadlock(record, item),
         "deliveries": [(one.state, describe_delivery(one)) for one in item.deliveries],
         "silence": describe_silence(item.deliveries, live=is_live(record, item)),

@@ -32,6 +32,7 @@ OTHERS = (
     Place("/people", mark("People"), admins=True),
     Place("/keys", mark("Keys"), admins=True),
     Place("/channels", mark("Channels"), admins=True),
+    Place("/drills", mark("Drills"), admins=True),
     Place("/webhooks", mark("Webhooks"), admins=True),
     Place("/welcome", mark("First steps"), admins=True),
 )

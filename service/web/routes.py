@@ -12,7 +12,7 @@ from service.web.form_posts import check_origin
 from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
-from service.web.operations import channels, operate, welcome
+from service.web.operations import channels, drills, operate, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
 from service.web.rulebook import cases, drafts, replays, rules, trials, versions
@@ -35,6 +35,7 @@ _MODULES = (
     insights,
     runs,
     operate,
+    drills,
     welcome,
     accounts,
     directory,

@@ -98,6 +98,16 @@ def list_figures(insights: Insights) -> Counter[str]:
     return +Counter({**figures, **{f"by {one.name}": one.decided for one in insights.people}})
 
 
+def sum_up_rule(insights: Insights) -> Counter[str]:
+    """Return the figures of the only rule, with its looks in the place of each person's decisions."""
+    people = {f"by {one.name}": one.decided for one in insights.people}
+    if not insights.rules:
+        return Counter()
+    (cost,) = insights.rules
+    assert (cost.rule, cost.decisions, cost.people_ms) == ("ask-refund", sum(people.values()), 0)
+    return +Counter({**{name: getattr(cost, name) for name in FIGURES}, **people})
+
+
 @examples(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fates=st.lists(st.sampled_from(FATES), max_size=12))
 async def test_figures_are_those_of_the_trails(wiring: Wiring, redis: Redis, fates: list[Fate]) -> None:
@@ -120,6 +130,7 @@ async def test_figures_are_those_of_the_trails(wiring: Wiring, redis: Redis, fat
         assert insights.waiting == insights.points[-1].waiting == fates.count("half") + fates.count("open")
         assert sum(point.asked for point in insights.points) == brute["asked"]
         assert insights.waiting_before == 0
+        assert sum_up_rule(insights) == brute
 
 
 async def test_fact_counts_in_its_own_hour_and_day(wiring: Wiring, redis: Redis) -> None:

@@ -15,6 +15,8 @@ from sayso.records.freezes import Freeze
 from service.channels.table import open_channels
 from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
+from service.operations.drills.planting import plant_scheduled
+from service.operations.drills.templates import drills_of
 from service.settings import Settings
 from service.store.connection.faults import await_store
 from service.store.connection.formats import OtherFormat, check_format
@@ -35,6 +37,7 @@ from workers.withdrawals import keep_withdrawing
 
 TICK_S = 0.1
 _JOBS_EVERY_S = 1.0
+_DRILLS_EVERY_S = 60
 _AT_ONCE = 32
 _BATCH_SIZE = 100
 _UNREADABLE_AGAIN_MS = 60_000
@@ -69,6 +72,7 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Tick until stopped, through any outage; raises `OtherFormat` for a store that this version cannot read."""
     async with assemble(settings) as wiring:
+        drills_of(settings.drills)  # a faulty file is found now
         channels = open_channels(settings).attach(wiring)
         settle_memory()
         await _await_format(settings, stopping)
@@ -77,6 +81,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
             asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
             asyncio.create_task(keep_announcing(wiring, stopping)),
             asyncio.create_task(keep_counting(wiring, stopping)),
+            asyncio.create_task(repeat(partial(plant_scheduled, wiring), _DRILLS_EVERY_S, stopping, "drill_failed")),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
             asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),

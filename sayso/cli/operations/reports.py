@@ -10,13 +10,16 @@ from sayso.cli.outputs import JsonOption, print_json, print_list
 from sayso.cli.screens import format_time
 from sayso.client import Client
 from sayso.client import channels as requests
-from sayso.client.channels import HeadlessItem, PersonFigures, ToolFigures
+from sayso.client.channels import HeadlessItem, PersonFigures, RuleCost, ToolFigures
 from sayso.errors import InvalidInput
 from sayso.sentences.times import describe_brief
 
 _PAGE = 200
 _TOOL_COLUMNS = ("tool", "asked", "approved", "edited", "median", "95 % within", "fallback")
-_PERSON_COLUMNS = ("reviewer", "decided", "median look", "under 3 s")
+_RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback")
+_PERSON_COLUMNS = ("reviewer", "decided", "approved", "median look", "under 3 s", "instant", "flag")
+
+RangeOption = Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")]
 
 reports = typer.Typer(help="Report decisions.", no_args_is_help=True)
 
@@ -41,9 +44,7 @@ def headless(
 
 
 @reports.command("insights")
-def insights(
-    span: Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")] = "7d", json: JsonOption = False
-) -> None:
+def insights(span: RangeOption = "7d", json: JsonOption = False) -> None:
     """List what was asked and decided, by tool, then by reviewer."""
     with connect() as client:
         found = client.exchange(requests.report_insights(span))
@@ -56,6 +57,22 @@ def insights(
     print_list(found.people, False, _PERSON_COLUMNS, people, empty="Nobody decided in this time.")
 
 
+@reports.command("rules")
+def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
+    """List what each rule cost: what it asked, the time of people, and how they decided."""
+    with connect() as client:
+        found = client.exchange(requests.report_insights(span)).rules
+    rows = map(_describe_rule, found)
+    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule asked anybody in this time.")
+
+
+def _describe_rule(one: RuleCost) -> tuple[str, ...]:
+    measured = f"{one.measured} of {one.decisions}"
+    time = _took(one.people_ms) if one.measured else ""
+    counts = map(str, (one.denied, one.edited, one.fallback))
+    return ("default" if one.rule == "-" else one.rule, str(one.asked), time, measured, *counts)
+
+
 def _describe_tool(one: ToolFigures) -> tuple[str, ...]:
     counts = (str(one.asked), _share(one.approve_rate), str(one.edited))
     return (one.tool, *counts, _took(one.p50_ms), _took(one.p95_ms), str(one.fallback))
@@ -63,7 +80,10 @@ def _describe_tool(one: ToolFigures) -> tuple[str, ...]:
 
 def _describe_person(one: PersonFigures) -> tuple[str, ...]:
     fast = one.fast / one.measured if one.measured else None
-    return one.name, str(one.decided), _took(one.p50_look_ms), _share(fast)
+    approved = one.approved / (one.approved + one.denied) if one.approved + one.denied else None
+    instant = one.instant / one.approvals_measured if one.approvals_measured else None
+    flag = "approves too fast" if one.flagged else ""
+    return one.name, str(one.decided), _share(approved), _took(one.p50_look_ms), _share(fast), _share(instant), flag
 
 
 def _share(value: float | None) -> str:

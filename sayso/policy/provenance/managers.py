@@ -1,8 +1,13 @@
 """Reviewers that rules name by a fact of the run: the manager of the person behind it."""
 
+from typing import TypeVar
+
 from sayso.errors import InvalidInput
+from sayso.records.base import Immutable
 from sayso.records.suspensions import Who
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+
+Decision = TypeVar("Decision", bound=Immutable)
 
 MANAGER_PREFIX = "manager_of:"
 MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "owner_manager"}
@@ -37,6 +42,12 @@ def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) ->
     stuck = terms.fallback.action is FallbackAction.ESCALATE and not escalate
     update = {"reviewers": reviewers, "escalate": escalate} | ({"fallback": Fallback()} if stuck else {})
     return terms.model_copy(update=update)
+
+
+def settle_managers(decision: Decision, terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> Decision:
+    """Return the decision with `terms`, its own, as `resolve_managers` does."""
+    resolved = resolve_managers(terms, who, otherwise)
+    return decision if resolved is terms else decision.model_copy(update={"terms": resolved})
 
 
 def _list_named(terms: RuleTerms) -> list[str]:

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 from pydantic import Field
 
+from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
 from sayso.records.suspensions import ModelUsage
 
@@ -21,6 +22,11 @@ class ModelPrice(Immutable):
 
 Prices = Mapping[str, ModelPrice]
 """The prices by the name of a model, or by a pattern; an exact name has priority, then the first pattern."""
+
+
+def digest_prices(prices: Prices) -> JsonObject:
+    """Return what the version of the rules includes of the prices, in the order in which they are tried."""
+    return {"model_prices": [[name, one.input, one.output] for name, one in prices.items()]} if prices else {}
 
 
 def count_tokens(usage: Sequence[ModelUsage]) -> int:

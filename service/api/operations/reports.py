@@ -85,6 +85,30 @@ class PersonFiguresView(View):
     p50_look_ms: int | None
     fast: int = Field(description="After a look under 3 s.")
     night: int = Field(description="Between 22:00 and 5:00, where the person is.")
+    approved: int
+    denied: int
+    approvals_measured: int = Field(description="Approvals whose look was measured.")
+    instant: int = Field(description="Those after a look under `SAYSO_ATTENTION_LOOK_MS`.")
+    flagged: bool = Field(description="Whether too many approvals were instant, by the limits of the settings.")
+    drills: int = Field(description="Decisions on drills in half a year, at most the last 100.")
+    drills_approved: int
+    drills_flagged: bool = Field(description="Whether the last sequential test of drills found too many approvals.")
+
+
+class RuleCostView(View):
+    """What one rule cost; the rule `-` is the default, an empty one stands for all rules beyond the limit."""
+
+    rule: str
+    asked: int
+    decided: int = Field(description="By people; fallbacks are not counted.")
+    approved: int
+    denied: int
+    edited: int
+    fallback: int
+    decisions: int = Field(description="Decisions of people, more than one for an item with a quorum.")
+    measured: int = Field(description="Those whose look was measured.")
+    people_ms: int = Field(description="Their time; an unmeasured look counts as the average of the measured ones.")
+    sentence: str
 
 
 class PointView(View):
@@ -110,6 +134,7 @@ class InsightsView(View):
     points: list[PointView]
     tools: list[ToolFiguresView]
     people: list[PersonFiguresView] = Field(description="All reviewers for an admin, else the caller.")
+    rules: list[RuleCostView]
 
 
 @router.get("/insights", operation_id="reportInsights", responses=problems(400, 401, 403))
@@ -118,7 +143,7 @@ async def report_insights(
     parts: Parts,
     range: Annotated[Range, Query(description="The range; it ends now.")] = "7d",
 ) -> InsightsView:
-    """Return what was asked and decided in a range, how fast, by tool and by reviewer."""
+    """Return what was asked and decided in a range, how fast, by tool, by reviewer and by rule."""
     person = None if "admin" in caller.roles else caller.name
     return InsightsView.model_validate(await read_insights(parts, range, person))
 

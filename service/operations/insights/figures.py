@@ -1,15 +1,17 @@
 """Insights: what was asked and decided in a span, by tool and by reviewer, and what changed since the span before."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from sayso.clock import DAY_MS, HOUR_MS
+from service.operations.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
+from service.operations.insights.rule_costs import RuleCost, list_rule_costs
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
-from service.store.insights.tallies import Count, Metric, find_quantile
+from service.store.insights.tallies import Count, Metric, find_quantile, group_by_name, read_histogram
 from service.wiring import Wiring
 
 Range = Literal["24h", "7d", "30d", "90d"]
@@ -62,26 +64,6 @@ class ToolFigures(Figures):
 
 
 @dataclass(frozen=True)
-class PersonFigures:
-    """The decisions of one person; `fast` counts looks under 3 s, and `night` decisions after 22:00 where they are."""
-
-    name: str
-    decided: int
-    measured: int
-    fast: int
-    night: int
-    p50_look_ms: int | None
-
-    @property
-    def fast_share(self) -> float | None:
-        return self.fast / self.measured if self.measured else None
-
-    @property
-    def night_share(self) -> float:
-        return self.night / self.decided
-
-
-@dataclass(frozen=True)
 class Point:
     """A part of the span: how many runs waited at its end, and what was asked, decided and left to the fallback."""
 
@@ -106,6 +88,7 @@ class Insights:
     points: tuple[Point, ...] = ()
     tools: tuple[ToolFigures, ...] = ()
     people: tuple[PersonFigures, ...] = ()
+    rules: tuple[RuleCost, ...] = ()
 
 
 async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> Insights:
@@ -115,7 +98,14 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
     suggesting = await _read(wiring.counters, _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
-    return await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person)
+    found = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
+    return replace(found, people=await add_drills(wiring.recents.drills, found.people))
+
+
+async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:
+    """Return what a rule cost in the last 30 days; None if it asked for nothing."""
+    slots = await _read(wiring.counters, _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
+    return next((one for one in list_rule_costs(_add(slots)) if one.rule == rule), None)
 
 
 def _build(
@@ -125,12 +115,13 @@ def _build(
     slots: Sequence[Counter[Count]],
     suggesting: Sequence[Counter[Count]],
     person: str | None,
+    limits: Limits,
 ) -> Insights:
     span = _SPANS[range_]
     earlier, current = slots[: span.slots], slots[span.slots :]
     first_ms = (now_ms // span.slot_ms - span.slots + 1) * span.slot_ms
     total = _add(current)
-    people = sorted(_list_people(total), key=lambda one: (-one.decided, one.name))
+    people = list_people(total, limits)
     return Insights(
         range=range_,
         from_ms=first_ms,
@@ -142,6 +133,7 @@ def _build(
         points=tuple(_list_points(current, span, first_ms, waiting)),
         tools=tuple(_list_tools(total, _suggest_rules(_add(suggesting)))),
         people=tuple(one for one in people if person is None or one.name == person),
+        rules=tuple(list_rule_costs(total)),
     )
 
 
@@ -158,16 +150,8 @@ def _add(slots: Iterable[Counter[Count]]) -> Counter[Count]:
     return total
 
 
-def _group(total: Counter[Count]) -> dict[str, Counter[str]]:
-    """Return the metrics by name of tool or person."""
-    grouped: dict[str, Counter[str]] = defaultdict(Counter)
-    for (metric, name), count in total.items():
-        grouped[name][metric] += count
-    return grouped
-
-
 def _describe(metrics: Counter[str]) -> Figures:
-    waits = _read_histogram(metrics, Metric.WAIT)
+    waits = read_histogram(metrics, Metric.WAIT)
     return Figures(
         asked=metrics[Metric.ASKED],
         decided=metrics[Metric.DECIDED],
@@ -178,11 +162,6 @@ def _describe(metrics: Counter[str]) -> Figures:
         p50_ms=find_quantile(waits, 0.5),
         p95_ms=find_quantile(waits, 0.95),
     )
-
-
-def _read_histogram(metrics: Counter[str], name: str) -> dict[int, int]:
-    parts = ((metric.partition("."), count) for metric, count in metrics.items())
-    return {int(bucket): count for (metric, _, bucket), count in parts if metric == name}
 
 
 def _sum_up(total: Counter[Count]) -> Figures:
@@ -211,7 +190,7 @@ def _list_points(slots: Sequence[Counter[Count]], span: _Span, first_ms: int, wa
 
 def _list_tools(total: Counter[Count], rules: dict[str, str]) -> list[ToolFigures]:
     shown = (Metric.ASKED, Metric.DECIDED, Metric.FALLBACK)
-    groups = [(name, metrics) for name, metrics in _group(total).items() if any(metrics[one] for one in shown)]
+    groups = [(name, metrics) for name, metrics in group_by_name(total).items() if any(metrics[one] for one in shown)]
     tools = [ToolFigures(**vars(_describe(one)), tool=name, suggested_rule=rules.get(name, "")) for name, one in groups]
     return sorted(tools, key=lambda one: (-one.asked, -one.decided, one.tool))
 
@@ -220,25 +199,6 @@ def _suggest_rules(total: Counter[Count]) -> dict[str, str]:
     """Return a rule for each tool that people nearly always approve as requested."""
     found = {
         name: suggest_rule(name, metrics[Metric.APPROVED] - metrics[Metric.EDITED], metrics[Metric.DECIDED])
-        for name, metrics in _group(total).items()
+        for name, metrics in group_by_name(total).items()
     }
     return {name: rule for name, rule in found.items() if rule}
-
-
-def _list_people(total: Counter[Count]) -> list[PersonFigures]:
-    found: list[PersonFigures] = []
-    for name, metrics in _group(total).items():
-        if not metrics[Metric.BY]:
-            continue
-        measured = _read_histogram(metrics, Metric.LOOK)
-        found.append(
-            PersonFigures(
-                name=name,
-                decided=metrics[Metric.BY],
-                measured=sum(measured.values()),
-                fast=metrics[Metric.FAST],
-                night=metrics[Metric.NIGHT],
-                p50_look_ms=find_quantile(measured, 0.5),
-            )
-        )
-    return found

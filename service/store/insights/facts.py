@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from service.store.suspensions.rule_hits import DEFAULT
 
 
 class Step(StrEnum):
@@ -21,13 +22,17 @@ class Step(StrEnum):
 
 
 class ItemFact(NamedTuple):
-    """An item that was asked, or its outcome; `wait_ms` is the time to a person's decision."""
+    """An item that was asked, or its outcome; `wait_ms` is the time to a person's decision.
+
+    `rule` is the rule that asked, `-` for the default, and empty in facts of before rules were noted.
+    """
 
     tool: str
     step: Step
     verdict: Verdict | None = None
     edited: bool = False
     wait_ms: int = 0
+    rule: str = ""
 
 
 class PersonFact(NamedTuple):
@@ -37,6 +42,9 @@ class PersonFact(NamedTuple):
     decision_id: str
     approved: bool
     look_ms: int | None = None
+    rule: str = ""
+    denied: bool = False
+    drill: bool = False
 
 
 class Facts(NamedTuple):
@@ -80,17 +88,17 @@ def _is_pending(record: SuspensionRecord | None) -> bool:
 
 
 def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[ItemFact]:
-    """Yield what was asked and how it ended. What a rule decided at once was never asked."""
+    """Yield what was asked and how it ended. What a rule decided at once was never asked; drills do not count."""
     priors = {item.item_id: item for item in before.items} if before is not None else {}
     for item in after.items:
         prior, outcome = priors.get(item.item_id), item.outcome
-        if prior is item or (prior is not None and not prior.open):
+        if prior is item or item.drill is not None or (prior is not None and not prior.open):
             continue
         by = outcome.by.kind if outcome is not None else None
         if prior is None and by in (None, ActorKind.TIMEOUT):
-            yield ItemFact(item.tool.name, Step.ASKED)
+            yield ItemFact(item.tool.name, Step.ASKED, rule=_name_rule(item))
         if by is ActorKind.TIMEOUT:
-            yield ItemFact(item.tool.name, Step.FALLBACK)
+            yield ItemFact(item.tool.name, Step.FALLBACK, rule=_name_rule(item))
         elif by is ActorKind.HUMAN and prior is not None and outcome is not None:
             yield _describe_outcome(after, item, outcome)
 
@@ -98,7 +106,11 @@ def _list_items(before: SuspensionRecord | None, after: SuspensionRecord) -> Ite
 def _describe_outcome(record: SuspensionRecord, item: Item, outcome: Outcome) -> ItemFact:
     edited = outcome.verdict is Verdict.APPROVED and outcome.args is not None
     wait_ms = max(0, outcome.at_ms - record.created_at_ms)
-    return ItemFact(item.tool.name, Step.DECIDED, outcome.verdict, edited, wait_ms)
+    return ItemFact(item.tool.name, Step.DECIDED, outcome.verdict, edited, wait_ms, _name_rule(item))
+
+
+def _name_rule(item: Item) -> str:
+    return item.terms.rule_id or DEFAULT
 
 
 def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[PersonFact]:
@@ -107,5 +119,6 @@ def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[
         for one in item.decisions:
             if one.id not in known and one.by.kind is ActorKind.HUMAN:
                 look_ms = one.shown.look_ms if one.shown is not None else None
-                approved = one.action == "approve"
-                yield PersonFact(one.by.id, one.id, approved, look_ms)
+                approved, denied = one.action == "approve", one.action == "deny"
+                drill = item.drill is not None
+                yield PersonFact(one.by.id, one.id, approved, look_ms, _name_rule(item), denied, drill)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
+from service.store.insights.drills import DrillResults
 from service.store.insights.facts import PersonFact
 from service.store.tenants import TenantStore
 
@@ -33,6 +34,7 @@ class Recents:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
+        self.drills = DrillResults(store)
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         """Add decisions, each with its time, and forget the oldest."""

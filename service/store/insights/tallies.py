@@ -1,6 +1,6 @@
 """What one commit's facts add to the counters. A counter is a metric with the name of a tool or person."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,13 +13,16 @@ from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
 FAST_MS = 3_000
 """A decision after a shorter look counts as fast."""
 
+MOST_LOOK_MS = 600_000
+"""A longer look counts as this long towards a rule's minutes: the page may have stayed open unattended."""
+
 _FIRST_MS = 100
 _PER_DOUBLING = 4
 _NIGHT = (22, 5)
 
 
 class Metric(StrEnum):
-    """The counters: of suspensions, then of tools, then of people. A histogram's bucket follows its name."""
+    """The counters: of suspensions, then of tools, people and rules. A histogram's bucket follows its name."""
 
     CAME = "came"
     LEFT = "left"
@@ -36,6 +39,19 @@ class Metric(StrEnum):
     FAST = "fast"
     NIGHT = "night"
     LOOK = "look"
+    YES = "yes"
+    NO = "no"
+    YES_LOOK = "yes_look"
+
+    RULE_ASKED = "rule_asked"
+    RULE_DECIDED = "rule_decided"
+    RULE_APPROVED = "rule_approved"
+    RULE_DENIED = "rule_denied"
+    RULE_EDITED = "rule_edited"
+    RULE_FALLBACK = "rule_fallback"
+    RULE_DECISIONS = "rule_decisions"
+    RULE_MEASURED = "rule_measured"
+    RULE_LOOK_MS = "rule_look_ms"
 
 
 Count = tuple[str, str]
@@ -49,9 +65,11 @@ def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
     counts[Metric.LEFT, ""] += facts.left
     for item in facts.items:
         counts.update((metric, item.tool) for metric in _list_item_metrics(item))
-    for person in facts.people:
+    people = [person for person in facts.people if not person.drill]
+    for person in people:
         local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
         counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
+    counts.update(_tally_rules(facts))
     return +counts
 
 
@@ -75,6 +93,36 @@ def find_quantile(buckets: Mapping[int, int], share: float) -> int | None:
     return None
 
 
+def _tally_rules(facts: Facts) -> Counter[Count]:
+    """Return what the facts add to the cost of rules. Every decision is a look; not every look was measured."""
+    counts: Counter[Count] = Counter()
+    for item in facts.items:
+        if item.rule:
+            counted = (metric for metric in _list_item_metrics(item) if "." not in metric)
+            counts.update((f"rule_{metric}", item.rule) for metric in counted)
+    for person in facts.people:
+        if person.rule and not person.drill:
+            counts[Metric.RULE_DECISIONS, person.rule] += 1
+            if person.look_ms is not None:
+                counts[Metric.RULE_MEASURED, person.rule] += 1
+                counts[Metric.RULE_LOOK_MS, person.rule] += min(person.look_ms, MOST_LOOK_MS)
+    return counts
+
+
+def group_by_name(total: Counter[Count]) -> dict[str, Counter[str]]:
+    """Return the metrics by name of tool, person or rule."""
+    grouped: dict[str, Counter[str]] = defaultdict(Counter)
+    for (metric, name), count in total.items():
+        grouped[name][metric] += count
+    return grouped
+
+
+def read_histogram(metrics: Counter[str], name: str) -> dict[int, int]:
+    """Return the buckets of a histogram, each with its count."""
+    parts = ((metric.partition("."), count) for metric, count in metrics.items())
+    return {int(bucket): count for (metric, _, bucket), count in parts if metric == name}
+
+
 def _list_item_metrics(item: ItemFact) -> list[str]:
     if item.step is not Step.DECIDED:
         return [item.step]
@@ -88,10 +136,14 @@ def _list_item_metrics(item: ItemFact) -> list[str]:
 
 def _list_person_metrics(person: PersonFact, hour: int) -> list[str]:
     found: list[str] = [Metric.BY]
+    if person.approved or person.denied:
+        found.append(Metric.YES if person.approved else Metric.NO)
     if hour >= _NIGHT[0] or hour < _NIGHT[1]:
         found.append(Metric.NIGHT)
     if person.look_ms is not None:
         found.append(f"{Metric.LOOK}.{find_bucket(person.look_ms)}")
         if person.look_ms < FAST_MS:
             found.append(Metric.FAST)
+        if person.approved:
+            found.append(f"{Metric.YES_LOOK}.{find_bucket(person.look_ms)}")
     return found

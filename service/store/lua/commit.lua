@@ -48,6 +48,9 @@ them.
   sayso:{t}:facts           zset    what a commit asked and decided, as JSON -> its time, ms; until `count.lua` counted it
   sayso:{t}:figures:h:<hour>  hash  "<metric>:<tool or person>" -> its count in that hour since 1970; two weeks
   sayso:{t}:figures:d:<day>  hash   the same of a day in UTC; half a year
+  sayso:{t}:drilled:<person> zset   "<decision>|<approved>" -> its time, ms: the latest drills of a person; 180 days
+  sayso:{t}:sampling        string  the secret that draws items for second looks: 32 bytes, which never change
+  sayso:{t}:next-drill      string  "1", kept until the next scheduled drill is due
   sayso:{t}:recent:<person> zset    "<decision>|<action>|<look, ms>" -> its time, ms: the latest of a person; 30 days
   sayso:{t}:lane:<endpoint> zset    message for an endpoint or instance -> next attempt, ms
   sayso:{t}:deliveries      zset    "lane:" and an endpoint, or "gone:" and an instance whose deletion is not complete ->

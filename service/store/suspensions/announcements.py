@@ -35,7 +35,9 @@ class Announcement(Immutable):
 def list_announcements(
     before: SuspensionRecord | None, after: SuspensionRecord, following: SuspensionRecord | None
 ) -> Iterator[str]:
-    """Yield the announcements of a change, as stored. The same change yields the same ids."""
+    """Yield the announcements of a change, as stored; none of a drill. The same change yields the same ids."""
+    if any(item.drill is not None for item in after.items):
+        return
     for type_, item_id in _list_item_events(before, after):
         yield _pack(after, type_, item_id)
     if following is not None:

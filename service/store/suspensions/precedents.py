@@ -26,7 +26,7 @@ def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: Su
     run = after.run
     for item in after.items:
         earlier = find_item(before, item.item_id)
-        if item is earlier:
+        if item is earlier or item.drill is not None:
             continue
         for decision in item.decisions[len(earlier.decisions) :]:
             if _is_approval(decision):

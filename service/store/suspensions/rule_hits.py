@@ -54,6 +54,6 @@ def list_asked(before: SuspensionRecord | None, change: Change) -> dict[str, lis
         new += [(change.following.id, item) for item in change.following.items]
     asked: dict[str, list[str]] = {}
     for suspension_id, item in new:
-        if item.open and item.doubt is None:
+        if item.open and item.doubt is None and item.drill is None:
             asked.setdefault(item.terms.rule_id or DEFAULT, []).append(f"{suspension_id} {item.item_id}")
     return asked

@@ -28,6 +28,7 @@ from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
 from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import read_record
+from service.store.suspensions.sampling import Sampling
 from service.store.tenants import TenantStore
 
 _ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
@@ -90,6 +91,7 @@ class Suspensions(SuspensionLookups):
         super().__init__(store)
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
+        self.sampling = Sampling(store)
         self.due_batches = DueBatches(store, mark_ms)
         self._load = partial(store.connections.changes.run, Script(read_script("load")))
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))

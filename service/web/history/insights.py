@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from sayso.sentences.times import describe_brief
 from sayso.text.language import _, mark
+from service.operations.insights.attention import read_limits
 from service.operations.insights.figures import RANGES, Insights, Range, read_insights
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
@@ -54,6 +55,7 @@ async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Qu
         "pages/insights.html",
         title=_("Insights"),
         insights=found,
+        limits=read_limits(wiring_of(request)),
         headlines=list_headlines(found),
         points=_list_plotted(found),
         ranges=RANGE_NAMES,

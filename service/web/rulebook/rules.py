@@ -31,6 +31,7 @@ from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
 from service.channels.previews import SampleCall
 from service.channels.who import plan, plan_weeks
+from service.operations.insights.figures import read_rule_cost
 from service.operations.masking import mask_record
 from service.operations.rulebook.versions import describe_held_back
 from service.store.suspensions.rule_hits import DEFAULT
@@ -121,6 +122,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
         count=len(policy.rules),
         source=await asyncio.to_thread(_find_source, wiring, rule_id),
         asked=await _list_asked(wiring, rule_id),
+        cost=await read_rule_cost(wiring, rule_id),
         days=DAYS,
         **await _plan(request, visitor, policy, rule),
     )

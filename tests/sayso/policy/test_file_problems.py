@@ -158,6 +158,14 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             "4:35: rule a: terms: the quorum exceeds the 1 reviewers who may decide",
         ),
         (
+            HEAD + "  - {id: a, action: defer, terms: {reviewers: [anna], sample: {before: 0.1}}}",
+            "4:35: rule a: terms: an item drawn by sample needs 2 approvals and has 1 reviewers",
+        ),
+        (
+            HEAD + "  - {id: a, action: defer, terms: {sample: {before: 0.1, after: 0.1}}}",
+            "rule a: terms.sample: there is no key `after` here; use `before`",
+        ),
+        (
             HEAD.replace("rules", "terms: {reviewers: [anna], quorum: {approve: 2}}\nrules")
             + "  - {id: a, action: deny}",
             "3:8: terms: the quorum exceeds the 1 reviewers who may decide",

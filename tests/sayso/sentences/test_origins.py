@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.records.suspensions import Progress, RunRef, Who
-from sayso.sentences.origins import describe_origins, describe_person, describe_tools
+from sayso.sentences.items import describe_origins, describe_person, describe_tools
 
 RUN = RunRef(id="run_1", agent="bot", owner="crm", thread_id="t")
 MARA = Who(person="mara", person_name="Mara Lindqvist", issuer="https://idp.example/tenant", owner="tom")

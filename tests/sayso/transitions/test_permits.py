@@ -4,6 +4,7 @@ import pytest
 
 from sayso.errors import IllegalTransition, SaysoError
 from sayso.records.decisions import Outcome
+from sayso.records.items import Drill
 from sayso.records.suspensions import Status
 from sayso.transitions.deciding import decide
 from sayso.transitions.execution import (
@@ -13,7 +14,7 @@ from sayso.transitions.execution import (
     redeem,
     return_permits,
 )
-from sayso.transitions.permits import approved_args
+from sayso.transitions.permits import approved_args, may_start
 from tests.sayso.samples import T0, ask, intent, pending, types_of, word
 from tests.sayso.transitions.test_execution import FENCE, decided, leased
 
@@ -72,3 +73,12 @@ def test_redeem_again_after_an_attempt_in_vain() -> None:
     late = taken.items[0].start_by_ms
     with pytest.raises(SaysoError, match="ended at"):
         redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), late)
+
+
+def test_permit_of_a_drill_is_void() -> None:
+    drill = Drill(template="unknown-recipient", signs=("Nobody knows the recipient.",), planted_by="root")
+    record = pending(ask().model_copy(update={"drill": drill}))
+    taken = lease(decide(record, word(record), T0).record, "w1", 30_000, T0).record
+    assert not may_start(taken.items[0])
+    with pytest.raises(IllegalTransition, match="is a drill"):
+        redeem(taken, FENCE, (intent(),), (), T0)

@@ -71,6 +71,8 @@ ROWS: dict[str, Row] = {
     "testChannel": admins(404, {}),
     "reportHeadless": people(),
     "reportInsights": people(),
+    "listDrills": admins(),
+    "plantDrill": admins(404, {"template": "none", "reviewer": "ben"}),
     "listSenders": admins(),
     "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
     "rotateSender": admins(404),

@@ -40,3 +40,8 @@ def test_report_insights_prints_tables_or_json(desk: Desk, sayso: Run) -> None: 
     assert "Nothing was asked in this time." in shown.stdout
     assert json.loads(sayso("report", "insights", "--json").stdout)["tools"] == []
     assert sayso("report", "insights", "--range", "1y").returncode == 1
+
+
+def test_report_rules_prints_a_table_or_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    assert "No rule asked anybody in this time." in sayso("report", "rules").stdout
+    assert json.loads(sayso("report", "rules", "--json").stdout) == []

@@ -75,6 +75,9 @@ async def test_insights_count_what_was_decided(world: World) -> None:
     assert [one["name"] for one in found["people"]] == ["anna"]
     assert [one["name"] for one in (await insights(world, "root"))["people"]] == ["anna", "ben"]
     assert len(found["points"]) == 24
+    (rule,) = found["rules"]
+    assert (rule["asked"], rule["fallback"], rule["decisions"], rule["measured"]) == (4, 1, 3, 0)
+    assert rule["sentence"].endswith(": 4 asks, time unknown, 0 denials")
 
 
 async def test_insights_need_a_known_range_and_a_person(world: World) -> None:

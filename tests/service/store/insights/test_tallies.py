@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.clock import HOUR_MS
-from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
+from service.store.insights.facts import Facts, ItemFact, PersonFact, Step, read_facts
 from service.store.insights.tallies import Metric, find_bucket, find_quantile, middle_of, tally
 
 NOON_MS = 19_700 * 24 * HOUR_MS + 12 * HOUR_MS
@@ -41,6 +41,22 @@ def test_night_is_counted_where_the_reviewer_is(zone: str, night: bool) -> None:
     counts = tally(Facts(commit="sus_1 2", at_ms=NOON_MS, people=(person,)), {"anna": ZoneInfo(zone)})
     assert counts[Metric.NIGHT, "anna"] == night
     assert counts[Metric.FAST, "anna"] == 1
+
+
+def test_long_or_unmeasured_looks_cost_a_bounded_time() -> None:
+    spans = (2_000, 86_400_000, None)
+    people = tuple(PersonFact("anna", f"dec_{look}", True, look, "refunds") for look in spans)
+    counts = tally(Facts(commit="sus_1 2", at_ms=NOON_MS, people=people), {})
+    assert counts[Metric.RULE_DECISIONS, "refunds"] == 3
+    assert counts[Metric.RULE_MEASURED, "refunds"] == 2
+    assert counts[Metric.RULE_LOOK_MS, "refunds"] == 602_000
+
+
+def test_facts_of_before_rules_were_noted_count_for_no_rule() -> None:
+    stored = b'["sus_1 2", 1, 1, 0, [["refund", "asked", null, false, 0]], [["anna", "dec_1", true, 900]]]'
+    counts = tally(read_facts(stored), {})
+    assert counts[Metric.ASKED, "refund"] == counts[Metric.BY, "anna"] == 1
+    assert not [metric for metric, _ in counts if metric.startswith("rule_")]
 
 
 def test_fallback_counts_no_decision_and_no_wait() -> None:

@@ -1,0 +1,79 @@
+"""What each rule costs: how often it asks, the time that people spend on it, and how they decide."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from sayso.text.language import _, ngettext
+from service.store.insights.tallies import Count, Metric, group_by_name
+from service.store.suspensions.rule_hits import DEFAULT
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class RuleCost:
+    """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
+
+    `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
+    `measured` ones.
+    """
+
+    rule: str
+    asked: int
+    decided: int
+    approved: int
+    denied: int
+    edited: int
+    fallback: int
+    decisions: int
+    measured: int
+    look_ms: int
+
+    @property
+    def by_default(self) -> bool:
+        """Whether these are the calls that no rule matched."""
+        return self.rule == DEFAULT
+
+    @property
+    def people_ms(self) -> int:
+        """The time of all decisions: those without a measured look count as the average of the measured ones."""
+        return round(self.look_ms * self.decisions / self.measured) if self.measured else 0
+
+    @property
+    def time(self) -> str:
+        """The time of people, in minutes below an hour and in hours above."""
+        if not self.measured:
+            return _("time unknown")
+        if self.people_ms >= _HOUR_MS:
+            return _("%(hours)s h", hours=f"{self.people_ms / _HOUR_MS:.1f}")
+        return _("%(minutes)s min", minutes=f"{self.people_ms / 60_000:.1f}")
+
+    @property
+    def sentence(self) -> str:
+        """The cost in a line."""
+        name = _("default") if self.by_default else self.rule or _("all others")
+        asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=f"{self.asked:,}")
+        denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=f"{self.denied:,}")
+        return f"{name}: {asks}, {self.time}, {denials}"
+
+
+def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:
+    """Return the cost of each rule, those with the most time of people first."""
+    of_rules = Counter({key: count for key, count in total.items() if key[0].startswith("rule_")})
+    found = (_describe(rule, metrics) for rule, metrics in group_by_name(of_rules).items())
+    return sorted(found, key=lambda one: (-one.people_ms, -one.asked, one.rule))
+
+
+def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
+    return RuleCost(
+        rule=rule,
+        asked=metrics[Metric.RULE_ASKED],
+        decided=metrics[Metric.RULE_DECIDED],
+        approved=metrics[Metric.RULE_APPROVED],
+        denied=metrics[Metric.RULE_DENIED],
+        edited=metrics[Metric.RULE_EDITED],
+        fallback=metrics[Metric.RULE_FALLBACK],
+        decisions=metrics[Metric.RULE_DECISIONS],
+        measured=metrics[Metric.RULE_MEASURED],
+        look_ms=metrics[Metric.RULE_LOOK_MS],
+    )

@@ -1,0 +1,136 @@
+"""A drill looks like a real item, never runs, tells nobody outside, and counts in the results of its reviewer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.errors import IllegalTransition, NotAllowed, NotFound
+from sayso.records.decisions import DecisionRequest
+from sayso.records.items import Answer
+from sayso.records.revocations import Revocations
+from sayso.records.suspensions import RunStatus, SuspensionRecord
+from service.auth.credentials import TENANT
+from service.operations.drills.planting import plant_drill, plant_scheduled
+from service.operations.insights.figures import read_insights
+from service.settings import Settings
+from service.store.keys import TenantKeys
+from service.wiring import Wiring, assemble
+from tests.builders import approve, make_person, person
+from workers.clock.ticks import process_due
+from workers.counting import Counting
+
+KEYS = TenantKeys(TENANT)
+FILE = """\
+every_h: 24
+drills:
+  - id: unknown-recipient
+    agent: support
+    requested_by: support-bot
+    tool: refund
+    args: {amount: 480, recipient: DE02120300000000202051}
+    signs: [Nobody knows the recipient.]
+"""
+ATTEMPTS = 10_000
+
+
+@pytest.fixture
+async def drilling(settings: Settings, tmp_path: Path) -> AsyncIterator[Wiring]:
+    path = tmp_path / "drills.yaml"
+    path.write_text(FILE)
+    async with assemble(settings.model_copy(update={"drills": path})) as wiring:
+        await make_person(wiring, "anna")
+        yield wiring
+
+
+@pytest.fixture
+async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(clean_store_url) as client:
+        yield client
+
+
+async def plant(wiring: Wiring, reviewer: str = "anna") -> SuspensionRecord:
+    return await plant_drill(wiring, "unknown-recipient", reviewer, "root")
+
+
+async def deny(wiring: Wiring, record: SuspensionRecord) -> None:
+    no = DecisionRequest(action="deny", digest=record.items[0].digest)
+    await wiring.desk.decide(record.id, "i1", no, person("anna"))
+
+
+async def test_only_its_reviewer_decides_a_drill(drilling: Wiring) -> None:
+    record = await plant(drilling)
+    (item,) = record.items
+    assert (item.tool.name, item.allowed, record.resume.mode) == ("refund", (Answer.APPROVE, Answer.DENY), "poll")
+    with pytest.raises(NotAllowed):
+        await approve(drilling, record, "ben")
+    await approve(drilling, record)
+
+
+@pytest.mark.parametrize("reviewer", ["nobody", "gone"])
+async def test_unknown_reviewer_gets_no_drill(drilling: Wiring, reviewer: str) -> None:
+    await make_person(drilling, "gone")
+    await make_person(drilling, "root", "admin")
+    await drilling.reviewers.deactivate("gone")
+    with pytest.raises(NotFound, match="no active reviewer"):
+        await plant(drilling, reviewer)
+
+
+async def test_no_void_permit_is_redeemed_through_the_store(drilling: Wiring) -> None:
+    record = await approve(drilling, await plant(drilling))
+
+    async def redeem(key: str) -> bool:
+        try:
+            await drilling.desk.client_redeem(record.id, "i1", key, Revocations())
+        except IllegalTransition:
+            return False
+        return True
+
+    redeemed = 0
+    for first in range(0, ATTEMPTS, 100):
+        redeemed += sum(await asyncio.gather(*(redeem(f"key-{at}") for at in range(first, first + 100))))
+    assert redeemed == 0
+    assert (await drilling.desk.suspensions.read(record.id)).record.items[0].permit is None
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_decided_drill_ends_and_says_so_in_its_trail(drilling: Wiring, approved: bool) -> None:
+    record = await plant(drilling)
+    await (approve(drilling, record) if approved else deny(drilling, record))
+    await process_due(drilling)
+    run = await drilling.runs.read(record.run.id)
+    assert run.status is RunStatus.COMPLETED
+    events = await drilling.runs.trail(record.run.id)
+    (decided,) = [event for event in events if event.type == "decision_recorded"]
+    assert (decided.data["drill"], decided.data["caught"]) == ("unknown-recipient", not approved)
+
+
+async def test_drill_is_no_precedent_and_costs_no_rule(drilling: Wiring, redis: Redis) -> None:
+    await redis.hset(KEYS.endpoints, "end_1", "{}")
+    await approve(drilling, await plant(drilling))
+    await Counting(drilling).count_waiting()
+    found = await read_insights(drilling, "24h", None)
+    assert (found.now.asked, found.now.decided, found.rules, found.people) == (0, 0, (), ())
+    assert not await redis.exists(KEYS.announcements)
+    assert not [key async for key in redis.scan_iter() if b"precedents" in key or b"asked-by" in key]
+
+
+async def test_results_flag_who_approves_drills(drilling: Wiring) -> None:
+    for _ in range(3):
+        await approve(drilling, await plant(drilling))
+    await Counting(drilling).count_waiting()
+    assert await drilling.recents.drills.read(["anna", "ben"]) == {"anna": (True, True, True), "ben": ()}
+
+
+async def test_scheduled_drill_is_planted_once(drilling: Wiring, redis: Redis) -> None:
+    planted = await asyncio.gather(*(plant_scheduled(drilling) for _ in range(8)))
+    (record,) = [one for one in planted if one is not None]
+    assert record.items[0].terms.reviewers == ("anna",)
+    assert 23 * 3_600_000 < await redis.pttl(KEYS.next_drill) <= 24 * 3_600_000
+
+
+async def test_no_file_plants_nothing(wiring: Wiring, redis: Redis) -> None:
+    assert await plant_scheduled(wiring) is None
+    assert not await redis.exists(KEYS.next_drill)

@@ -1,0 +1,63 @@
+"""The draw of a desk uses one secret of the store, and a drawn item needs a second person."""
+
+from typing import Literal
+
+from redis.asyncio import Redis
+
+from sayso.records.decisions import DecisionRequest
+from sayso.records.items import draw_samples
+from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from service.auth.credentials import TENANT
+from service.store.keys import TenantKeys
+from service.store.suspensions.sampling import Sampling
+from service.wiring import Wiring
+from tests.builders import REFUND, ask, person, run_ref, store_of
+
+SAMPLED = RuleTerms.model_validate({"sample": {"before": 0.5}})
+ALWAYS = RuleTerms.model_validate({"sample": {"before": 1}})
+KEYS = TenantKeys(TENANT)
+
+
+async def suspend(wiring: Wiring, terms: RuleTerms) -> SuspensionRecord:
+    await wiring.runs.save_definitions([REFUND])
+    return (await wiring.desk.plant(run_ref(), ask(terms=terms))).record
+
+
+async def decide(wiring: Wiring, record: SuspensionRecord, by: str) -> SuspensionRecord:
+    action: Literal["approve"] = "approve"
+    request = DecisionRequest(action=action, digest=record.items[0].digest)
+    return (await wiring.desk.decide(record.id, "i1", request, person(by))).record
+
+
+async def test_drawn_items_are_those_of_the_stored_secret(wiring: Wiring, redis: Redis) -> None:
+    records = [await suspend(wiring, SAMPLED) for _ in range(40)]
+    secret = await redis.get(KEYS.sampling)
+    assert isinstance(secret, bytes)
+    for record in records:
+        (expected,) = draw_samples((ask(terms=SAMPLED),), secret, f"{TENANT} {record.id}", ("i1",))
+        assert (record.items[0].drawn, record.items[0].terms.quorum) == (expected.drawn, expected.terms.quorum)
+    assert {bool(record.items[0].drawn) for record in records} == {True, False}
+
+
+async def test_drawn_item_needs_a_second_person(wiring: Wiring) -> None:
+    record = await suspend(wiring, ALWAYS)
+    assert record.resume == ResumeSpec(mode="poll")
+    assert (await decide(wiring, record, "anna")).status is Status.PENDING
+    assert (await decide(wiring, record, "ben")).status is Status.DECIDED
+    (paused, *_) = await wiring.runs.trail(record.run.id)
+    assert paused.data["payload"]["items"][0]["drawn"] == record.items[0].drawn
+
+
+async def test_secret_is_made_once_for_all_processes(wiring: Wiring, redis: Redis) -> None:
+    first, second = Sampling(store_of(redis)), Sampling(store_of(redis))
+    drafts = (ask(terms=SAMPLED),)
+    for at in range(8):
+        name = (f"sus_{at}", ("i1",))
+        assert await first.draw(drafts, *name) == await second.draw(drafts, *name)
+        assert await first.draw(drafts, *name) == await wiring.desk.suspensions.sampling.draw(drafts, *name)
+
+
+async def test_no_secret_is_made_without_a_sample(wiring: Wiring, redis: Redis) -> None:
+    await suspend(wiring, RuleTerms())
+    assert not await redis.exists(KEYS.sampling)
