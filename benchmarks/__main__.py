@@ -12,7 +12,7 @@ from statistics import median
 
 import uvloop
 
-from benchmarks import holds, replays
+from benchmarks import holds, memory, replays
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.clients import Stamps
 from benchmarks.desk import main as desk
@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--deliveries", action="store_true", help="measure escalation while providers fail")
     parser.add_argument("--desk", action="store_true", help="measure the pages with 100,000 items waiting")
     parser.add_argument("--replay", action="store_true", help="measure a replay of 100,000 recorded calls")
+    parser.add_argument("--memory", action="store_true", help="measure what rules that remember cost a call")
     parser.add_argument("--turns", type=Path, help="with --desk: a file of real calls, as JSON lines")
     options = parser.parse_args()
     own: dict[str, Callable[[], int]] = {
@@ -43,6 +44,7 @@ def main() -> int:
         "deliveries": lambda: deliveries.main(options.scale),
         "desk": lambda: desk.main(options.scale, options.turns),
         "replay": lambda: replays.main(options.scale),
+        "memory": lambda: memory.main(options.scale),
     }
     for name, run in own.items():
         if getattr(options, name):
