@@ -20,9 +20,10 @@ MOST_ADDRESSES = 1_000
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?[^#]*)?(?:#.*)?")
 _AUTHORITY = re.compile(r"(?:([A-Za-z0-9._~!$&'()*+,;=%:-]*)@)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _HIDDEN = re.compile(r"%(?:2f|5c|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})|%25[0-9a-f]{2}", re.IGNORECASE)
+_DOTS = re.compile(r"(?:^|/)\.{1,2};")
 _LABELS = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+")
+_LOCAL = re.compile(r"[A-Za-z0-9.#$&'*+/=?^_`{|}~-]+")
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 
 
@@ -94,6 +95,8 @@ def _read_url_path(text: str) -> str:
         path = unquote(text, errors="strict")
     except UnicodeDecodeError as error:
         raise Uncomputable("its path is not UTF-8") from error
+    if _DOTS.search(path):
+        raise Uncomputable("its path has dots before a semicolon, which some servers read as a folder above")
     return posixpath.normpath(f"/{path.lstrip('/')}")
 
 
@@ -118,5 +121,5 @@ def _read_addresses(value: JsonValue) -> list[str]:
 def _join(local: str, domain: str) -> str:
     host = domain.lower().removesuffix(".")
     if not _LOCAL.fullmatch(local) or not _LABELS.fullmatch(host):
-        raise Uncomputable("an address is not of the form name@example.com")
+        raise Uncomputable("an address is not of the form name@example.com, or has ! or %, which some servers route by")
     return f"{local.lower()}@{host}"

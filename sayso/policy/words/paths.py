@@ -10,7 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.words.faults import Uncomputable, read_text
 
 MOST_PATH_CHARS = 4_096
-_ENCODED = re.compile(r"%(?:2e|2f|5c|00)", re.IGNORECASE)
+_ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c|00)", re.IGNORECASE)
 _STRUCTURE = "/\\.~%"
 
 

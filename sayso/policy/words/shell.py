@@ -35,6 +35,7 @@ _KNOWN = frozenset(
     )
 )
 _BIN = re.compile(r"/(?:usr/(?:local/)?)?s?bin/([^/]+)")
+_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _REDIRECTS = {">": "writes", ">>": "writes", "&>": "writes", "&>>": "writes", ">|": "writes", "<": "reads"}
 _STEERING = re.compile(
     r"(?:PATH|IFS|ENV|CDPATH|GLOBIGNORE|SHELLOPTS|PS4|PROMPT_COMMAND|EXECIGNORE|HISTFILE"
@@ -233,6 +234,8 @@ def _add_redirect(node: Any, found: _Findings) -> None:
     file = _unquote(destination)
     if not file or sign not in _REDIRECTS:
         raise Uncomputable("the name of a file is computed by the shell, or the redirection is unusual")
+    if _SOCKET.match(file):
+        raise Uncomputable("the shell opens a network connection for the redirection")
     if file != "/dev/null":
         (found.writes if _REDIRECTS[sign] == "writes" else found.reads).append(file)
 

@@ -60,7 +60,7 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
         "statements": len(statements),
         "kinds": [*dict.fromkeys(_name_kind(one) for one in statements)],
         "tables": [*dict.fromkeys(name for node in nodes if _is(node, "Table") for name in _list_names(node))],
-        "functions": [*dict.fromkeys(_name_function(node) for node in nodes if _is(node, "Func"))],
+        "functions": [*dict.fromkeys(name for node in nodes if _is(node, "Func") for name in _list_functions(node))],
         "writes": not all(_is(one, *_READS) for one in statements) or any(_is(node, *_CHANGES) for node in nodes),
         "has_where": all(_is_limited(node) for node in nodes if _is(node, "Update", "Delete")),
     }
@@ -122,8 +122,16 @@ def _list_names(table: Any) -> list[str]:
     return [".".join(parts[-1:]), ".".join(parts)] if parts else []
 
 
-def _name_function(node: Any) -> str:
-    return str(node.name if _is(node, "Anonymous") else node.sql_name()).lower()
+def _list_functions(node: Any) -> list[str]:
+    """Return a function's name, and its qualified name if it has one: a schema may hide a function of its own."""
+    name = str(node.name if _is(node, "Anonymous") else node.sql_name()).lower()
+    owner = node.parent
+    before: list[Any] = []
+    if _is(owner, "Dot") and owner.expression is node:
+        before = [part for part in owner.this.dfs() if _is(part, "Identifier")]
+    elif _is(owner, "Table"):
+        before = owner.parts[:-1]
+    return [name, ".".join([*(str(part.name).lower() for part in before), name])]
 
 
 def _is_limited(statement: Any) -> bool:

@@ -79,6 +79,9 @@ def test_read_url_splits_a_url(url: str, scheme: str, host: str, port: int, path
         *(
             "https://example.com/%2e%2e%2fadmin",
             "https://example.com/%252e",
+            "https://example.com/open/..;/admin",
+            "https://example.com/open/.%2e%3bx=1/admin",
+            "https://example.com/.;/admin",
             "https://example.com/%00",
             "https://a.com/%zz",
         ),
@@ -133,6 +136,8 @@ def test_read_mail_lists_addresses(value: Any, addresses: list[str]) -> None:
             ["a@b.example", 5],
             "a@b@c.example",
             '"a@good.com"@evil.com',
+            "eve%evil.com@good.com",
+            "evil.com!eve@good.com",
         ),
         *("a@good.com\nBcc: b@evil.com", "a@good.com\r\nBcc: b@evil.com", "a@good.com (c) b@evil.com", "a@[127.0.0.1]"),
         *(

@@ -57,6 +57,7 @@ def test_is_within_compares_normal_paths(path: Any, root: str, answer: bool) -> 
         ),
         *(
             "/srv/data/%2e%2e/etc",
+            "/srv/data/%252e%252e/etc",
             "/srv/data/%2Fetc",
             "/srv/data/\n",
             "/srv/data/\u202e",

