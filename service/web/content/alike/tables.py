@@ -125,7 +125,7 @@ def make_tables(cards: Iterable[Card], least: int = LEAST) -> tuple[list[Table],
         kinds.setdefault(card.alike or card.row_id, []).append(card)
     tables, others = [], []
     for found in kinds.values():
-        fitting, long = _part_long(found) if found[0].alike else ([], found)
+        fitting, long = _part_long(found) if found[0].alike and len(found) >= least else ([], found)
         others += long
         if len(fitting) >= least:
             tables += [_make_table(fitting[start : start + MOST]) for start in range(0, len(fitting), MOST)]
