@@ -20,8 +20,14 @@ from service.store.runs.runs import Run
 OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
     Run: {"failed_calls"},
-    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"},
-    Decision: {"suspension_id", "suspension_version", "idempotency_key", "number"},
+    Item: {
+        *("reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"),
+        *("judged_at_ms", "charges", "drawn", "grant_id"),
+        "drill",  # a drill looks like any other item
+    },
+    Doubt: {"charges"},
+    Decision: {"suspension_id", "suspension_version", "idempotency_key", "number", "offer"},  # the outcome shows it
+    RunRef: {"tenant"},
     Permit: {"report_by_ms"},
     CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
     Lease: {"step"},
