@@ -53,7 +53,7 @@ class RuleReplays:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, asked: ReplayRequest, by: str) -> Replay:
@@ -144,7 +144,7 @@ class RuleReplays:
             await asyncio.wait([judging])
 
     async def _judge(self, work: "_Work") -> None:
-        async with self._turn:
+        async with self.turn:
             await work.judge()
 
 
