@@ -129,6 +129,39 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
 EQUIVALENT = {(_source(name), *guard): why for name, guards in _EQUIVALENT.items() for guard, why in guards.items()}
 """Guards whose removal changes nothing, with the reason: they narrow a type or save time."""
 
+_PROGRESS = "tests/sayso/policy/provenance"
+_START = "tests/sayso/runner"
+_OFFERS = "tests/service/desk/test_granting.py"
+_FINAL = "ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None"
+_ELSEWHERE: dict[str, dict[tuple[str, str], str]] = {
+    "records/suspensions.py": {
+        ("guard", "self.tools is None"): _PROGRESS,
+        ("edge", "len(tools) <= MOST_TOOLS"): _PROGRESS,
+        ("guard", "self.usage is None or used is None"): _PROGRESS,
+        ("part", "self.usage is None"): _PROGRESS,
+        ("part", "used is None"): _PROGRESS,
+        ("filter", "one.model == used.model"): _PROGRESS,
+        ("filter", "one.model != used.model"): _PROGRESS,
+    },
+    "runner/revalidation.py": {
+        ("filter", "_may_start(record, item) or _starts_again(item)"): _START,
+        ("filter", "_starts_again(item)"): _START,
+        ("guard", _FINAL): _START,
+        ("part", "ledger.policy.limits_start"): _START,
+        ("part", "(final := _find_final(record, item, ledger, now_ms)) is not None"): _START,
+        ("part", "decision is None"): _START,
+    },
+    "transitions/closing.py": {
+        ("guard", "decision.offer is None or closed.outcome is None"): _OFFERS,
+        ("part", "decision.offer is None"): _OFFERS,
+        ("part", "closed.outcome is None"): _OFFERS,
+        ("guard", "decision.grant_id"): _OFFERS,
+    },
+}
+
+ELSEWHERE = {(_source(name), *guard): where for name, guards in _ELSEWHERE.items() for guard, where in guards.items()}
+"""Guards that the tests run here do not reach, with the place of the tests about them."""
+
 
 class Mutation(NamedTuple):
     """One guard in one file: its text, and the text that replaces it."""
