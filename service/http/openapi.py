@@ -46,6 +46,7 @@ _TAGS = [
     {"name": "groups", "description": "Groups of reviewers, which rules name as `group:<name>`."},
     {"name": "contacts", "description": "People's addresses in channels."},
     {"name": "views", "description": "Searches of the inbox that people save under a name."},
+    {"name": "grants", "description": "Standing grants, which let calls run that a rule would ask about."},
     {"name": "channels", "description": "The configured channels, for admins."},
     {"name": "reports", "description": "Reports on decisions, for people."},
     {"name": "duty", "description": "When people want to be notified, and when they are absent."},

@@ -129,7 +129,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
 EQUIVALENT = {(_source(name), *guard): why for name, guards in _EQUIVALENT.items() for guard, why in guards.items()}
 """Guards whose removal changes nothing, with the reason: they narrow a type or save time."""
 
-_PROGRESS = "tests/sayso/policy/provenance"
+_PROGRESS = "tests/sayso/runner/test_progress.py"
 _START = "tests/sayso/runner"
 _OFFERS = "tests/service/desk/test_granting.py"
 _FINAL = "ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None"
