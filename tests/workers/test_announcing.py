@@ -85,9 +85,7 @@ async def test_nothing_is_written_without_an_endpoint(wiring: Wiring, redis: Red
 
 async def test_life_of_a_run_is_announced(wiring: Wiring, redis: Redis) -> None:
     endpoint = await add_endpoint(wiring)
-    record = await make_pending(wiring)
-    while await wiring.schedule.now_ms() <= record.created_at_ms:
-        pass  # who decides in the same millisecond was not waited for
+    record = await make_pending(wiring, late_ms=1000)  # who decides in the same millisecond was not waited for
     await finish(wiring, await approve(wiring, record))
     found = await read_events(wiring, redis, endpoint)
     assert sorted(event["type"] for event in found) == [

@@ -132,6 +132,6 @@ async def test_ended_run_cannot_be_cancelled(settings: Settings) -> None:
 
 async def test_missing_run_shows_a_page(settings: Settings) -> None:
     async with visit(settings) as anna:
-        assert "There is no run" in await anna.read("/runs/run_1", 404)
-        assert "There is no run" in await anna.read("/runs/run_1/cancel", 404)
-        assert "There is no run" in await anna.send("/runs/run_1/cancel", 404)
+        assert "This run does not exist" in await anna.read("/runs/run_1", 404)
+        assert "This run does not exist" in await anna.read("/runs/run_1/cancel", 404)
+        assert "This run does not exist" in await anna.send("/runs/run_1/cancel", 404)
