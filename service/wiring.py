@@ -18,6 +18,7 @@ from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
 from service.desk.granting import Granting
+from service.desk.mandating import Mandating
 from service.http.waiters import Waiters
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
@@ -45,7 +46,7 @@ from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
-from service.store.memory.grants import GrantStore
+from service.store.memory.grants import GRANTS, MANDATES, GrantStore
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -92,6 +93,7 @@ class Wiring:
     replays: Replays
     freezes: Freezes
     grants: Granting
+    mandates: Mandating
     retention: Retention
     revocation_cache: RevocationCache
     groups: Groups
@@ -189,7 +191,8 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
-            grants=Granting(GrantStore(store, suspensions.recall), suspensions, rules.policy),
+            grants=Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy),
+            mandates=Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy),
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),

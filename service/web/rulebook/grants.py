@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.memory.grants import GrantState
+from sayso.records.memory.grants import Grant, GrantState
 from sayso.sentences.moments import Sentence
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state, describe_left_over
@@ -25,7 +25,7 @@ router = APIRouter()
 class GrantRow(NamedTuple):
     """A grant as the page shows it."""
 
-    use: Use
+    use: Use[Grant]
     sentence: Sentence
     state: str
     css: str
@@ -72,7 +72,7 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     }
 
 
-def _describe(use: Use, void: bool, now_ms: int, visitor: str) -> GrantRow:
+def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRow:
     grant, state = use.grant, use.grant.find_state(now_ms)
     alive = state in (GrantState.IN_FORCE, GrantState.WAITING)
     css = {GrantState.IN_FORCE: "approved", GrantState.WAITING: "pending"}.get(state, "denied")
