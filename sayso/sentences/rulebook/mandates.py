@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sayso.policy.memory.amounts import write_amount
-from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool
+from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, Outside
 from sayso.records.memory.plans import ALL_ARGUMENTS
 from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
 from sayso.sentences.names import join_words
@@ -13,7 +13,7 @@ from sayso.text.language import _, ngettext
 
 
 def list_calls(tools: Sequence[MandatedTool]) -> list[str]:
-    """Return one sentence for each part of a plan: the calls that run without asking."""
+    """Return one sentence for each part of a plan: its tool, arguments, count and sum."""
     return [_describe_calls(one) for one in tools]
 
 
@@ -35,12 +35,17 @@ def describe_limits(envelope: Envelope) -> str:
 
 def write_envelope(envelope: Envelope) -> str:
     """Return what a plan lets run as lines of text."""
-    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in list_calls(envelope.tools))]
-    return "\n".join([*lines, describe_limits(envelope), describe_outside()])
+    silent, asked = ([one for one in envelope.tools if one.ask is ask] for ask in (False, True))
+    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in list_calls(silent))] if silent else []
+    if asked:
+        lines += [_("These calls are planned, and each is asked about:"), *(f"- {one}" for one in list_calls(asked))]
+    return "\n".join([*lines, describe_limits(envelope), describe_outside(envelope)])
 
 
-def describe_outside() -> str:
+def describe_outside(envelope: Envelope) -> str:
     """Return what happens to all other calls."""
+    if envelope.outside is Outside.DENY:
+        return _("Every other call of this conversation is denied, even if the rules would allow it.")
     return _("Every other call of this conversation is asked about, even if the rules would allow it.")
 
 
@@ -81,6 +86,8 @@ def _describe_calls(one: MandatedTool) -> str:
         else _("%(tool)s without arguments", tool=tool)
     )
     parts = [ngettext("once", "up to %(num)s times", one.count)] if one.count is not None else []
+    if one.ask:
+        parts.append(_("and a person is asked each time"))
     if one.sum is not None and one.sum.max is not None:
         most = write_amount(one.sum.max)
         parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=name_argument(one.sum.of)))
