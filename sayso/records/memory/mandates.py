@@ -38,7 +38,7 @@ class MandatedTool(Immutable):
     """Calls of one tool that a mandate covers.
 
     `definition` is the digest of the tool's definition. Arguments without a constraint must be absent, except `free`
-    ones; `args` alone frees all. `place` is its number in the envelope, which names its counters.
+    ones and the one of `sum`; `args` alone frees all. `place` is its number in the envelope, which names its counters.
     """
 
     tool: str
@@ -49,6 +49,13 @@ class MandatedTool(Immutable):
     count: int | None = None
     sum: MandateSum | None = None
     place: int = 0
+
+    @property
+    def unlimited(self) -> tuple[str, ...]:
+        """The arguments that may have any value: the free ones, and a summed one without a limit of its own."""
+        limited = {one.path for one in self.constraints}
+        summed = (self.sum.of,) if self.sum is not None and self.sum.of not in limited else ()
+        return tuple(dict.fromkeys((*summed, *self.free)))
 
 
 class Envelope(Immutable):

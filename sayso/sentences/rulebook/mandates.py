@@ -1,6 +1,7 @@
 """Sentences about mandates: which calls they let run, how often, and until when."""
 
-from collections.abc import Sequence
+import json
+from typing import NamedTuple
 
 from sayso.policy.memory.amounts import write_amount
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool
@@ -12,13 +13,22 @@ from sayso.sentences.times import describe_clock, describe_span
 from sayso.text.language import _, ngettext
 
 
-def list_calls(tools: Sequence[MandatedTool]) -> list[str]:
-    """Return one sentence for each part of a plan: the calls that run without asking."""
-    return [_describe_calls(one) for one in tools]
+class PlanWords(NamedTuple):
+    """A plan in sentences: the calls that would run without asking, its limits, and what happens to other calls."""
+
+    calls: list[str]
+    limits: str
+    outside: str
 
 
-def describe_limits(envelope: Envelope) -> str:
-    """Return how many calls a plan covers together, their sum, and for how long."""
+def describe_plan(envelope: Envelope) -> PlanWords:
+    """Return what a plan lets run."""
+    return PlanWords(
+        [_describe_calls(one) for one in envelope.tools], _describe_limits(envelope), _describe_outside(envelope)
+    )
+
+
+def _describe_limits(envelope: Envelope) -> str:
     parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
     if envelope.sum is not None:
         summed = dict.fromkeys(name_argument(one.sum.of) for one in envelope.tools if one.sum is not None)
@@ -33,14 +43,16 @@ def describe_limits(envelope: Envelope) -> str:
     )
 
 
-def write_envelope(envelope: Envelope) -> str:
+def write_plan(envelope: Envelope) -> str:
     """Return what a plan lets run as lines of text."""
-    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in list_calls(envelope.tools))]
-    return "\n".join([*lines, describe_limits(envelope), describe_outside()])
+    plan = describe_plan(envelope)
+    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in plan.calls)]
+    return "\n".join([*lines, plan.limits, plan.outside])
 
 
-def describe_outside() -> str:
-    """Return what happens to all other calls."""
+def _describe_outside(envelope: Envelope) -> str:
+    if envelope.run_id:
+        return _("Every other call of this run is asked about, even if the rules would allow it.")
     return _("Every other call of this conversation is asked about, even if the rules would allow it.")
 
 
@@ -63,15 +75,29 @@ def describe_mandate(mandate: Mandate) -> Sentence:
     )
 
 
+def describe_rest(mandate: Mandate, calls: int, total: int) -> str:
+    """Return what is left of a mandate after so many calls and this total in millionths."""
+    envelope = mandate.envelope
+    left = max(0, envelope.count - calls)
+    parts = [ngettext("%(num)s call left", "%(num)s calls left", left)]
+    if envelope.sum is not None:
+        parts.append(_("%(amount)s in sum left", amount=write_amount(max(0, envelope.sum - total))))
+    return join_words(parts)
+
+
 def write_mandate(mandate: Mandate) -> str:
     """Return the sentence of a mandate with its end in UTC."""
     return write_sentence(describe_mandate(mandate), describe_clock)
 
 
 def _describe_calls(one: MandatedTool) -> str:
-    tool = _("%(tool)s by sub-agent %(subagent)s", tool=one.tool, subagent=one.subagent) if one.subagent else one.tool
+    tool = (
+        _("%(tool)s by sub-agent %(subagent)s", tool=one.tool, subagent=json.dumps(one.subagent))
+        if one.subagent
+        else one.tool
+    )
     limits = [describe_constraint(limit) for limit in one.constraints]
-    free = [_("any %(argument)s", argument=name_argument(path)) for path in one.free if path != ALL_ARGUMENTS]
+    free = [_("any %(argument)s", argument=name_argument(path)) for path in one.unlimited if path != ALL_ARGUMENTS]
     if ALL_ARGUMENTS in one.free:
         free = [_("any other arguments") if limits else _("any arguments")]
     named = join_words([*limits, *free])
