@@ -116,10 +116,8 @@ async def test_running_replay_is_read_again_by_the_browser(settings: Settings) -
 
 def test_replay_is_started_and_read_in_a_browser(site: Site, open_as: Callable[..., Page]) -> None:
     site.act(record_calls)
-    token = site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
-    page = open_as("/rules")
-    page.context.add_cookies([{"name": "sayso_session_8321", "value": token, "url": site.url}])
-    page.goto("/rules")
+    site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
+    page = open_as("/rules", name="root")
     page.get_by_role("link", name="Replay").click()
     check_page(page, "replays")
     page.get_by_label("Rules YAML").fill(LOOSE)
