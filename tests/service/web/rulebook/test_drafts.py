@@ -26,9 +26,7 @@ LOOSE = "version: 1\ndefault: allow\nrules:\n  - {id: no-sync, tool: sync, actio
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     """Settings with rules of every kind."""
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES)
 
 
 async def ask_for(wiring: Wiring, tool: str, **args: object) -> SuspensionRecord:

@@ -26,9 +26,7 @@ rules: [{id: refunds, tool: refund, when: args.amount < 1000, action: allow}]
 
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES)
 
 
 async def record_calls(wiring: Wiring) -> str:
