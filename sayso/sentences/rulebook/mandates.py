@@ -6,10 +6,10 @@ from typing import NamedTuple
 from sayso.policy.memory.amounts import write_amount
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool
 from sayso.records.memory.plans import ALL_ARGUMENTS
-from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
+from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_constraint, name_argument
-from sayso.sentences.times import describe_clock, describe_span
+from sayso.sentences.times import describe_span
 from sayso.text.language import _, ngettext
 
 
@@ -85,17 +85,10 @@ def describe_rest(mandate: Mandate, calls: int, total: int) -> str:
     return join_words(parts)
 
 
-def write_mandate(mandate: Mandate) -> str:
-    """Return the sentence of a mandate with its end in UTC."""
-    return write_sentence(describe_mandate(mandate), describe_clock)
-
-
 def _describe_calls(one: MandatedTool) -> str:
-    tool = (
-        _("%(tool)s by sub-agent %(subagent)s", tool=one.tool, subagent=json.dumps(one.subagent))
-        if one.subagent
-        else one.tool
-    )
+    tool, subagent = one.tool, json.dumps(one.subagent)
+    if one.subagent:
+        tool = _("%(tool)s by sub-agent %(subagent)s", tool=tool, subagent=subagent)
     limits = [describe_constraint(limit) for limit in one.constraints]
     free = [_("any %(argument)s", argument=name_argument(path)) for path in one.unlimited if path != ALL_ARGUMENTS]
     if ALL_ARGUMENTS in one.free:
