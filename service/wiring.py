@@ -93,7 +93,6 @@ class Wiring:
     replays: Replays
     freezes: Freezes
     grants: Granting
-    mandates: Mandating
     retention: Retention
     revocation_cache: RevocationCache
     groups: Groups
@@ -163,6 +162,10 @@ class Process:
         known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
+    def _open_grants(self, store: TenantStore, suspensions: Suspensions, runs: Runs, rules: RulesInForce) -> Granting:
+        mandates = Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy)
+        return Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy, mandates)
+
     def _open_rules(self, store: TenantStore) -> RulesInForce:
         settings = self.settings
         return RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
@@ -191,8 +194,7 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
-            grants=Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy),
-            mandates=Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy),
+            grants=self._open_grants(store, suspensions, runs, rules),
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),

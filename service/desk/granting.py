@@ -9,15 +9,19 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
+from service.desk.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.suspensions.saving import Suspensions
 
 
 class Granting:
-    """The grants of one tenant, as people see and change them."""
+    """The grants of one tenant, as people see and change them, and its mandates."""
 
-    def __init__(self, store: GrantStore[Grant], suspensions: Suspensions, policy: Callable[[], Policy]) -> None:
+    def __init__(
+        self, store: GrantStore[Grant], suspensions: Suspensions, policy: Callable[[], Policy], mandates: Mandating
+    ) -> None:
         self._store, self._suspensions, self._policy = store, suspensions, policy
+        self.mandates = mandates
 
     async def now_ms(self) -> int:
         return await self._store.now_ms()

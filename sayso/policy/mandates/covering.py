@@ -135,7 +135,7 @@ def _apply_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms:
 def _has_others(args: JsonObject, tool: MandatedTool) -> bool:
     """Whether the call has arguments that this part of the mandate does not name."""
     rest: Any = deepcopy(args)
-    for path in (*(one.path for one in tool.constraints), *tool.free):
+    for path in (*(one.path for one in tool.constraints), *tool.unlimited):
         *outer, last = path.split(".")[1:]
         holders = [rest]
         for step in outer:

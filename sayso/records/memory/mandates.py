@@ -45,8 +45,8 @@ class MandatedTool(Immutable):
     """Calls of one tool that a mandate covers.
 
     `definition` is the digest of the tool's definition. Arguments without a constraint must be absent, except `free`
-    ones; `args` alone frees all. `place` is its number in the envelope, which names its counters. With `ask` the calls
-    are planned, and a person is asked about each.
+    ones and the one of `sum`; `args` alone frees all. `place` is its number in the envelope, which names its counters.
+    With `ask` the calls are planned, and a person is asked about each.
     """
 
     tool: str
@@ -58,6 +58,13 @@ class MandatedTool(Immutable):
     sum: MandateSum | None = None
     place: int = 0
     ask: bool = False
+
+    @property
+    def unlimited(self) -> tuple[str, ...]:
+        """The arguments that may have any value: the free ones, and a summed one without a limit of its own."""
+        limited = {one.path for one in self.constraints}
+        summed = (self.sum.of,) if self.sum is not None and self.sum.of not in limited else ()
+        return tuple(dict.fromkeys((*summed, *self.free)))
 
 
 class Envelope(Immutable):

@@ -29,7 +29,7 @@ class PlannedSum(Immutable):
 
 
 class PlannedCalls(Bounds):
-    """Calls of one tool. Arguments without a limit must be absent, except those in `free`."""
+    """Calls of one tool. Arguments without a limit must be absent, except those in `free` and the one of `sum`."""
 
     tool: ToolName = Field(description=f"A tool of the agent; its name has {NAME_CHARACTERS}.")
     subagent: str = Field(default="", max_length=200, description="The sub-agent that makes the calls, if any.")

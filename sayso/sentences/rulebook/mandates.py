@@ -1,24 +1,34 @@
 """Sentences about mandates: which calls they let run, how often, and until when."""
 
-from collections.abc import Sequence
+import json
+from typing import NamedTuple
 
 from sayso.policy.memory.amounts import write_amount
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, Outside
 from sayso.records.memory.plans import ALL_ARGUMENTS
-from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
+from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_constraint, name_argument
-from sayso.sentences.times import describe_clock, describe_span
+from sayso.sentences.times import describe_span
 from sayso.text.language import _, ngettext
 
 
-def list_calls(tools: Sequence[MandatedTool]) -> list[str]:
-    """Return one sentence for each part of a plan: its tool, arguments, count and sum."""
-    return [_describe_calls(one) for one in tools]
+class PlanWords(NamedTuple):
+    """A plan in sentences: the calls that would run without asking, those to ask about, its limits, and the rest."""
+
+    calls: list[str]
+    asked: list[str]
+    limits: str
+    outside: str
 
 
-def describe_limits(envelope: Envelope) -> str:
-    """Return how many calls a plan covers together, their sum, and for how long."""
+def describe_plan(envelope: Envelope) -> PlanWords:
+    """Return what a plan lets run."""
+    silent, asked = ([_describe_calls(one) for one in envelope.tools if one.ask is ask] for ask in (False, True))
+    return PlanWords(silent, asked, _describe_limits(envelope), _describe_outside(envelope))
+
+
+def _describe_limits(envelope: Envelope) -> str:
     parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
     if envelope.sum is not None:
         summed = dict.fromkeys(name_argument(one.sum.of) for one in envelope.tools if one.sum is not None)
@@ -33,19 +43,22 @@ def describe_limits(envelope: Envelope) -> str:
     )
 
 
-def write_envelope(envelope: Envelope) -> str:
+def write_plan(envelope: Envelope) -> str:
     """Return what a plan lets run as lines of text."""
-    silent, asked = ([one for one in envelope.tools if one.ask is ask] for ask in (False, True))
-    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in list_calls(silent))] if silent else []
-    if asked:
-        lines += [_("These calls are planned, and each is asked about:"), *(f"- {one}" for one in list_calls(asked))]
-    return "\n".join([*lines, describe_limits(envelope), describe_outside(envelope)])
+    plan = describe_plan(envelope)
+    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in plan.calls)] if plan.calls else []
+    if plan.asked:
+        lines += [_("These calls are planned, and each is asked about:"), *(f"- {one}" for one in plan.asked)]
+    return "\n".join([*lines, plan.limits, plan.outside])
 
 
-def describe_outside(envelope: Envelope) -> str:
-    """Return what happens to all other calls."""
+def _describe_outside(envelope: Envelope) -> str:
+    if envelope.outside is Outside.DENY and envelope.run_id:
+        return _("Every other call of this run is denied, even if the rules would allow it.")
     if envelope.outside is Outside.DENY:
         return _("Every other call of this conversation is denied, even if the rules would allow it.")
+    if envelope.run_id:
+        return _("Every other call of this run is asked about, even if the rules would allow it.")
     return _("Every other call of this conversation is asked about, even if the rules would allow it.")
 
 
@@ -68,15 +81,22 @@ def describe_mandate(mandate: Mandate) -> Sentence:
     )
 
 
-def write_mandate(mandate: Mandate) -> str:
-    """Return the sentence of a mandate with its end in UTC."""
-    return write_sentence(describe_mandate(mandate), describe_clock)
+def describe_rest(mandate: Mandate, calls: int, total: int) -> str:
+    """Return what is left of a mandate after so many calls and this total in millionths."""
+    envelope = mandate.envelope
+    left = max(0, envelope.count - calls)
+    parts = [ngettext("%(num)s call left", "%(num)s calls left", left)]
+    if envelope.sum is not None:
+        parts.append(_("%(amount)s in sum left", amount=write_amount(max(0, envelope.sum - total))))
+    return join_words(parts)
 
 
 def _describe_calls(one: MandatedTool) -> str:
-    tool = _("%(tool)s by sub-agent %(subagent)s", tool=one.tool, subagent=one.subagent) if one.subagent else one.tool
+    tool, subagent = one.tool, json.dumps(one.subagent)
+    if one.subagent:
+        tool = _("%(tool)s by sub-agent %(subagent)s", tool=tool, subagent=subagent)
     limits = [describe_constraint(limit) for limit in one.constraints]
-    free = [_("any %(argument)s", argument=name_argument(path)) for path in one.free if path != ALL_ARGUMENTS]
+    free = [_("any %(argument)s", argument=name_argument(path)) for path in one.unlimited if path != ALL_ARGUMENTS]
     if ALL_ARGUMENTS in one.free:
         free = [_("any other arguments") if limits else _("any arguments")]
     named = join_words([*limits, *free])
@@ -86,8 +106,6 @@ def _describe_calls(one: MandatedTool) -> str:
         else _("%(tool)s without arguments", tool=tool)
     )
     parts = [ngettext("once", "up to %(num)s times", one.count)] if one.count is not None else []
-    if one.ask:
-        parts.append(_("and a person is asked each time"))
     if one.sum is not None and one.sum.max is not None:
         most = write_amount(one.sum.max)
         parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=name_argument(one.sum.of)))

@@ -17,7 +17,7 @@ from sayso.records.memory.plans import MOST_TOOLS, Plan, PlannedCalls
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.schemas.bounds import check_size
-from sayso.sentences.rulebook.mandates import describe_limits, list_calls, write_envelope
+from sayso.sentences.rulebook.mandates import describe_plan, write_plan
 from sayso.text.invisible import write_signs
 from service.api.calls import DefinitionBody
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken, Wait
@@ -94,7 +94,9 @@ class MandateView(View):
     id: str
     state: MandateState
     void: bool = Field(description="Whether a rule that permitted it is gone or changed; calls of that rule are asked.")
-    sentences: list[str] = Field(description="Which calls run without asking, how often and for how long.")
+    sentences: list[str] = Field(
+        description="Which calls run without asking, how often and for how long, and which are asked about or denied."
+    )
     agent: str
     owner: str
     thread_id: str = Field(description="The conversation whose calls it covers.")
@@ -125,6 +127,9 @@ async def propose_mandate(
     body: MandateRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
 ) -> MandateView:
     """Propose a plan. When people have approved its item, calls inside it run without asking, and all others ask.
+
+    With `outside: deny` all others are denied. Such a plan is in force at once if it lets nothing run that the rules
+    would ask about. Calls with `ask: true` are asked about as without the plan.
 
     Wait for the decision with `GET /mandates/{mandate_id}?wait=30s`. Rules must permit mandates with `mandates:`.
     """
@@ -160,7 +165,7 @@ async def propose_mandate(
 @router.get("", operation_id="listMandates", responses=problems(401))
 async def list_mandates(caller: Caller, parts: Parts) -> MandateList:
     """List approved mandates with their use, also those that ended in the last month. Agents see their own."""
-    uses, now_ms = await parts.mandates.list_uses(), await parts.mandates.now_ms()
+    uses, now_ms = await parts.grants.mandates.list_uses(), await parts.grants.mandates.now_ms()
     own = [one for one in uses if caller.owner in (None, one.grant.owner)]
     return MandateList(mandates=[_view(parts, one, now_ms) for one in own])
 
@@ -192,7 +197,7 @@ async def revoke_mandate(mandate_id: MandateId, caller: Caller, parts: Parts) ->
     record = await _find(parts, caller, mandate_id)
     by = caller.reviewer("api") if caller.kind is ActorKind.HUMAN else caller.actor("api")
     if record.status is not Status.PENDING:
-        await parts.mandates.revoke(mandate_id, by)
+        await parts.grants.mandates.revoke(mandate_id, by)
     elif caller.kind is ActorKind.HUMAN:
         raise Conflict("Nobody has decided this plan yet. Deny its item instead.")
     else:
@@ -218,7 +223,7 @@ async def _find_definitions(parts: Wiring, caller: Principal, agent: str, body: 
 
 def _show(item: ItemDraft) -> ItemDraft:
     """Return the item with its plan in sentences, for cards and the command line; raises `InvalidInput` if too long."""
-    body = write_signs(write_envelope(item.mandate)) if item.mandate is not None else ""
+    body = write_signs(write_plan(item.mandate)) if item.mandate is not None else ""
     if len(body) > _MOST_PLAN_CHARS:
         limit = f"{len(body):,} characters; the limit is {_MOST_PLAN_CHARS:,}"
         raise InvalidInput(f"The plan is too long to read: {limit}. Name fewer calls, or shorter values.")
@@ -234,9 +239,9 @@ async def _find(parts: Wiring, caller: Principal, mandate_id: str) -> Suspension
 
 
 async def _read(parts: Wiring, record: SuspensionRecord) -> MandateView:
-    use = await parts.mandates.find_use(name_mandate(record.id))
+    use = await parts.grants.mandates.find_use(name_mandate(record.id))
     if use is not None:
-        return _view(parts, use, await parts.mandates.now_ms())
+        return _view(parts, use, await parts.grants.mandates.now_ms())
     item = record.items[0]
     outcome = item.outcome
     state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
@@ -251,7 +256,7 @@ def _view(parts: Wiring, use: Use[Mandate], now_ms: int) -> MandateView:
 
 
 def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Mandate] | None) -> MandateView:
-    envelope = mandate.envelope
+    envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
     shown: dict[str, Any] = {
         name: getattr(mandate, name) for name in Mandate.model_fields if name in MandateView.model_fields
     }
@@ -259,8 +264,13 @@ def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Man
         {
             **shown,
             "state": state,
-            "void": parts.mandates.find_void(mandate),
-            "sentences": [*list_calls(envelope.tools), describe_limits(envelope)],
+            "void": parts.grants.mandates.find_void(mandate),
+            "sentences": [
+                *plan.calls,
+                *(f"Asked about each time: {one}" for one in plan.asked),
+                plan.limits,
+                plan.outside,
+            ],
             "run_id": envelope.run_id or None,
             "count": envelope.count,
             "sum": write_amount(envelope.sum) if envelope.sum is not None else None,

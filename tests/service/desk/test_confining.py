@@ -51,7 +51,7 @@ async def put(wiring: Wiring, tool: str, **args: Any) -> tuple[Saved, Item]:
 async def test_confining_plan_is_in_force_without_a_person(confined: tuple[Wiring, Saved]) -> None:
     wiring, proposed = confined
     assert not proposed.record.items[0].open
-    use = await wiring.mandates.find_use(name_mandate(proposed.record.id))
+    use = await wiring.grants.mandates.find_use(name_mandate(proposed.record.id))
     assert use is not None
     assert use.grant.granters == ()
 
@@ -83,7 +83,7 @@ async def test_planned_call_runs_once_a_person_approved_it(confined: tuple[Wirin
 
 async def test_calls_are_asked_about_again_after_the_plan_ended(confined: tuple[Wiring, Saved]) -> None:
     wiring, proposed = confined
-    await wiring.mandates.revoke(name_mandate(proposed.record.id), Actor(id="demo", kind=ActorKind.AGENT))
+    await wiring.grants.mandates.revoke(name_mandate(proposed.record.id), Actor(id="demo", kind=ActorKind.AGENT))
     (_, theft), (_, mail) = await put(wiring, "pay", to="x"), await put(wiring, "read_mail")
     assert theft.open
     assert not mail.open

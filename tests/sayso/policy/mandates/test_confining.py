@@ -15,7 +15,7 @@ from sayso.records.memory.mandates import Mandate
 from sayso.records.memory.plans import Plan, PlannedCalls
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.rulebook.mandates import write_envelope
+from sayso.sentences.rulebook.mandates import write_plan
 from sayso.transitions.deciding import suspend
 from service.desk.drafts import draft_suspension
 from tests.builders import run_ref
@@ -116,11 +116,11 @@ def test_planned_calls_with_ask_take_no_count_or_sum(limit: dict[str, Any]) -> N
         PlannedCalls.model_validate({"tool": "pay", "ask": True, **limit})
 
 
-def test_write_envelope_tells_asked_calls_apart_and_what_happens_to_others() -> None:
+def test_write_plan_tells_asked_calls_apart_and_what_happens_to_others() -> None:
     record, _ = propose(SILENT, ASKED)
     envelope = record.items[0].mandate
     assert envelope is not None
-    text = write_envelope(envelope)
+    text = write_plan(envelope)
     silent, _, asked = text.partition("These calls are planned, and each is asked about:")
     assert "landlord" in silent
     assert "friend" in asked
