@@ -178,6 +178,17 @@ def test_second_part_of_a_tool_covers_what_the_first_cannot() -> None:
     assert judge(make(PAY, second), "pay", CALL, spent={"0.count": 4}).action is Action.ALLOW
 
 
+@pytest.mark.parametrize("args", [{}, {"cc": None}, {"bcc": None, "cc": None}, {"bcc": "eve"}])
+def test_null_among_the_values_means_that_it_may_be_missing(args: dict[str, Any]) -> None:
+    limits = (
+        limit("args.cc", ConstraintKind.EQUAL, None),
+        limit("args.bcc", ConstraintKind.ONE_OF, ["eve", None]),
+    )
+    mail = MandatedTool(tool="mail", definition="d1", constraints=limits)
+    assert judge(make(mail), "mail", args).action is Action.ALLOW
+    assert judge(make(mail), "mail", {**args, "cc": "eve"}).action is Action.REQUEST_APPROVAL
+
+
 def test_rules_keep_what_they_do_not_permit() -> None:
     everything = MandatedTool(tool="pay", definition="d1", free=("args",))
     assert judge(make(everything), "pay", {"amount": 901}).policy_id == "large"
