@@ -14,6 +14,7 @@ from sayso.policy.rules import ASKING, Action
 from sayso.policy.strictness import guard_terms
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.mandates import Mandate, MandatedTool, Outside
+from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.records.memory.plans import ALL_ARGUMENTS
 from sayso.records.terms import RuleTerms
 
@@ -61,9 +62,16 @@ def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
     about = (event.tool_name, event.definition, event.subagent_name or "")
     if about != (tool.tool, tool.definition, tool.subagent):
         return False
-    if not all(holds(one, event.tool_args) for one in tool.constraints):
+    if not all(holds(one, event.tool_args) or _may_miss(one, event.tool_args) for one in tool.constraints):
         return False
     return ALL_ARGUMENTS in tool.free or not _has_others(event.tool_args, tool)
+
+
+def _may_miss(limit: Constraint, args: JsonObject) -> bool:
+    """Return whether an argument is null or missing, and null is one of the values that its limit names."""
+    named = [limit.value] if limit.kind is ConstraintKind.EQUAL else []
+    named = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else named
+    return None in named and follow(args, limit.path.split(".")[1:]) is None
 
 
 def _list_current(event: "PolicyEvent") -> list[Mandate]:
