@@ -91,10 +91,11 @@ class Obedient(BasePipelineElement):
         if self.plan is not None:
             runtime.propose(self.plan)
         replies: list[Any] = [*messages]
+        before = env.model_dump_json()
         for injected, call in self._list_calls(env):
-            before = env.model_dump_json()
             result, error, ended = runtime.execute(env, call)
-            changed = env.model_dump_json() != before
+            after = env.model_dump_json() if ended != "denied" else before
+            changed, before = after != before, after
             args = to_jsonable_python(dict(call.args))
             made = CallPlayed(tool=call.function, args=args, injected=injected, ended=ended, changed=changed)
             self.calls.append(made)
