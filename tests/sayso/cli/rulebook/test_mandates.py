@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sayso import Client
+from sayso.canonical_json import JsonObject
 from service.settings import Settings
 from service.wiring import assemble
 from tests.builders import make_agent, make_person
@@ -39,7 +40,7 @@ def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Desk]:
 def test_plan_is_read_approved_listed_and_revoked(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "No plan was approved." in sayso("mandates", "list").stdout
     with Client(desk[0], desk[1]) as agent:
-        fetch = {"tool": "fetch", "definition": {}, "hosts": {"args.url": ["example.com"]}}
+        fetch: JsonObject = {"tool": "fetch", "definition": {}, "hosts": {"args.url": ["example.com"]}}
         proposed = agent.propose_mandate({"for_s": 3600, "count": 2, "tools": [fetch]})
     assert 'fetch with url at "example.com"' in " ".join(sayso("show", proposed.suspension_id).stdout.split())
     assert sayso("approve", proposed.suspension_id, "--yes").returncode == 0

@@ -48,8 +48,8 @@ def replay(tool: ToolDefinition, rules: Any, **args: object) -> tuple[str, Effec
     _, judged = evaluate_calls(RULES, RUN, [ExternalCall(call, tool)], readings=readings)
     trail = [TrailEntry(seq=seq, at_ms=T0, type=one.type, data=one.data, hash="") for seq, one in enumerate(judged, 1)]
     (found,) = list_calls(RUN, trail, {})
-    found = found._replace(missing="")  # the arguments of an asked call are those of its item
-    found = found._replace(event=found.event.model_copy(update={"tool_args": dict(args)}))
+    event = found.event.model_copy(update={"tool_args": dict(args)})  # those of an asked call are with its item
+    found = found.model_copy(update={"missing": "", "event": event})
     (judged_again,) = rejudge(rules, [found], {})
     assert judged_again is not None
     return found.action, judged_again.effect
