@@ -29,7 +29,7 @@ PYTHON = CHECKOUT / ".venv-agentdojo" / "bin" / "python"
 PAGE = CHECKOUT / "docs" / "agentdojo.md"
 POLICIES = CHECKOUT / "benchmarks" / "agentdojo" / "policies"
 SUITES = ("banking", "slack", "travel", "workspace")
-TIMEOUT_S = 1_800
+TIMEOUT_S = 3_600
 
 
 def main() -> int:
