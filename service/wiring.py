@@ -46,6 +46,7 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.memory.grants import GrantStore
+from service.store.memory.lessons import Lessons
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -189,7 +190,7 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
-            grants=Granting(GrantStore(store, suspensions.recall), suspensions, rules.policy),
+            grants=Granting(GrantStore(store, suspensions.recall), Lessons(store), suspensions, rules.policy),
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),

@@ -96,6 +96,7 @@ class RuleCost(ResponseModel):
     decisions: int
     measured: int
     people_ms: int
+    proposals: int = 0
     sentence: str
 
 

@@ -16,6 +16,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.learning import Learning
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -43,7 +44,8 @@ class PolicyDecision(Immutable):
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule or of the `grant` that allows it.
+    `allowance` what it adds to those of the rule or of the `grant` that allows it. `learning` is set where a rule that
+    asks learns grants.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -66,6 +68,7 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    learning: Learning | None = None
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -114,6 +117,8 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    would = decision.learning.would_allow if decision.learning is not None else ()
+    found |= {"would_allow": [*would]} if would else {}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
 
@@ -177,6 +182,7 @@ def build_item(
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
         grant_id=decision.grant.id if decision.grant is not None else "",
+        learning=decision.learning,
         preset=_preset(decision),
     )
 

@@ -16,6 +16,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.grants.covering import apply_grant, want_grants
+from sayso.policy.learning.shadowing import note_learning
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
@@ -138,6 +139,11 @@ class Policy(Immutable):
         """The enabled rules that remember calls, or let people grant them. Shadow rules count, and never limit."""
         return tuple(rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants))
 
+    @property
+    def learns(self) -> bool:
+        """Whether a live rule learns grants."""
+        return any(rule.is_live and rule.grants is not None and rule.grants.learn is not None for rule in self.rules)
+
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
         if not self.remembering:
@@ -160,7 +166,7 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = apply_grant(self.rules, event, decision)
+            decision = note_learning(self.rules, event, apply_grant(self.rules, event, decision))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:

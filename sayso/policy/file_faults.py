@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.calendars.windows import TimeWindow
-from sayso.policy.grants.keys import GrantedSum, Grants
+from sayso.policy.grants.keys import GrantedSum, Grants, Learn
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
@@ -60,6 +60,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "repeats": Repeats,
     "grants": Grants,
     "sum": GrantedSum,
+    "learn": Learn,
 }
 
 

@@ -13,6 +13,7 @@ from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, V
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.charges import Charge, Remembered, place_charges
+from sayso.records.memory.learning import Learning
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -111,6 +112,11 @@ class _ItemFields(Immutable):
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
+    learning: Learning | None = Field(
+        default=None,
+        exclude_if=lambda learning: learning is None,
+        description="What the decision on it teaches, if its rule learns grants.",
+    )
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")

@@ -275,7 +275,7 @@ class Change(NamedTuple):
 
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
-    `grant` is what a decision also granted.
+    `grant` is what a decision also granted, and `suspended` are the learned grants that it suspends.
     """
 
     record: SuspensionRecord
@@ -286,3 +286,4 @@ class Change(NamedTuple):
     until_ms: int = 0
     released: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    suspended: tuple[Grant, ...] = ()

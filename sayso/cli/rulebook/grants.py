@@ -9,7 +9,7 @@ from sayso.canonical_json import JsonObject, parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import format_time, make_console, show_line
-from sayso.client.rulebook import LIST_GRANTS, confirm_grant, revoke_grant
+from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, revoke_grant
 from sayso.errors import InvalidInput, InvalidJson
 
 app = typer.Typer(help="List, confirm and revoke standing grants.", no_args_is_help=True)
@@ -66,8 +66,8 @@ def list_grants(json: JsonOption = False) -> None:
             one.id,
             "void" if one.void else one.state,
             one.sentence,
-            ", ".join(one.granted_by),
-            str(one.calls),
+            ", ".join(one.granted_by) or "nobody yet",
+            _describe_use(one),
             format_time(one.last_used_at) if one.last_used_at else "never",
         )
         for one in found
@@ -76,17 +76,27 @@ def list_grants(json: JsonOption = False) -> None:
 
 
 def confirm(grant_id: GrantArgument) -> None:
-    """Grant together with the people who did."""
+    """Grant together with the people who did, or put a grant in force that Sayso proposed."""
     with connect() as client:
         one = client.exchange(confirm_grant(grant_id))
     make_console().print(show_line(f"{one.id} is {one.state}: {one.sentence}."))
 
 
 def revoke(grant_id: GrantArgument) -> None:
-    """End a grant at once, also for calls that it allowed and that have not started."""
+    """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
     with connect() as client:
         one = client.exchange(revoke_grant(grant_id))
     make_console().print(show_line(f"{one.id} is {one.state}."))
+
+
+def _describe_use(one: GrantView) -> str:
+    """Return the calls that a grant let run, or on probation how people decided those that it would have."""
+    if one.learned is None or one.granted_by:
+        return str(one.calls)
+    tried = one.learned
+    counts = f"{tried.approved} approved, {tried.edited} edited, {tried.denied} denied, {tried.unanswered} unanswered"
+    left = max(0, tried.probation - tried.approved)
+    return f"would have allowed {tried.would_allow}: {counts}; {f'{left} to go' if left else 'ready'}"
 
 
 def _read_pairs(given: list[str] | None) -> JsonObject:

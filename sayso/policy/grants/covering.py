@@ -73,10 +73,16 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
 
 
 def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
+    """Return whether a call is one that the grant names, and people have granted it and nobody has ended it."""
+    granted = len(grant.granters) >= grant.people and grant.revoked_at_ms is None and grant.denial is None
+    return granted and names_call(grant, rule_id, event)
+
+
+def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names. What is unknown of a call is not covered."""
     about = (rule_id, event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition)
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
-    if about != named or len(grant.granters) < grant.people or grant.revoked_at_ms is not None:
+    if about != named:
         return False
     if not all(_holds(one, event.tool_args) for one in grant.constraints):
         return False
@@ -105,6 +111,8 @@ def _holds(constraint: Constraint, args: JsonObject) -> bool:
     value = follow(args, constraint.path.split(".")[1:])
     if value is None:
         return False
+    if constraint.kind is ConstraintKind.ANY:
+        return True
     if constraint.kind is ConstraintKind.EQUAL:
         return same_json(value, constraint.value)
     if constraint.kind is ConstraintKind.ONE_OF:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants."""
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants.
+
+    The grants are those in force, and those on probation, which let nothing run.
+    """
 
     total: int = 0
     samples: int = 0

@@ -13,14 +13,18 @@ class ConstraintKind(StrEnum):
     EQUAL = "equal"
     AT_MOST = "at_most"
     ONE_OF = "one_of"
+    ANY = "any"
 
 
 class Constraint(Immutable):
-    """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths."""
+    """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths.
+
+    With `any` the argument must be there, and its value does not matter.
+    """
 
     path: str
     kind: ConstraintKind
-    value: JsonValue
+    value: JsonValue = None
 
 
 class Offered(Immutable):

@@ -108,6 +108,7 @@ class RuleCostView(View):
     decisions: int = Field(description="Decisions of people, more than one for an item with a quorum.")
     measured: int = Field(description="Those whose look was measured.")
     people_ms: int = Field(description="Their time; an unmeasured look counts as the average of the measured ones.")
+    proposals: int = Field(description="The grants that Sayso proposes for it, and that a person may put in force.")
     sentence: str
 
 

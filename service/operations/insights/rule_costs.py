@@ -1,9 +1,11 @@
 """What each rule costs: how often it asks, the time that people spend on it, and how they decide."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from sayso.text.language import _, ngettext
+from service.desk.granting import Granting
 from service.store.insights.tallies import Count, Metric, group_by_name
 from service.store.suspensions.rule_hits import DEFAULT
 
@@ -15,7 +17,7 @@ class RuleCost:
     """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
 
     `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
-    `measured` ones.
+    `measured` ones. `proposals` counts the grants that Sayso proposes for it and that a person may put in force.
     """
 
     rule: str
@@ -28,6 +30,7 @@ class RuleCost:
     decisions: int
     measured: int
     look_ms: int
+    proposals: int = 0
 
     @property
     def by_default(self) -> bool:
@@ -54,7 +57,17 @@ class RuleCost:
         name = _("default") if self.by_default else self.rule or _("all others")
         asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=f"{self.asked:,}")
         denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=f"{self.denied:,}")
-        return f"{name}: {asks}, {self.time}, {denials}"
+        cost = f"{name}: {asks}, {self.time}, {denials}"
+        if not self.proposals:
+            return cost
+        ready = ngettext("a grant proposal is ready", "%(num)s grant proposals are ready", self.proposals)
+        return f"{cost}: {ready}"
+
+
+async def add_proposals(grants: Granting, costs: Iterable[RuleCost]) -> tuple[RuleCost, ...]:
+    """Return the costs with the grants that wait for a person."""
+    ready = await grants.count_ready()
+    return tuple(replace(one, proposals=ready[one.rule]) for one in costs)
 
 
 def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:

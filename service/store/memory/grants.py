@@ -15,6 +15,7 @@ from service.store.connection.pipeline import Pipeline, Script
 from service.store.directory.groups import Group
 from service.store.keys import CHANGES, TenantKeys
 from service.store.lua import read_script
+from service.store.memory.learning import TRIED
 from service.store.people import Reviewer
 from service.store.tenants import TenantStore
 
@@ -33,7 +34,7 @@ class Use(NamedTuple):
 
 
 async def read_grants(pipeline: Pipeline, keys: TenantKeys, scopes: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
-    """Return the grants in force by scope, without those whose people may no longer decide."""
+    """Return the grants in force by scope, and those on probation, without those whose people may no longer decide."""
     async with translated():
         seconds, micros, *found = await pipeline.run(_GRANTS, [keys.grants, *map(keys.grants_of, scopes)])
     now_ms = as_ms(seconds, micros)
@@ -45,7 +46,7 @@ async def read_grants(pipeline: Pipeline, keys: TenantKeys, scopes: Sequence[str
 
 def _read_current(held: Iterable[Any], now_ms: int) -> list[Grant]:
     found = (Grant.model_validate_json(raw) for raw in held if raw)
-    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE]
+    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or one.tries(now_ms)]
 
 
 async def _find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -113,6 +114,10 @@ class GrantStore:
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
                 pipe.publish(CHANGES + self._keys.tenant, "")
+            if changed.until_ms != known.until_ms:
+                pipe.zadd(
+                    self._keys.grants_of(name_scope(changed.rule_id, changed.agent)), {grant_id: changed.until_ms}
+                )
             if changed.revoked_at_ms is not None:
                 pipe.zrem(self._keys.grants_of(name_scope(changed.rule_id, changed.agent)), grant_id)
             return changed
@@ -131,6 +136,7 @@ class GrantStore:
             async with self._redis.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._keys.grants, *(one.id for one in old))
                 pipe.zrem(self._keys.grant_uses, *(one.id for one in old))
+                pipe.hdel(self._keys.grant_trials, *(f"{one.id} {field}" for one in old for field in TRIED))
                 for one in old:
                     pipe.zrem(self._keys.grants_of(name_scope(one.rule_id, one.agent)), one.id)
                 await pipe.execute()
