@@ -67,7 +67,7 @@ def list_grants(json: JsonOption = False) -> None:
             "void" if one.void else one.state,
             one.sentence,
             ", ".join(one.granted_by) or "nobody yet",
-            _describe_use(one),
+            describe_use(one),
             format_time(one.last_used_at) if one.last_used_at else "never",
         )
         for one in found
@@ -89,7 +89,7 @@ def revoke(grant_id: GrantArgument) -> None:
     make_console().print(show_line(f"{one.id} is {one.state}."))
 
 
-def _describe_use(one: GrantView) -> str:
+def describe_use(one: GrantView) -> str:
     """Return the calls that a grant let run, or on probation how people decided those that it would have."""
     if one.learned is None or one.granted_by:
         return str(one.calls)

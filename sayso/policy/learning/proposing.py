@@ -65,7 +65,7 @@ class _Approved(NamedTuple):
 
 
 def read_answer(item: Item) -> Answered | None:
-    """Return how people decided an item; None if they did not. One denial counts, whatever the others decided."""
+    """Return how people decided an item; None if they did not. One denial counts, also if others outvoted it."""
     outcome = item.outcome
     if any(one.action is DecisionAction.DENY and one.by.kind is ActorKind.HUMAN for one in item.decisions):
         return Answered.DENIED

@@ -20,8 +20,8 @@ def describe_trial(asked: int, approved: int, edited: int, denied: int, unanswer
 
 
 def describe_rest(learned: Learned, approved: int) -> str:
-    """Return how many approvals are missing before people can put a grant in force; empty for none."""
+    """Return how many approvals are missing before people can put a grant in force."""
     left = max(0, learned.probation - approved)
     if not left:
-        return ""
+        return _("It may be put in force.")
     return ngettext("It needs %(num)s more approval.", "It needs %(num)s more approvals.", left)

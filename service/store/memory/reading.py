@@ -20,8 +20,8 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
     asked = list(dict.fromkeys(one for one in wanted if not one.grants))
     scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
     found = await read_grants(pipeline, keys, scopes) if scopes else {}
-    spent = [grant for grants in found.values() for grant in grants if not grant.on_probation]
-    asked += [counter for grant in spent for counter in list_counters(grant)]
+    granted = [grant for grants in found.values() for grant in grants if not grant.on_probation]
+    asked += [counter for grant in granted for counter in list_counters(grant)]
     counters = await _read_totals(pipeline, keys, asked) if asked else {}
     return {**counters, **{scope: Reading(grants=grants) for scope, grants in found.items()}}
 

@@ -72,6 +72,7 @@ async def test_proposal_is_tried_and_put_in_force(settings: Settings) -> None:
         await put(anna.wiring, 5)
         page = await anna.read("/grants")
         assert "It would have allowed 3 calls: people approved 2, edited 0 and denied 0; 1 unanswered." in page
+        assert "It may be put in force." in page
         await Counting(anna.wiring).count_waiting()
         assert "0 denials: a grant proposal is ready." in await anna.read("/rules/refunds-under-50")
         assert "a grant proposal is ready" in await anna.read("/insights")
