@@ -94,6 +94,7 @@ class Reviewing:
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
+                suspends=tuple(one.id for one in covering),
             )
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.asking import build_item, describe_judged
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.grants.covering import digest_rest, digest_rule
@@ -23,7 +24,7 @@ from tests.sayso.rule_builders import event, policy, rule
 GRANTS: dict[str, Any] = {"longest": "7d", "learn": {"after": 3}}
 RULES = policy(rule("refunds", "request_approval", tool_name="refund", when="args.amount > 10", grants=GRANTS))
 FACTS: dict[str, Any] = {"started_by": "desk", "definition": "d1", "subagent_name": ""}
-CALL = {"customer": "C-77", "amount": 100}
+CALL: JsonObject = {"customer": "C-77", "amount": 100}
 LIMITS = (
     Constraint(path="args.amount", kind=ConstraintKind.AT_MOST, value=200 * UNIT),
     Constraint(path="args.customer", kind=ConstraintKind.EQUAL, value="C-77"),
