@@ -17,6 +17,7 @@ from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOut
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.learning import Learning
+from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -44,8 +45,9 @@ class PolicyDecision(Immutable):
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule or of the `grant` that allows it. `learning` is set where a rule that
-    asks learns grants.
+    `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
+    that covers the call is kept; without any part, the call is outside of it. `learning` is set where a rule that asks
+    learns grants.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -69,6 +71,13 @@ class PolicyDecision(Immutable):
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
     learning: Learning | None = None
+    mandate: Mandate | None = None
+
+    @property
+    def granted_by(self) -> str:
+        """The id of the grant or mandate that allows the call; empty without one."""
+        found = self.grant or self.mandate
+        return found.id if found is not None and self.action is Action.ALLOW else ""
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -119,6 +128,8 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     found |= {"absolute": True} if decision.absolute else {}
     would = decision.learning.would_allow if decision.learning is not None else ()
     found |= {"would_allow": [*would]} if would else {}
+    if decision.mandate is not None:
+        found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
 
@@ -181,7 +192,7 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
-        grant_id=decision.grant.id if decision.grant is not None else "",
+        grant_id=decision.granted_by,
         learning=decision.learning,
         preset=_preset(decision),
     )

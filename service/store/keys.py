@@ -35,8 +35,9 @@ class TenantKeys:
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
         self.grants = f"{prefix}grants"  # grants by id
-        self.grant_uses = f"{prefix}grant-uses"  # grants by their last use
+        self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
         self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
+        self.mandates = f"{prefix}mandates"  # mandates by id
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
         self.learning = f"{prefix}learning"  # rules for agents whose calls people decided since the last look
@@ -97,6 +98,10 @@ class TenantKeys:
     def lessons(self, scope: str) -> str:
         """The last decided calls of a rule for an agent, if it learns grants."""
         return f"{self.prefix}lessons:{scope}"
+
+    def mandates_of(self, scope: str) -> str:
+        """The mandates of an agent in a conversation, by their end."""
+        return f"{self.prefix}mandates-of:{scope}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

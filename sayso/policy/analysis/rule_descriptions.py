@@ -62,6 +62,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
         "grants": "What reviewers may grant beside an approval. Without it, nothing.",
+        "mandates": "What plans of agents may cover once people approve them. Without it, nothing.",
     },
     "RequestPayload": {
         "title": "A title, shown beside the call.",
@@ -104,11 +105,11 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "by": _BY,
     },
     "Grants": {
-        "longest": "How long a grant may last: a number with s, m, h, d or w.",
-        "count": "The most calls of a grant.",
-        "sum": "The most of an argument over all calls of a grant.",
-        "by": "Arguments that must stay as in the approved call.",
-        "people": "How many people must grant it.",
+        "longest": "How long a grant or mandate may last: a number with s, m, h, d or w.",
+        "count": "The most calls of one.",
+        "sum": "The most of an argument over all its calls.",
+        "by": "Arguments that must stay as in the approved call, or that a plan must name.",
+        "people": "How many people must grant it, or approve the plan.",
         "learn": "When Sayso proposes a grant. Without it, never.",
     },
     "Learn": {

@@ -14,12 +14,15 @@ class ConstraintKind(StrEnum):
     AT_MOST = "at_most"
     ONE_OF = "one_of"
     ANY = "any"
+    HOSTS = "hosts"
+    WITHIN = "within"
 
 
 class Constraint(Immutable):
     """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths.
 
-    With `any` the argument must be there, and its value does not matter.
+    For `hosts` the value lists the hosts of its URLs, for `within` it is the folder of its paths. With `any` the
+    argument must be there, and its value does not matter.
     """
 
     path: str

@@ -19,7 +19,7 @@ def describe_trial(asked: int, approved: int, edited: int, denied: int, unanswer
     )
 
 
-def describe_rest(learned: Learned, approved: int) -> str:
+def describe_missing(learned: Learned, approved: int) -> str:
     """Return how many approvals are missing before people can put a grant in force."""
     left = max(0, learned.probation - approved)
     if not left:

@@ -112,12 +112,12 @@ async def _read(parts: Wiring, grant_id: str) -> GrantView:
     return found
 
 
-async def _describe(parts: Wiring, uses: Sequence[Use]) -> list[GrantView]:
+async def _describe(parts: Wiring, uses: Sequence[Use[Grant]]) -> list[GrantView]:
     trials, now_ms = await parts.grants.lessons.read_trials(one.grant for one in uses), await parts.grants.now_ms()
     return [_view(parts, one, trials.get(one.grant.id, Trial()), now_ms) for one in uses]
 
 
-def _view(parts: Wiring, use: Use, trial: Trial, now_ms: int) -> GrantView:
+def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantView:
     grant = use.grant
     tried = {**trial._asdict(), "would_allow": trial.asked, "unanswered": trial.unanswered}
     learned = dict(grant.learned) | tried | {"ready": is_ready(grant, trial)} if grant.learned is not None else None
