@@ -17,7 +17,7 @@ PROCESS = CollectorRegistry()
 
 OPERATIONS = ("decide", "start", "suspend")
 RESULTS = ("done", "refused", "failed")
-LIMITS = ("open_items", "pace", "other")
+LIMITS = ("backlog", "open_items", "pace", "other")
 """All values of the labels: no text of a request becomes one."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
