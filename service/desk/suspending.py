@@ -76,7 +76,7 @@ class Suspending:
         `request` holds all that the caller sent and nothing generated. The same key with the same request returns the
         first run; with another request it raises `IdempotencyConflict`.
         """
-        await self._admit(run, ResumeSpec())
+        await self._admit(run, for_workers=True)
         run = self._place(run)
         draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
@@ -98,7 +98,7 @@ class Suspending:
         Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
         of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
         """
-        await self._admit(run, resume)
+        await self._admit(run, for_workers=resume.mode != "poll")
         run = self._place(run)
         state = foreign.state if foreign else None
         counted = await self._count_turns(run, key)
@@ -180,9 +180,9 @@ class Suspending:
         room = self.intake.room if self.intake is not None else None
         return await self.suspensions.create(draft.id, begin, seen, room)
 
-    async def _admit(self, run: RunRef, resume: ResumeSpec) -> None:
+    async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:
         if self.intake is not None:
-            await self.intake.admit(run.owner, for_workers=resume.mode != "poll")
+            await self.intake.admit(run.owner, for_workers=for_workers)
 
     def _place(self, run: RunRef) -> RunRef:
         """Return the run with the tenant and environment of this desk."""
