@@ -68,7 +68,7 @@ def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
 
 def _describe_rule(one: RuleCost) -> tuple[str, ...]:
     measured = f"{one.measured} of {one.decisions}"
-    time = _took(one.people_ms) if one.measured else ""
+    time = _took(one.people_ms) if one.measured else "unknown"
     counts = map(str, (one.denied, one.edited, one.fallback))
     return ("default" if one.rule == "-" else one.rule, str(one.asked), time, measured, *counts)
 

@@ -114,7 +114,7 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
     """
     state = await read_version(wiring, version)
     if state.in_force:
-        raise Conflict(f"Version {version} is in force already.")
+        raise Conflict(f"Version {version} is in force already. Choose an earlier one.")
     if not state.spans:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
     policy = await asyncio.to_thread(_parse, state.found)
