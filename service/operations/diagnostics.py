@@ -168,7 +168,7 @@ def _check_rules(wiring: Wiring) -> Finding:
     wiring.rulebook.refresh()
     error = wiring.rulebook.error
     if error is None:
-        return Finding("rules", True, f"Version {wiring.rulebook.policy.version}, as in the file.")
+        return Finding("rules", True, f"The file can be read: version {wiring.rulebook.policy.version}.")
     return Finding(
         "rules", False, f"The file is invalid; the last valid rules stay in force: {error.message}", "Correct the file."
     )
