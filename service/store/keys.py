@@ -35,7 +35,8 @@ class TenantKeys:
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
         self.grants = f"{prefix}grants"  # grants by id
-        self.grant_uses = f"{prefix}grant-uses"  # grants by their last use
+        self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
+        self.mandates = f"{prefix}mandates"  # mandates by id
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
@@ -55,6 +56,7 @@ class TenantKeys:
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
@@ -90,6 +92,10 @@ class TenantKeys:
     def grants_of(self, scope: str) -> str:
         """The grants of a rule for an agent, by their end."""
         return f"{self.prefix}grants-of:{scope}"
+
+    def mandates_of(self, scope: str) -> str:
+        """The mandates of an agent in a conversation, by their end."""
+        return f"{self.prefix}mandates-of:{scope}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

@@ -97,6 +97,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "attachment_id": "att_none",
             "replay_id": "rpl_none",
             "grant_id": "gra_none",
+            "mandate_id": "man_none",
             "version": "none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
@@ -105,6 +106,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
 turns = count()
 
 
+@pytest.mark.drawn
 @schema.parametrize()
 @examples(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_answers_match_the_openapi_document(case: Any, site: Site) -> None:
