@@ -9,7 +9,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
+from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
@@ -160,8 +160,9 @@ class Suspending:
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
         policy = self.policy()
         at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
-        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step, progress, at_ms))
-        return evaluate_calls(policy, run, calls, step, readings, progress, at_ms)
+        described = describe_calls(run, calls, step, progress, at_ms)
+        readings = await self.suspensions.recall(list_wanted(policy, described))
+        return evaluate_calls(policy, run, calls, step, readings, progress, described)
 
     async def _create(
         self,
