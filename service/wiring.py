@@ -42,6 +42,7 @@ from service.store.idempotency import Replays
 from service.store.inbox.buckets import Buckets
 from service.store.insights.counters import Counters
 from service.store.insights.recents import Recents
+from service.store.insights.second_look import SecondLook
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
@@ -117,6 +118,7 @@ class Wiring:
     precedents: Precedents
     counters: Counters
     recents: Recents
+    second_look: SecondLook
 
 
 class Process:
@@ -215,6 +217,7 @@ class Process:
             precedents=Precedents(store),
             counters=Counters(store),
             recents=Recents(store),
+            second_look=SecondLook(store),
         )
 
 

@@ -96,6 +96,9 @@ class RuleCost(ResponseModel):
     decisions: int
     measured: int
     people_ms: int
+    second_opinions: int = 0
+    disagreed: int = 0
+    near_misses: int = 0
     sentence: str
 
 

@@ -43,7 +43,8 @@ class PolicyDecision(Immutable):
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule or of the `grant` that allows it.
+    `allowance` what it adds to those of the rule or of the `grant` that allows it. `near_miss` is the rule whose limit
+    it used up, so that the same call once more would not be allowed.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -66,6 +67,7 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    near_miss: str | None = None
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -95,7 +97,7 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= _describe_facts(decision)
+    failed |= _describe_facts(decision) | _describe_sample(decision)
     if computed := _mask_computed(call, decision, definition):
         failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
@@ -114,8 +116,17 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
+
+
+def _describe_sample(decision: PolicyDecision) -> JsonObject:
+    """Return the share of like calls that get a second look, and who may take it; nothing for calls that do not run."""
+    sample = decision.terms.sample
+    if decision.action is not Action.ALLOW or sample is None or sample.after is None:
+        return {}
+    return {"second_look": sample.after, "reviewers": [*decision.terms.reviewers]}
 
 
 def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:

@@ -15,7 +15,7 @@ from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Re
 from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
 from sayso.records.base import Immutable
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_sample, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
@@ -327,11 +327,7 @@ def check_quorum(terms: RuleTerms) -> None:
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
         raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
-    if terms.reviewers and terms.sample is not None and not may_reach(people, terms.quorum.approve + 1):
-        raise ValueError(
-            f"an item drawn by sample needs {terms.quorum.approve + 1} approvals and has {len(people)} reviewers; "
-            "add reviewers, or remove sample"
-        )
+    check_sample(terms, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 

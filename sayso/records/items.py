@@ -160,14 +160,20 @@ def draw_samples(
 
 def _draw(draft: ItemDraft, key: bytes, name: str) -> ItemDraft:
     sample, quorum = draft.terms.sample, draft.terms.quorum
-    if sample is None or draft.preset is not None:
+    if sample is None or sample.before is None or draft.preset is not None:
         return draft
-    mac = digest(key, name.encode(), "sha256")
-    if int.from_bytes(mac[:8]) >= sample.before * 2**64:
+    mac = draw(key, name, sample.before)
+    if mac is None:
         return draft
     raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})
     terms = draft.terms.model_copy(update={"quorum": raised})
-    return draft.model_copy(update={"terms": terms, "drawn": mac.hex()})
+    return draft.model_copy(update={"terms": terms, "drawn": mac})
+
+
+def draw(key: bytes, name: str, share: float) -> str | None:
+    """Return the HMAC-SHA-256 of a name as hex if its first 8 bytes are below the share of 2^64, else None."""
+    mac = digest(key, name.encode(), "sha256")
+    return mac.hex() if int.from_bytes(mac[:8]) < share * 2**64 else None
 
 
 class Item(_ItemFields):

@@ -20,7 +20,7 @@ _TERMS = {
     "secrets": "Paths of arguments to mask, such as token, login.password or items[].key.",
     "urgent": "Whether cards are sent at once, also in quiet hours and outside working hours.",
     "notify_requester": "Whether the requester is notified of the outcome.",
-    "sample": "How many items are drawn by chance for one more approval.",
+    "sample": "How many calls are drawn by chance for another person.",
 }
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {
@@ -111,7 +111,10 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "people": "How many people must grant it.",
     },
     "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
-    "Sample": {"before": "The share of items to draw, such as 0.1."},
+    "Sample": {
+        "before": "The share of items, such as 0.1, that need one more approval.",
+        "after": "The share of allowed and decided calls, such as 0.05, that somebody reviews afterwards.",
+    },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,
     "RuleTerms": {

@@ -28,11 +28,18 @@ class Ledger:
         self.readings = dict(readings)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
-        """Return the decision on a call; an allowed one counts for the next."""
+        """Return the decision on a call; an allowed one counts for the next.
+
+        If it used up a limit, so that the same call once more would not be allowed, the decision is a near miss.
+        """
         decision = self._judge(event)
-        if decision.action is Action.ALLOW:
-            self._count(decision.due_charges)
-        return decision
+        if decision.action is not Action.ALLOW:
+            return decision
+        self._count(decision.due_charges)
+        rule_id = self._find_used_up(decision)
+        if rule_id is None or self._judge(event).action is Action.ALLOW:
+            return decision
+        return decision.model_copy(update={"near_miss": rule_id})
 
     def judge_start(
         self, event: PolicyEvent, charged: Sequence[Charge] = (), *, by_person: bool = True
@@ -63,6 +70,19 @@ class Ledger:
     def _check_read(self, event: PolicyEvent) -> None:
         if any(one.counter not in self.readings for one in self.policy.list_wanted(event)):
             raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
+
+    def _find_used_up(self, decision: PolicyDecision) -> str | None:
+        """Return the first rule with a limit that has no room for the same call once more; None with a grant."""
+        if decision.grant is not None:
+            return None
+        limits = {one.counter: one for one in decision.due_charges if one.most is not None}
+        for one in decision.remembered:
+            charge = limits.get(one.counter)
+            if charge is not None and charge.most is not None:
+                known = self.readings.get(one.counter)
+                if known is not None and known.total + charge.amount > charge.most:
+                    return one.rule_id
+        return None
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
         if self.policy.remembering:

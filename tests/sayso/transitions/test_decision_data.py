@@ -4,8 +4,9 @@ from sayso.records.decisions import DecisionAction
 from sayso.records.items import ItemKind
 from sayso.text.redaction import MASK
 from sayso.transitions.closing import describe_decision
+from sayso.transitions.deciding import decide
 from sayso.transitions.decision_checks import is_quorum_met
-from tests.sayso.samples import ask, pending, word
+from tests.sayso.samples import T0, ask, pending, word
 
 
 def test_describe_decision_has_a_message_only_if_there_is_one() -> None:
@@ -36,3 +37,13 @@ def test_quorum_counts_only_decisions_of_the_same_kind() -> None:
     assert approval.action is DecisionAction.APPROVE
     assert not is_quorum_met(item, approval)
     assert not is_quorum_met(item, denial)
+
+
+def test_decision_that_closes_a_sampled_item_names_its_share() -> None:
+    sampled = pending(ask(sample={"after": 0.25}, quorum={"approve": 2}))
+    first = decide(sampled, word(sampled, by="ada"), T0)
+    assert "second_look" not in first.events[0].data, "the item is open"
+    assert decide(first.record, word(first.record, by="ben"), T0).events[0].data["second_look"] == 0.25
+    for terms in ({}, {"sample": {"before": 0.5}}):
+        record = pending(ask(**terms))
+        assert "second_look" not in decide(record, word(record), T0).events[0].data

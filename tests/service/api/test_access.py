@@ -72,6 +72,8 @@ ROWS: dict[str, Row] = {
     "reportHeadless": people(),
     "reportInsights": people(),
     "listDrills": admins(),
+    "listSecondLooks": people(),
+    "takeSecondLook": people(404, {"opinion": "agree"}),
     "plantDrill": admins(404, {"template": "none", "reviewer": "ben"}),
     "listSenders": admins(),
     "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
