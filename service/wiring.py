@@ -14,6 +14,8 @@ from service.auth.passwords import Passwords
 from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
+from service.delivery.assessor_plans import assessors_of
+from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
@@ -42,7 +44,6 @@ from service.store.idempotency import Replays
 from service.store.inbox.buckets import Buckets
 from service.store.insights.counters import Counters
 from service.store.insights.recents import Recents
-from service.store.insights.second_look import SecondLook
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
@@ -118,7 +119,6 @@ class Wiring:
     precedents: Precedents
     counters: Counters
     recents: Recents
-    second_look: SecondLook
 
 
 class Process:
@@ -129,6 +129,7 @@ class Process:
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback)
+        self._assessors = Assessors(assessors_of(settings.assessors), self.posts)
         self._connections = connections
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
@@ -170,7 +171,7 @@ class Process:
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms)
+        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms, self._assessors.ask)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,
@@ -217,7 +218,6 @@ class Process:
             precedents=Precedents(store),
             counters=Counters(store),
             recents=Recents(store),
-            second_look=SecondLook(store),
         )
 
 

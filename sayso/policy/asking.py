@@ -14,6 +14,7 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.records.suspensions import Progress
@@ -45,6 +46,8 @@ class PolicyDecision(Immutable):
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule or of the `grant` that allows it. `near_miss` is the rule whose limit
     it used up, so that the same call once more would not be allowed.
+
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -68,6 +71,8 @@ class PolicyDecision(Immutable):
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
     near_miss: str | None = None
+    assessment: Assessment | None = None
+    scrutinized: bool = False
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -116,6 +121,7 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
     found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
@@ -187,6 +193,7 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
+        assessment=decision.assessment,
         grant_id=decision.grant.id if decision.grant is not None else "",
         preset=_preset(decision),
     )

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
+from sayso.policy.assessors.weighing import list_strictest, want_assessment, weigh_assessment
 from sayso.policy.grants.covering import apply_grant, want_grants
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
@@ -135,8 +136,13 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls, or let people grant them. Shadow rules count, and never limit."""
-        return tuple(rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants))
+        """The enabled rules that remember calls, let people grant them, or ask an assessor.
+
+        Shadow rules count, and never limit.
+        """
+        return tuple(
+            rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants or rule.assess)
+        )
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
@@ -151,6 +157,18 @@ class Policy(Immutable):
             tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
             if try_coverage(tried, case) is True:
                 yield from (*list_wanted(tried, event), *want_grants(tried, event))
+        if any(rule.assess for rule in self.remembering):
+            yield from self._want_assessments(case, alike)
+
+    def _want_assessments(self, case: Case, alike: frozenset[str]) -> Iterator[Wanted]:
+        """Yield what to ask the assessors of rules that may decide: none after a rule that decides in any case."""
+        named = [unname(rule) for rule in self.live if alike and not alike.isdisjoint(rule.condition.tools)]
+        for rules in (self.live, named):
+            for rule in rules:
+                if try_coverage(rule, case) is True:
+                    yield from want_assessment(rule, case.event)
+                    if not rule.condition.memory_keys:
+                        break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
@@ -210,6 +228,7 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
+            decided = weigh_assessment(deciding, case.event, decided) if deciding is not None else decided
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
         return (
             decided | weigh_memory(self.live, case.recalled, deciding, decided["reason"]) if case.recalled else decided
@@ -253,7 +272,7 @@ class Policy(Immutable):
     ) -> dict[str, Any]:
         rules = [*doubted, *([deciding] if deciding is not None else [])]
         asking = [rule for rule in rules if rule.action in ASKING]
-        terms = [rule.terms for rule in asking]
+        terms = [*list_strictest(asking)]
         actions = [rule.action for rule in rules]
         if deciding is None:
             actions.append(self.default)

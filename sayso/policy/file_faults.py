@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.calendars.windows import TimeWindow
+from sayso.policy.assessors.keys import Assess, Scrutiny
 from sayso.policy.grants.keys import GrantedSum, Grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
@@ -37,6 +38,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
     ("grants",): ("grants",),
+    ("assess",): ("assess",),
 }
 PATTERN = ("condition", "tool_name_pattern")
 LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
@@ -59,6 +61,9 @@ _INNER: dict[str, type[BaseModel]] = {
     "above": Above,
     "repeats": Repeats,
     "grants": Grants,
+    "assess": Assess,
+    "medium": Scrutiny,
+    "high": Scrutiny,
     "sum": GrantedSum,
 }
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.assessors.weighing import try_assessment
 from sayso.policy.conditions import Facts, bind_facts, compile_condition
 from sayso.policy.memory.recalling import Reading, Recalled, recall
 from sayso.policy.provenance.facts import check_after, describe_provenance
@@ -97,10 +98,10 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is not True or not rule.condition.memory_keys:
-        return covers
-    recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
-    return recalled.applies
+    if covers is True and rule.condition.memory_keys:
+        recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
+        covers = recalled.applies
+    return try_assessment(rule, case.event) if covers is True else covers
 
 
 def try_coverage(rule: PolicyRule, case: Case) -> bool | str:

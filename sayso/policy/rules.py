@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.calendars.windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.canonical_json import JsonObject
+from sayso.policy.assessors.keys import Assess, check_assess
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
 from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
@@ -77,6 +78,10 @@ ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
 _ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
 
 _SHADOWS_MODEL = "a shadow rule is for tool calls; write `subjects: [tool_call]`, or remove `mode: shadow`"
+
+
+def _is_missing(value: object) -> bool:
+    return value is None
 
 
 class Subject(StrEnum):
@@ -201,6 +206,7 @@ class PolicyRule(Immutable):
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
+    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=_is_missing)
 
     @property
     def is_live(self) -> bool:

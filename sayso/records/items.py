@@ -12,6 +12,7 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
+from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered, place_charges
 from sayso.records.memory.offers import Offered
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
@@ -112,6 +113,9 @@ class _ItemFields(Immutable):
     )
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
+    assessment: Assessment | None = Field(
+        default=None, exclude_if=lambda one: one is None, description="What the rule's assessor said about the call."
+    )
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")

@@ -7,7 +7,7 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import make_console, show_line
-from sayso.client import second_look as requests
+from sayso.client import channels as requests
 
 app = typer.Typer(help="Judge calls that were drawn by chance after they were decided.", no_args_is_help=True)
 

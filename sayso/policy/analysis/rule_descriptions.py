@@ -61,6 +61,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "when": "A condition in CEL, such as `args.amount > 100`.",
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
+        "assess": "An assessor that may add scrutiny, and what each of its levels adds.",
         "grants": "What reviewers may grant beside an approval. Without it, nothing.",
     },
     "RequestPayload": {
@@ -114,6 +115,17 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Sample": {
         "before": "The share of items, such as 0.1, that need one more approval.",
         "after": "The share of allowed and decided calls, such as 0.05, that somebody reviews afterwards.",
+    },
+    "Assess": {
+        "by": "The name of the assessor in the file of SAYSO_ASSESSORS.",
+        "medium": "What the level medium adds. Without it, nothing.",
+        "high": "What the level high adds, also if there is no usable answer.",
+    },
+    "Scrutiny": {
+        "quorum": "How many different people must approve.",
+        "reviewers": "Who may decide: some of the rule's reviewers.",
+        "match_number": "Whether an approval needs the two digits that the requester sees.",
+        "reason": "A text beside the rule's reason.",
     },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,

@@ -8,6 +8,7 @@ from sayso.errors import OverLimit
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.records.memory.assessments import assess_unanswered
 from sayso.records.memory.charges import Charge, find_slot, first_slot
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -81,6 +82,10 @@ class CounterBook:
         """Return what the counters hold at this time."""
         found: dict[str, Reading] = {}
         for one in wanted:
+            if one.question is not None:
+                fault = "this desk asks no assessors"
+                found[one.counter] = Reading(assessment=assess_unanswered(one.question, fault))
+                continue
             grants = self._list_grants(one.counter, now_ms) if one.grants else ()
             found[one.counter] = Reading(grants=grants) if one.grants else self._read(one, now_ms)
             counters = (counter for grant in grants for counter in list_counters(grant))

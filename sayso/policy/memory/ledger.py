@@ -5,19 +5,28 @@ from collections.abc import Sequence
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.recalling import Reading, Readings
+from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.records.memory.charges import Charge
 
 NO_READINGS: Readings = {}
 
 
 def remember(policy: Policy, event: PolicyEvent, times: int = 0) -> PolicyEvent:
-    """Return the event as rules see it after the same call was let run so often, and nothing else was."""
+    """Return the event as rules see it after the same call was let run so often, and nothing else was.
+
+    Assessors are not asked: every call is low.
+    """
     if not policy.remembering:
         return event
-    ledger = Ledger(policy, {one.counter: Reading() for one in policy.list_wanted(event)})
+    readings = {one.counter: Reading(assessment=_assume_low(one.question)) for one in policy.list_wanted(event)}
+    ledger = Ledger(policy, readings)
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
     return event.model_copy(update={"memory": ledger.readings})
+
+
+def _assume_low(question: Question | None) -> Assessment | None:
+    return question and Assessment(key=question.key, assessor=question.assessor, level=Level.LOW)
 
 
 class Ledger:
@@ -86,7 +95,7 @@ class Ledger:
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
         if self.policy.remembering:
-            event = event.model_copy(update={"memory": self.readings.copy()})
+            event = event.model_copy(update={"memory": event.memory | self.readings})
         return self.policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:

@@ -12,6 +12,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.memory.amounts import read_amount, to_units
 from sayso.policy.memory.keys import Above, Budget, Limit, Repeats
 from sayso.records.base import Immutable
+from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.text.redaction import MASK
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
 
 class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants."""
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants.
+
+    `assessment` is instead what an assessor said about the call.
+    """
 
     total: int = 0
     samples: int = 0
     grants: tuple[Grant, ...] = ()
+    assessment: Assessment | None = None
 
 
 Readings = Mapping[str, Reading]
@@ -36,13 +41,15 @@ Readings = Mapping[str, Reading]
 class Wanted(NamedTuple):
     """A counter to read, with the length of its period; with a percentile it holds amounts.
 
-    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters.
+    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With a
+    `question`, an assessor is asked instead.
     """
 
     counter: str
     per_s: int
     percentile: int | None = None
     grants: bool = False
+    question: Question | None = None
 
 
 class Recalled(NamedTuple):

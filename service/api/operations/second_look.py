@@ -60,8 +60,10 @@ class OpinionRequest(RequestBody):
 async def list_waiting(caller: Person, parts: Parts) -> SecondLookList:
     """List calls that were drawn by chance for a second look, up to 50."""
     found = await list_second_look(parts, caller.reviewer("api"))
-    calls = [WaitingCallView(**_describe(one.call, one.seq), may_take=not one.refusal) for one in found]
-    return SecondLookList(calls=calls, total=await parts.second_look.count())
+    calls = [
+        WaitingCallView.model_validate(_describe(one.call, one.seq) | {"may_take": not one.refusal}) for one in found
+    ]
+    return SecondLookList(calls=calls, total=await parts.recents.second_look.count())
 
 
 @router.post("/{run_id}/{seq}", operation_id="takeSecondLook", responses=WRITES)
@@ -69,8 +71,8 @@ async def take(run_id: RunId, seq: Seq, body: OpinionRequest, caller: Person, pa
     """Say whether the call was right. It changes nothing about the call; the trail and the insights record it."""
     opinion = Opinion(body.opinion == "agree", body.reason)
     by = caller.reviewer("api")
-    call = await parts.desk.take_second_look(run_id, seq, opinion, by, parts.second_look.waits)
-    return SeenCallView(**_describe(call, seq))
+    call = await parts.desk.take_second_look(run_id, seq, opinion, by, parts.recents.second_look.waits)
+    return SeenCallView.model_validate(_describe(call, seq))
 
 
 def _describe(call: SeenCall, seq: int) -> JsonObject:

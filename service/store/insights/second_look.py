@@ -40,8 +40,8 @@ class SecondLook:
         """Return the calls that have waited longest."""
         async with translated():
             found: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
-        parts = ((*text(member).rsplit(" ", 1), int(at_ms)) for member, at_ms in found)
-        return [Waiting(run_id, int(seq), at_ms) for run_id, seq, at_ms in parts]
+        parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in found)
+        return [Waiting(run_id, int(seq), at_ms) for (run_id, _, seq), at_ms in parts]
 
     async def count(self) -> int:
         async with translated():

@@ -148,8 +148,8 @@ def _decided(facts: Facts) -> Sentence:
 def _second_look(facts: Facts) -> Sentence:
     named = {"who": facts.actor, "call": facts.text("tool_name", _("a call"))}
     if facts.flag("agrees"):
-        return "good", _("%(who)s took a second look at %(call)s and agreed", **named), facts.text("reason")
-    return "bad", _("%(who)s took a second look at %(call)s and disagreed", **named), facts.text("reason")
+        return "good", _("%(who)s agreed with %(call)s on a second look", **named), facts.text("reason")
+    return "bad", _("%(who)s disagreed with %(call)s on a second look", **named), facts.text("reason")
 
 
 _TIMED_OUT: Mapping[str, str] = {

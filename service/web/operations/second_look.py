@@ -43,7 +43,7 @@ async def take(request: Request, visitor: SignedIn) -> Response:
             raise InvalidInput(_("Choose one of the buttons on this page."))
         wiring = wiring_of(request)
         opinion, by = Opinion(agrees, post.get("reason", "")), visitor.principal.reviewer("web")
-        await wiring.desk.take_second_look(post.get("run", ""), int(seq), opinion, by, wiring.second_look.waits)
+        await wiring.desk.take_second_look(post.get("run", ""), int(seq), opinion, by, wiring.recents.second_look.waits)
     except SaysoError as error:
         context = {**await _gather(request, visitor), "sentence": describe_refusal(error)}
         show_page_again(request, _PAGE, visitor=visitor, **context)
@@ -59,6 +59,6 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
         "sentence": "",
         "now_ms": await wiring.schedule.now_ms(),
         "mine": [one for one in found if not one.refusal],
-        "others": [one for one in found if one.refusal],
+        "elsewhere": [one for one in found if one.refusal],
         "verdicts": VERDICTS,
     }

@@ -45,8 +45,7 @@ def test_decision_that_closes_a_sampled_item_names_its_share() -> None:
     first = decide(sampled, word(sampled, by="ada"), T0)
     assert "second_look" not in first.events[0].data, "the item is open"
     assert decide(first.record, word(first.record, by="ben"), T0).events[0].data["second_look"] == 0.25
-    for terms in ({}, {"sample": {"before": 0.5}}):
-        record = pending(ask(**terms))
+    for record in (pending(), pending(ask(sample={"before": 0.5}))):
         assert "second_look" not in decide(record, word(record), T0).events[0].data
 
 
