@@ -57,8 +57,10 @@ def weigh_assessment(rule: "PolicyRule", event: "PolicyEvent", decided: dict[str
     added = [*rule.assess.list_scrutiny(assessment.level)]
     if not added:
         return decided
-    why = [f"The assessor {assessment.assessor} rates this call {assessment.level}.", *(one.reason for one in added)]
-    reason = " ".join([f"{decided['reason'].removesuffix('.')}.", *(one for one in why if one)])
+    says = rule.reason or (decided["reason"] if rule.action in ASKING else None)  # "says allow" would be wrong
+    rating = f"The assessor {assessment.assessor} rates this call {assessment.level}."
+    why = (says and f"{says.removesuffix('.')}.", rating, *(one.reason for one in added))
+    reason = " ".join(one for one in why if one)
     action = rule.action if rule.action in ASKING else Action.REQUEST_APPROVAL
     terms = guard_terms(strictest_terms([rule.terms, *(one.add_to(rule.terms) for one in added)]))
     return decided | {"action": action, "reason": reason, "terms": terms, "scrutinized": True}
