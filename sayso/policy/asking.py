@@ -17,6 +17,7 @@ from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOut
 from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -44,10 +45,11 @@ class PolicyDecision(Immutable):
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule or of the `grant` that allows it. `near_miss` is the rule whose limit
-    it used up, so that the same call once more would not be allowed.
+    `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
+    that covers the call is kept; without any part, the call is outside of it.
 
-    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
+    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed. `assessment` is
+    what the rule's assessor said; a `scrutinized` call is asked about because of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -73,6 +75,13 @@ class PolicyDecision(Immutable):
     near_miss: str | None = None
     assessment: Assessment | None = None
     scrutinized: bool = False
+    mandate: Mandate | None = None
+
+    @property
+    def granted_by(self) -> str:
+        """The id of the grant or mandate that allows the call; empty without one."""
+        found = self.grant or self.mandate
+        return found.id if found is not None and self.action is Action.ALLOW else ""
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -123,6 +132,8 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     found |= {"absolute": True} if decision.absolute else {}
     found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
     found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
+    if decision.mandate is not None:
+        found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
 
@@ -195,6 +206,7 @@ def build_item(
         charges=decision.due_charges,
         assessment=decision.assessment,
         grant_id=decision.grant.id if decision.grant is not None else "",
+        grant_id=decision.granted_by,
         preset=_preset(decision),
     )
 

@@ -37,8 +37,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
-    ("grants",): ("grants",),
-    ("assess",): ("assess",),
+    **{(name,): (name,) for name in ("grants", "mandates", "assess")},
 }
 PATTERN = ("condition", "tool_name_pattern")
 LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
@@ -64,6 +63,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "assess": Assess,
     "medium": Scrutiny,
     "high": Scrutiny,
+    "mandates": Grants,
     "sum": GrantedSum,
 }
 

@@ -206,6 +206,7 @@ class PolicyRule(Immutable):
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
+    mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
     assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=_is_missing)
 
     @property

@@ -63,6 +63,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
         "assess": "An assessor that may add scrutiny, and what each of its levels adds.",
         "grants": "What reviewers may grant beside an approval. Without it, nothing.",
+        "mandates": "What plans of agents may cover once people approve them. Without it, nothing.",
     },
     "RequestPayload": {
         "title": "A title, shown beside the call.",
@@ -105,11 +106,11 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "by": _BY,
     },
     "Grants": {
-        "longest": "How long a grant may last: a number with s, m, h, d or w.",
-        "count": "The most calls of a grant.",
-        "sum": "The most of an argument over all calls of a grant.",
-        "by": "Arguments that must stay as in the approved call.",
-        "people": "How many people must grant it.",
+        "longest": "How long a grant or mandate may last: a number with s, m, h, d or w.",
+        "count": "The most calls of one.",
+        "sum": "The most of an argument over all its calls.",
+        "by": "Arguments that must stay as in the approved call, or that a plan must name.",
+        "people": "How many people must grant it, or approve the plan.",
     },
     "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
     "Sample": {

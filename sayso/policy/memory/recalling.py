@@ -15,6 +15,7 @@ from sayso.records.base import Immutable
 from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.text.redaction import MASK
 
 if TYPE_CHECKING:
@@ -23,15 +24,16 @@ if TYPE_CHECKING:
 
 
 class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants.
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
 
-    `assessment` is instead what an assessor said about the call.
+    Of grants or mandates it holds those in force. `assessment` is instead what an assessor said about the call.
     """
 
     total: int = 0
     samples: int = 0
     grants: tuple[Grant, ...] = ()
     assessment: Assessment | None = None
+    mandates: tuple[Mandate, ...] = ()
 
 
 Readings = Mapping[str, Reading]
@@ -41,8 +43,9 @@ Readings = Mapping[str, Reading]
 class Wanted(NamedTuple):
     """A counter to read, with the length of its period; with a percentile it holds amounts.
 
-    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With a
-    `question`, an assessor is asked instead.
+    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
+    `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
+    With a `question`, an assessor is asked instead.
     """
 
     counter: str
@@ -50,6 +53,7 @@ class Wanted(NamedTuple):
     percentile: int | None = None
     grants: bool = False
     question: Question | None = None
+    tool: str | None = None
 
 
 class Recalled(NamedTuple):
