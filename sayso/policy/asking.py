@@ -48,8 +48,8 @@ class PolicyDecision(Immutable):
     `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
     that covers the call is kept; without any part, the call is outside of it.
 
-    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed. `assessment` is
-    what the rule's assessor said; a `scrutinized` call is asked about because of it.
+    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -205,7 +205,6 @@ def build_item(
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
         assessment=decision.assessment,
-        grant_id=decision.grant.id if decision.grant is not None else "",
         grant_id=decision.granted_by,
         preset=_preset(decision),
     )

@@ -81,7 +81,7 @@ class Ledger:
             raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
 
     def _find_used_up(self, decision: PolicyDecision) -> str | None:
-        """Return the first rule with a limit that has no room for the same call once more; None with a grant or mandate."""
+        """Return the first rule with a limit that has no room for the same call again; None with a grant or mandate."""
         if decision.granted_by:
             return None
         limits = {one.counter: one for one in decision.due_charges if one.most is not None}
