@@ -10,7 +10,7 @@ from sayso.client import permits
 from sayso.policy import engine, memory, rules
 from sayso.policy.learning import proposing
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
-from sayso.records.memory import charges, grants, mandates
+from sayso.records.memory import assessments, charges, grants, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -29,6 +29,7 @@ TERMS: dict[str, object] = {
     "actor": decisions.Actor,
     "absence": duty.Absence,
     "agent": agents.Agent,
+    "assessment": assessments.Assessment,
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,

@@ -13,7 +13,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.external import FinalJudgement, describe_item, judge_final
 from sayso.policy.grants.deciding import decide_with_grant
 from sayso.policy.grants.scopes import name_scope
-from sayso.policy.learning.shadowing import find_learned, suspend_grants
+from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
 from sayso.policy.memory.recalling import Wanted
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
@@ -231,7 +231,7 @@ class Reviewing:
 
     async def _find_learned(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
         """Return the learned grants that cover the call of an item; its denial suspends them."""
-        if not policy.learns:
+        if not learns(policy.rules):
             return ()
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from sayso.policy.rules import PolicyRule
 
 
+def learns(rules: Iterable["PolicyRule"]) -> bool:
+    """Return whether a live rule learns grants."""
+    return any(one.is_live and one.grants is not None and one.grants.learn is not None for one in rules)
+
+
 def note_learning(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Return the decision with what it teaches, if its rule learns grants and asks without any doubt.
 
     The limits of a grant on calls and sums count from the moment at which it takes force, so they play no part.
-    Outside of the mandates of a run, no grant allows anything.
+    Outside of the mandates of a run, and under an assessor's scrutiny, no grant allows anything.
     """
     doubt = decision.error or decision.in_doubt or decision.resembles
     if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
@@ -31,7 +36,7 @@ def note_learning(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision:
     if reading is None:
         return decision
     digest = digest_rule(rule)
-    grants = reading.grants if decision.mandate is None else ()
+    grants = reading.grants if decision.mandate is None and not decision.scrutinized else ()
     trying = (one for one in grants if one.on_probation and one.rule_digest == digest)
     would = tuple(sorted(one.id for one in trying if names_call(one, rule.rule_id, event)))
     return decision.model_copy(update={"learning": Learning(rule_digest=digest, would_allow=would)})

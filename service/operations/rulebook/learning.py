@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import structlog
 
 from sayso.policy.learning.proposing import Answered, Lesson, propose_grants, read_lesson
-from sayso.policy.learning.shadowing import find_learned, suspend_grants
+from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
 from sayso.records.memory.grants import Grant
 from sayso.transitions.deciding import find_item
 from service.store.memory.lessons import Place
@@ -22,7 +22,7 @@ async def propose_learned(wiring: Wiring) -> list[Grant]:
 
     After a crash, the next decision on a call of the same rule and agent makes up for what is missed.
     """
-    if not wiring.rules.policy().learns:
+    if not learns(wiring.rules.policy().rules):
         return []
     made: list[Grant] = []
     for scope in await wiring.grants.lessons.take_scopes(_AT_ONCE):
