@@ -20,8 +20,8 @@ class RuleCost(Outcomes):
 
     `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
     `measured` ones. In `disagreed` of the `second_opinions` a person disagreed with the call, which ran in `wrong` of
-    them. `near` counts calls that were allowed one step from a person. `proposals` counts the grants that Sayso proposes
-    for it and that a person may put in force.
+    them. `near` counts calls that were allowed one step from a person. `proposals` counts the grants that Sayso
+    proposes for it and that a person may put in force.
     """
 
     rule: str
