@@ -74,6 +74,7 @@ class DecisionView(ResponseModel):
     by: ActorView
     at: datetime
     shown: ShownView | None = None
+    grant_id: str = ""
 
 
 class ConstraintView(ResponseModel):
@@ -189,6 +190,7 @@ class ItemView(ResponseModel):
     resembles: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     computed: JsonObject | None = None
+    assessment: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None
@@ -323,6 +325,7 @@ class DecidedItem(ResponseModel):
     item_id: str
     status: str
     outcome: OutcomeView | None = None
+    decision: DecisionView | None = None
 
 
 class RedeemedItem(ResponseModel):
