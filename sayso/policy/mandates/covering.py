@@ -91,7 +91,7 @@ def _list_current(event: "PolicyEvent") -> list[Mandate]:
 def _find(
     rules: Iterable["PolicyRule"], mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision
 ) -> MandateCovering | None:
-    digest = None
+    digest, person = None, event.who.person if event.who is not None else None
     if decision.action is not Action.ALLOW:
         doubt = decision.error or decision.in_doubt or decision.resembles
         rule = find_permitting(rules, decision.policy_id)
@@ -99,6 +99,8 @@ def _find(
             return None
         digest = digest_rule(rule)
     for mandate in mandates:
+        if mandate.person != person:
+            continue  # its reviewers decided for another person
         if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:
             continue
         for tool in mandate.envelope.tools:

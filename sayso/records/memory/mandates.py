@@ -76,13 +76,14 @@ class Envelope(Immutable):
 class Mandate(Immutable):
     """An approved envelope, for the calls of one agent in one conversation of its owner, until `until_ms`.
 
-    `granters` are the people who approved it.
+    `granters` are the people who approved it, and `person` is the one for whom the agent acts, if a token says so.
     """
 
     id: str
     agent: str
     owner: str
     thread_id: str
+    person: str | None = None
     envelope: Envelope
     at_ms: int
     until_ms: int
