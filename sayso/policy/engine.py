@@ -17,6 +17,7 @@ from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.assessors.weighing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.policy.grants.covering import apply_grant, want_grants
+from sayso.policy.learning.shadowing import note_learning
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.mandates.covering import apply_mandates
 from sayso.policy.mandates.scopes import want_mandates
@@ -38,7 +39,6 @@ from sayso.policy.rules import (
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
-from sayso.records.suspensions import Who
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -93,7 +93,7 @@ class Policy(Immutable):
         """The files that lists were read from, with their state before; empty for rules from another source."""
         return {}
 
-    @property
+    @cached_property
     def names(self) -> Names:
         """The lists and constants that conditions may read."""
         return Names(self.lists, self.constants)
@@ -127,7 +127,7 @@ class Policy(Immutable):
             (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
         )
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The first 16 hex digits of the SHA-256 over everything that can change a decision."""
         return self._version
@@ -186,7 +186,7 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = self._apply_permissions(event, decision)
+            decision = note_learning(self.rules, event, self._apply_permissions(event, decision))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
@@ -198,8 +198,10 @@ class Policy(Immutable):
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
-        return _decide_model_call(decision) if _is_model_call(event) else decision
+        known = _know(event)
+        decision = settle_managers(decision, decision.terms, known.who if known is not None else None, self.terms)
+        is_model_call = known is not None and known.event_type == "llm_before_execute"
+        return _decide_model_call(decision) if is_model_call else decision
 
     def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
         """Return the decision after mandates, which precede grants; neither covers what an assessor adds to."""
@@ -330,14 +332,9 @@ def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
 
 
-def _find_who(event: object) -> Who | None:
-    """Return for whom the agent acts; `event` may be anything."""
-    return event.who if isinstance(event, PolicyEvent) else None
-
-
-def _is_model_call(event: object) -> bool:
-    """Whether this is a model call; `event` may be anything."""
-    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
+def _know(event: object) -> PolicyEvent | None:
+    """Return the event, or None; `event` may be anything."""
+    return event if isinstance(event, PolicyEvent) else None
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:

@@ -1,11 +1,11 @@
 """Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
 
-import json
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.events import Event
@@ -86,7 +86,8 @@ def write_facts(
     if not (items or people or came or left or drawable or noted):
         return None
     commit = f"{after.id} {after.version}"
-    return json.dumps(Facts(commit, after.updated_at_ms, came, left, items, people, drawable, noted))
+    facts = Facts(commit, after.updated_at_ms, came, left, items, people, drawable, noted)
+    return to_json(facts).decode()
 
 
 def read_facts(stored: bytes) -> Facts:
