@@ -91,6 +91,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "expect": "allow, deny, request_approval, request_user_input, or ask for either of the last two.",
         "rule": "The id of the rule that should decide, or default.",
         "after": "How often the same call was let run before.",
+        "granted": "What a person granted before: for, ago, count, sum, limits on arguments, and the approved call.",
     },
     "Limit": {"count": "The most calls in every period.", "per": _PERIOD, "by": _BY},
     "Budget": {"sum": "The argument to add up.", "max": "The most in every period.", "per": _PERIOD, "by": _BY},

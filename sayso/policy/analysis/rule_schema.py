@@ -52,6 +52,7 @@ def build_rule_schema() -> _Schema:
             "call": {"type": "object", "additionalProperties": False, "properties": {name: {} for name in CALL_KEYS}},
             "expect": {"enum": [*EXPECTATIONS]},
             "rule": {"type": ["string", "null"]},
+            "granted": {"type": "object"},
             "after": {},
         },
     }

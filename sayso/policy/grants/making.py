@@ -54,13 +54,11 @@ def make_grant(
         )
     args = item.tool.args if request.args is None else request.args
     people = max(grants.people, item.terms.quorum.approve)
-    _check_secrets(item, args, asked, grants)
-    limits = _list_constraints(asked, args, grants)
     given: dict[str, Any]
     if isinstance(asked, CounterOffer):
-        given = _limit_offer(item, grants, limits, people, now_ms)
+        given = _limit_offer(item, grants, asked, people, now_ms)
     else:
-        given = _limit_grant(rule, grants, asked, now_ms)
+        given = limit_grant(rule, grants, asked, args, item.terms.secrets, now_ms)
     return Grant(
         id=grant_id,
         rule_id=rule.rule_id,
@@ -70,7 +68,6 @@ def make_grant(
         subagent=item.subagent,
         tool=item.tool.name,
         definition=item.tool.definition,
-        constraints=limits,
         at_ms=now_ms,
         people=people,
         granters=(by,),
@@ -101,7 +98,20 @@ def describe_limit(one: Constraint) -> str:
     return f"{one.path} {' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}"
 
 
-def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: int) -> dict[str, Any]:
+def limit_grant(
+    rule: PolicyRule,
+    grants: Grants,
+    asked: GrantRequest,
+    args: JsonObject,
+    secrets: Iterable[str],
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
+
+    Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
+    """
+    _check_secrets(args, secrets, asked, grants)
+    limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
         raise InvalidInput(f"{name} at most {grants.longest} s, not {asked.for_s} s. Choose a shorter time.")
@@ -117,18 +127,25 @@ def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: 
             raise InvalidInput(f"{name} at most {limit} in sum, not {write_amount(most)}. Choose less.")
         total = GrantSum(of=grants.sum.of, max=most)
     count = asked.count if asked.count is not None else grants.count
-    return {"until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
+    return {"constraints": limits, "until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
 
 
-def _limit_offer(
-    item: Item, grants: Grants, limits: tuple[Constraint, ...], people: int, now_ms: int
-) -> dict[str, Any]:
+def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, now_ms: int) -> dict[str, Any]:
     if people > 1 or item.terms.quorum.deny > 1:
         raise InvalidInput("An offer is given by one person, and this rule needs more. Deny without an offer.")
+    _check_secrets(item.tool.args, item.terms.secrets, asked, grants)
+    limits = _list_constraints(asked, item.tool.args, grants)
     until_ms = now_ms + min(OFFER_S, grants.longest) * 1000
     total = GrantSum(of=grants.sum.of, max=to_units(grants.sum.max)) if grants.sum is not None else None
     rest = digest_rest(item.tool.args, limits)
-    return {"until_ms": until_ms, "count": 1, "sum": total, "rest_digest": rest, "offered": True}
+    return {
+        "constraints": limits,
+        "until_ms": until_ms,
+        "count": 1,
+        "sum": total,
+        "rest_digest": rest,
+        "offered": True,
+    }
 
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
@@ -157,8 +174,8 @@ def _check_known(paths: Iterable[str], args: JsonObject) -> None:
             raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
 
 
-def _check_secrets(item: Item, args: JsonObject, asked: Bounds, grants: Grants) -> None:
-    masked = redact(args, None, item.terms.secrets).args
+def _check_secrets(args: JsonObject, secrets: Iterable[str], asked: Bounds, grants: Grants) -> None:
+    masked = redact(args, None, secrets).args
     same = (*asked.same, *grants.by) if isinstance(asked, GrantRequest) else ()
     for path in (*asked.equal, *asked.at_most, *asked.one_of, *same):
         steps = path.split(".")[1:]

@@ -10,11 +10,14 @@ from sayso.records.memory.charges import Charge
 NO_READINGS: Readings = {}
 
 
-def remember(policy: Policy, event: PolicyEvent, times: int = 0) -> PolicyEvent:
-    """Return the event as rules see it after the same call was let run so often, and nothing else was."""
+def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readings = NO_READINGS) -> PolicyEvent:
+    """Return the event as rules see it after the same call was let run so often, and nothing else was.
+
+    `readings` are what some counters held before.
+    """
     if not policy.remembering:
         return event
-    ledger = Ledger(policy, {one.counter: Reading() for one in policy.list_wanted(event)})
+    ledger = Ledger(policy, {one.counter: Reading() for one in policy.list_wanted(event)} | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
     return event.model_copy(update={"memory": ledger.readings})

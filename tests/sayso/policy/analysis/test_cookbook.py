@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.analysis.cases import Case, CaseResult, read_cases, run_cases
+from sayso.policy.analysis.cases import Case, CaseResult, place_case, read_cases, run_cases
 from sayso.policy.engine import Action, Policy
 from sayso.policy.findings import Known, find_findings
-from sayso.policy.memory.ledger import remember
 from tests.sayso.policy.memory.calls import Calls
 from tests.sayso.policy.rule_files import parse
 
@@ -62,10 +61,10 @@ def test_a_tool_that_looks_alike_is_never_judged_more_freely(title: str) -> None
     policy, cases = read_policy(title)
     for one in (case for case in cases if (case.event.tool_name or "").islower()):
         name = str(one.event.tool_name)
-        own = policy.judge(remember(policy, one.event, one.after)).action
+        own = policy.judge(place_case(policy, one)[0]).action
         for spelling in (name.upper(), name.replace("_", "-"), name.replace("_", "."), f"{name}_"):
-            event = one.event.model_copy(update={"tool_name": spelling})
-            other = policy.judge(remember(policy, event, one.after)).action
+            renamed = one.model_copy(update={"event": one.event.model_copy(update={"tool_name": spelling})})
+            other = policy.judge(place_case(policy, renamed)[0]).action
             assert other is not Action.ALLOW or own is Action.ALLOW, f"{name} as {spelling}"
 
 
