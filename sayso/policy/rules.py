@@ -327,6 +327,8 @@ def check_quorum(terms: RuleTerms) -> None:
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
         raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
+    if missing := [name for name in terms.quorum.each_of if name not in terms.reviewers]:
+        raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
     if terms.reviewers and terms.sample is not None and not may_reach(people, terms.quorum.approve + 1):
         raise ValueError(
             f"an item drawn by sample needs {terms.quorum.approve + 1} approvals and has {len(people)} reviewers; "

@@ -76,7 +76,7 @@ def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names. What is unknown of a call is not covered."""
     about = (rule_id, event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition)
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
-    if about != named or len(grant.granters) < grant.people or grant.revoked_at_ms is not None:
+    if about != named or not grant.is_confirmed or grant.revoked_at_ms is not None:
         return False
     if not all(_holds(one, event.tool_args) for one in grant.constraints):
         return False

@@ -1,7 +1,7 @@
 """Making a grant from a reviewer's decision: pure, and within what the rule lets people grant."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sayso.canonical_json import JsonObject
@@ -70,6 +70,7 @@ def make_grant(
         definition=item.tool.definition,
         at_ms=now_ms,
         people=people,
+        each_of=item.terms.quorum.each_of,
         granters=(by,),
         suspension_id=record.id,
         item_id=item.item_id,
@@ -103,7 +104,7 @@ def limit_grant(
     grants: Grants,
     asked: GrantRequest,
     args: JsonObject,
-    secrets: Iterable[str],
+    secrets: Sequence[str],
     now_ms: int,
 ) -> dict[str, Any]:
     """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
@@ -131,7 +132,7 @@ def limit_grant(
 
 
 def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, now_ms: int) -> dict[str, Any]:
-    if people > 1 or item.terms.quorum.deny > 1:
+    if people > 1 or item.terms.quorum.deny > 1 or item.terms.quorum.each_of:
         raise InvalidInput("An offer is given by one person, and this rule needs more. Deny without an offer.")
     _check_secrets(item.tool.args, item.terms.secrets, asked, grants)
     limits = _list_constraints(asked, item.tool.args, grants)
@@ -174,7 +175,7 @@ def _check_known(paths: Iterable[str], args: JsonObject) -> None:
             raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
 
 
-def _check_secrets(args: JsonObject, secrets: Iterable[str], asked: Bounds, grants: Grants) -> None:
+def _check_secrets(args: JsonObject, secrets: Sequence[str], asked: Bounds, grants: Grants) -> None:
     masked = redact(args, None, secrets).args
     same = (*asked.same, *grants.by) if isinstance(asked, GrantRequest) else ()
     for path in (*asked.equal, *asked.at_most, *asked.one_of, *same):

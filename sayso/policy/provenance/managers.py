@@ -40,8 +40,9 @@ def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) ->
     steps = [(step, _resolve(step.reviewers, who)) for step in terms.escalate]
     escalate = tuple(step.model_copy(update={"reviewers": names}) for step, names in steps if names)
     stuck = terms.fallback.action is FallbackAction.ESCALATE and not escalate
-    update = {"reviewers": reviewers, "escalate": escalate} | ({"fallback": Fallback()} if stuck else {})
-    return terms.model_copy(update=update)
+    quorum = terms.quorum.model_copy(update={"each_of": _resolve(terms.quorum.each_of, who)})
+    update = {"reviewers": reviewers, "quorum": quorum, "escalate": escalate}
+    return terms.model_copy(update=update | ({"fallback": Fallback()} if stuck else {}))
 
 
 def settle_managers(decision: Decision, terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> Decision:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, list_standing
 from sayso.records.memory.offers import Constraint
 
 COUNTER_PREFIX = "grant."
@@ -51,6 +51,9 @@ class Grant(Immutable):
     at_ms: int
     until_ms: int
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
+    each_of: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda names: not names, description="For each, a different granter must stand."
+    )
     granters: tuple[Actor, ...]
     suspension_id: str
     item_id: str
@@ -80,4 +83,9 @@ class Grant(Immutable):
             return GrantState.REVOKED
         if now_ms >= self.until_ms:
             return GrantState.ENDED
-        return GrantState.IN_FORCE if len(self.granters) >= self.people else GrantState.WAITING
+        return GrantState.IN_FORCE if self.is_confirmed else GrantState.WAITING
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether everybody has granted it who must."""
+        return len(self.granters) >= self.people and list_standing(self.each_of, self.granters) == [*self.each_of]

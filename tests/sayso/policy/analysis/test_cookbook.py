@@ -103,6 +103,12 @@ def test_four_eyes_also_decide_without_an_amount() -> None:
         assert decision.terms.no_self_approval
 
 
+def test_contracts_need_finance_and_legal_under_any_spelling() -> None:
+    policy, cases = read_policy("Finance and legal together")
+    for case in cases:
+        assert policy.judge(case.event).terms.quorum.each_of == ("group:finance", "group:legal"), case.name
+
+
 @pytest.mark.parametrize(("name", "reviewers"), [("case 1", ("ines",)), ("no manager", ("group:finance",))])
 def test_expenses_go_to_the_manager_or_to_finance(name: str, reviewers: tuple[str, ...]) -> None:
     policy, cases = read_policy("The manager approves")
