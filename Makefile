@@ -25,8 +25,8 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run all tests except pages, journeys and proofs (TESTS=tests/workers for some)
-	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser"
+test: $(DEV) ## run all tests except pages, journeys, proofs and openapi (TESTS=tests/workers for some)
+	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser and not drawn"
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
@@ -56,8 +56,9 @@ check: $(DEV) ## check lint, format, types, imports and architecture
 aap: $(RUNTIME) $(AAP) ## run the Agent Approval Protocol's own client and adapters against Sayso
 	@$(AAP_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance -q --ignore tests/conformance/openapi
 
-openapi: $(RUNTIME) $(OPENAPI) ## validate the OpenAPI files and use a client generated from one
+openapi: $(DEV) $(OPENAPI) ## validate the OpenAPI files, use a client generated from one, send each route drawn requests
 	@$(OPENAPI_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance/openapi -q
+	@$(PYTHON) -m pytest tests/service/api/test_contract.py -q -n 2 --dist worksteal -m drawn
 
 agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections through Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)

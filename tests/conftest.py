@@ -46,10 +46,16 @@ def clean_store_url(store_url: str) -> str:
 
 
 @pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    """The parts of a process on a store of its own, where rules ask about every call."""
+def rules() -> str:
+    """Rules that ask about every call; a test module may have its own."""
+    return "version: 1\ndefault: request_approval\nrules: []\n"
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path, rules: str) -> AsyncIterator[Wiring]:
+    """The parts of a process on a store of its own, with the module's rules."""
     policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
+    policy.write_text(rules)
     async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
         yield wired
 

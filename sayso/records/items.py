@@ -13,6 +13,7 @@ from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, V
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.charges import Charge, Remembered, place_charges
+from sayso.records.memory.offers import Offered
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -66,6 +67,7 @@ class PresetOutcome(Immutable):
     args: JsonObject | None = None
     value: JsonValue = None
     message: str | None = None
+    offer: Offered | None = None
     start_by_ms: int | None = None
 
 

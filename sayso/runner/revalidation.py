@@ -223,6 +223,7 @@ def _keep(item: Item, denied: str | None) -> ItemDraft:
         args=None if denied else outcome.args,
         value=outcome.value,
         message=denied or outcome.message,
+        offer=outcome.offer,
         start_by_ms=item.start_by_ms,
     )
     carried = {name: getattr(item, name) for name in _CARRIED}

@@ -38,11 +38,10 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
     args = args_of(item, decision) if edits or decision.action is DecisionAction.VALUE else None
     verdict = _VERDICTS[decision.action]
     message = " ".join(filter(None, (decision.message, decision.offer.text))) if decision.offer else decision.message
-    preset = PresetOutcome(verdict=verdict, by=decision.by, args=args, value=decision.value, message=message)
-    closed = close_with_preset(record, item, preset, now_ms)
-    if decision.offer is None or closed.outcome is None:
-        return closed
-    return closed.model_copy(update={"outcome": closed.outcome.model_copy(update={"offer": decision.offer})})
+    preset = PresetOutcome(
+        verdict=verdict, by=decision.by, args=args, value=decision.value, message=message, offer=decision.offer
+    )
+    return close_with_preset(record, item, preset, now_ms)
 
 
 def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
@@ -55,6 +54,7 @@ def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcom
         args=args if digest != item.digest else None,
         value=preset.value,
         message=preset.message,
+        offer=preset.offer,
         by=preset.by,
         at_ms=now_ms,
         start_by_ms=preset.start_by_ms or now_ms + item.terms.start_by_s * 1000,

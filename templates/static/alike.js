@@ -2,9 +2,9 @@
 // joins it.
 (() => {
   "use strict";
-  const { _ } = window.sayso;
+  const { _, readRows } = window.sayso;
   const APART_MS = 300;
-  const query = new URLSearchParams(location.search).get("q");
+  const q = new URLSearchParams(location.search).get("q");
   const timers = new Map();
 
   const members = (group) => group.dataset.members.split(" ");
@@ -24,11 +24,10 @@
 
   async function load(group) {
     timers.delete(group);
-    const ids = [...new Set(members(group).map(suspensionOf))].slice(0, 50).join(",");
-    const place = `/rows?ids=${ids}&alike=${group.id.replace("alike-", "")}${query ? `&q=${encodeURIComponent(query)}` : ""}`;
-    const response = await fetch(place, { cache: "no-store", headers: { "X-Sayso-Live": "1" } }).catch(() => null);
-    if (!response?.ok || response.redirected || !group.isConnected) return;
-    const fresh = new DOMParser().parseFromString(`<ul>${await response.text()}</ul>`, "text/html").querySelector("li.several");
+    const ids = [...new Set(members(group).map(suspensionOf))];
+    const found = await readRows(ids, { alike: group.id.replace("alike-", ""), q }).catch(() => null);
+    if (!found || !group.isConnected) return;
+    const fresh = found.querySelector("li.several");
     if (fresh) group.dataset.members = fresh.dataset.members;
     document.dispatchEvent(new CustomEvent("alike", { detail: fresh ?? makeClosed(group) }));
   }

@@ -2,7 +2,7 @@
 // reports with the decision which rows were.
 (() => {
   "use strict";
-  const { ngettext } = window.sayso;
+  const { ngettext, readRows } = window.sayso;
   const form = document.getElementById("batch");
   const rows = [...form.querySelectorAll(".alike-rows tbody tr")];
   const boxes = rows.map((row) => row.querySelector("input[type=checkbox]"));
@@ -74,9 +74,8 @@
   async function look(ids) {
     const mine = ids.filter((id) => rows.some((row) => row.id.startsWith(`${id}-`)));
     if (!mine.length) return;
-    const response = await fetch(`/rows?ids=${mine.slice(0, 50).join(",")}`, { cache: "no-store", headers: { "X-Sayso-Live": "1" } }).catch(() => null);
-    if (!response?.ok || response.redirected) return; // every decision is checked before it counts
-    const fresh = new DOMParser().parseFromString(`<ul>${await response.text()}</ul>`, "text/html");
+    const fresh = await readRows(mine).catch(() => null);
+    if (!fresh) return; // every decision is checked before it counts
     for (const closed of fresh.querySelectorAll("li.gone")) {
       const row = rows.find((one) => one.id === closed.id);
       const box = row?.querySelector("input:not(:disabled)");

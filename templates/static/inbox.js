@@ -3,9 +3,9 @@
 // while rows are selected.
 (() => {
   "use strict";
-  const { _ } = window.sayso;
-  const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000, MOST = 50;
-  const query = new URLSearchParams(location.search).get("q");
+  const { _, readRows, MOST_ROWS } = window.sayso;
+  const APART_MS = 300, GONE_MS = 4000, REGROUP_MS = 15000, SOON_MS = 600000;
+  const q = new URLSearchParams(location.search).get("q");
   const pill = document.getElementById("fresh"), column = document.querySelector(".list"); // scrolls beside an item
   const queue = new Set(), waiting = new Map();
   let timer = null;
@@ -116,12 +116,11 @@
   }
 
   async function load() {
-    const ids = [...queue].slice(0, MOST);
+    const ids = [...queue].slice(0, MOST_ROWS);
     ids.forEach((id) => queue.delete(id));
     try {
-      const response = await fetch(`/rows?ids=${ids.join(",")}${query ? `&q=${encodeURIComponent(query)}` : ""}`, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
-      if (!response.ok || response.redirected || !rows()) throw new Error("the rows cannot be read");
-      const fresh = new DOMParser().parseFromString(`<ul>${await response.text()}</ul>`, "text/html");
+      const fresh = await readRows(ids, { q });
+      if (!rows()) throw new Error("the page shows no rows");
       fresh.querySelectorAll("li[id]").forEach(apply);
       offer();
     } catch {

@@ -48,7 +48,7 @@ DESK = _tests(
 GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
-        "records/suspensions.py": DECIDING + EXECUTION + TABLE,
+        "records/suspensions.py": DECIDING + EXECUTION + TABLE + _tests("runner/test_progress"),
         "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
         "transitions/table.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
@@ -60,7 +60,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
-        "runner/revalidation.py": _tests("runner/test_revalidation runner/test_revalidation_memory"),
+        "runner/revalidation.py": _tests(
+            "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
+        ),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
         "desk/changes.py": DESK,
@@ -103,6 +105,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "runner/revalidation.py": {
         ("part", "item.outcome is None"): "callers pass approved items only",
         ("guard", "not policy.remembering"): "rules without memory read no counters",
+        ("part", "ledger.policy.limits_start"): "without such rules the time of the start changes no denial",
     },
     "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
     "desk/worker_execution.py": {("part", "leased.record.lease is None"): "a run that was just leased has a lease"},
@@ -128,39 +131,6 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
 
 EQUIVALENT = {(_source(name), *guard): why for name, guards in _EQUIVALENT.items() for guard, why in guards.items()}
 """Guards whose removal changes nothing, with the reason: they narrow a type or save time."""
-
-_PROGRESS = "tests/sayso/runner/test_progress.py"
-_START = "tests/sayso/runner"
-_OFFERS = "tests/service/desk/test_granting.py"
-_FINAL = "ledger.policy.limits_start and (final := _find_final(record, item, ledger, now_ms)) is not None"
-_ELSEWHERE: dict[str, dict[tuple[str, str], str]] = {
-    "records/suspensions.py": {
-        ("guard", "self.tools is None"): _PROGRESS,
-        ("edge", "len(tools) <= MOST_TOOLS"): _PROGRESS,
-        ("guard", "self.usage is None or used is None"): _PROGRESS,
-        ("part", "self.usage is None"): _PROGRESS,
-        ("part", "used is None"): _PROGRESS,
-        ("filter", "one.model == used.model"): _PROGRESS,
-        ("filter", "one.model != used.model"): _PROGRESS,
-    },
-    "runner/revalidation.py": {
-        ("filter", "_may_start(record, item) or _starts_again(item)"): _START,
-        ("filter", "_starts_again(item)"): _START,
-        ("guard", _FINAL): _START,
-        ("part", "ledger.policy.limits_start"): _START,
-        ("part", "(final := _find_final(record, item, ledger, now_ms)) is not None"): _START,
-        ("part", "decision is None"): _START,
-    },
-    "transitions/closing.py": {
-        ("guard", "decision.offer is None or closed.outcome is None"): _OFFERS,
-        ("part", "decision.offer is None"): _OFFERS,
-        ("part", "closed.outcome is None"): _OFFERS,
-        ("guard", "decision.grant_id"): _OFFERS,
-    },
-}
-
-ELSEWHERE = {(_source(name), *guard): where for name, guards in _ELSEWHERE.items() for guard, where in guards.items()}
-"""Guards that the tests run here do not reach, with the place of the tests about them."""
 
 
 class Mutation(NamedTuple):

@@ -55,8 +55,8 @@ async def report_headless(
     return HeadlessReport(items=[HeadlessView.model_validate(one) for one in found.items], next_skip=found.next_skip)
 
 
-class FiguresView(View):
-    """What was asked, and how people decided. Times are those to the decision."""
+class OutcomesView(View):
+    """What was asked, and how it was decided."""
 
     asked: int
     decided: int = Field(description="By people; fallbacks and rules are not counted.")
@@ -64,6 +64,11 @@ class FiguresView(View):
     denied: int
     edited: int
     fallback: int = Field(description="Items that nobody decided in time.")
+
+
+class FiguresView(OutcomesView):
+    """What was asked, and how people decided. Times are those to the decision."""
+
     approve_rate: float | None
     p50_ms: int | None = Field(description="The median, accurate to a tenth; null without decisions.")
     p95_ms: int | None
@@ -95,16 +100,10 @@ class PersonFiguresView(View):
     drills_flagged: bool = Field(description="Whether the last sequential test of drills found too many approvals.")
 
 
-class RuleCostView(View):
+class RuleCostView(OutcomesView):
     """What one rule cost; the rule `-` is the default, an empty one stands for all rules beyond the limit."""
 
     rule: str
-    asked: int
-    decided: int = Field(description="By people; fallbacks are not counted.")
-    approved: int
-    denied: int
-    edited: int
-    fallback: int
     decisions: int = Field(description="Decisions of people, more than one for an item with a quorum.")
     measured: int = Field(description="Those whose look was measured.")
     people_ms: int = Field(description="Their time; an unmeasured look counts as the average of the measured ones.")

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from sayso.clock import DAY_MS, HOUR_MS
 from service.operations.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
+from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.operations.insights.rule_costs import RuleCost, list_rule_costs
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
@@ -35,16 +36,10 @@ RANGES: tuple[Range, ...] = tuple(_SPANS)
 _SUGGESTED = _SPANS["30d"]
 
 
-@dataclass(frozen=True)
-class Figures:
+@dataclass(frozen=True, kw_only=True)
+class Figures(Outcomes):
     """The figures of one tool, or of all: shares are None without decisions, and times are in ms."""
 
-    asked: int = 0
-    decided: int = 0
-    approved: int = 0
-    denied: int = 0
-    edited: int = 0
-    fallback: int = 0
     p50_ms: int | None = None
     p95_ms: int | None = None
 
@@ -55,7 +50,7 @@ class Figures:
         return self.approved / judged if judged else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolFigures(Figures):
     """The figures of one tool, and the text of a rule that would allow it, if people nearly always do."""
 
@@ -153,12 +148,7 @@ def _add(slots: Iterable[Counter[Count]]) -> Counter[Count]:
 def _describe(metrics: Counter[str]) -> Figures:
     waits = read_histogram(metrics, Metric.WAIT)
     return Figures(
-        asked=metrics[Metric.ASKED],
-        decided=metrics[Metric.DECIDED],
-        approved=metrics[Metric.APPROVED],
-        denied=metrics[Metric.DENIED],
-        edited=metrics[Metric.EDITED],
-        fallback=metrics[Metric.FALLBACK],
+        **read_outcomes(metrics),
         p50_ms=find_quantile(waits, 0.5),
         p95_ms=find_quantile(waits, 0.95),
     )

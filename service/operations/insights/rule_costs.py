@@ -4,14 +4,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sayso.text.language import _, ngettext
+from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.store.insights.tallies import Count, Metric, group_by_name
 from service.store.suspensions.rule_hits import DEFAULT
 
 _HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True)
-class RuleCost:
+@dataclass(frozen=True, kw_only=True)
+class RuleCost(Outcomes):
     """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
 
     `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
@@ -19,12 +20,6 @@ class RuleCost:
     """
 
     rule: str
-    asked: int
-    decided: int
-    approved: int
-    denied: int
-    edited: int
-    fallback: int
     decisions: int
     measured: int
     look_ms: int
@@ -67,12 +62,7 @@ def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:
 def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
     return RuleCost(
         rule=rule,
-        asked=metrics[Metric.RULE_ASKED],
-        decided=metrics[Metric.RULE_DECIDED],
-        approved=metrics[Metric.RULE_APPROVED],
-        denied=metrics[Metric.RULE_DENIED],
-        edited=metrics[Metric.RULE_EDITED],
-        fallback=metrics[Metric.RULE_FALLBACK],
+        **read_outcomes(metrics, "rule_"),
         decisions=metrics[Metric.RULE_DECISIONS],
         measured=metrics[Metric.RULE_MEASURED],
         look_ms=metrics[Metric.RULE_LOOK_MS],

@@ -28,7 +28,7 @@ PAGE_BYTES = 4 * 1024 * 1024
 PAGE_LIMIT_S = 60.0
 _JUDGING = Sandbox(places=PROCESSES, limit_s=PAGE_LIMIT_S, jobs_each=100_000)
 _SAVED_EVERY_S = 0.5
-_MOST_WAITING = 8
+_MOST_AT_ONCE = 8
 
 _LOG = structlog.get_logger(__name__)
 
@@ -55,14 +55,53 @@ class RuleReplays:
         self._wiring = wiring
         self.turn = asyncio.Lock()
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._starting = 0
 
     async def start(self, asked: ReplayRequest, by: str) -> Replay:
-        """Start a replay and return it; raises `InvalidInput` for faulty rules and an empty range."""
+        """Start a replay and return it.
+
+        Raises `InvalidInput` for faulty rules and an empty range, and `TooManyRequests` at the limit.
+        """
         if asked.from_ms >= asked.to_ms:
             raise InvalidInput("The range is empty. Let it end after it begins.")
         AmountFinder((), asked.path)
-        if len(self._running) >= _MOST_WAITING:
-            raise TooManyRequests("Too many replays wait. Wait until one ends, or delete one.", retry_after_s=30)
+        if len(self._running) + self._starting >= _MOST_AT_ONCE:
+            message = f"{_MOST_AT_ONCE} replays wait or run. Wait until one ends, or delete one."
+            raise TooManyRequests(message, retry_after_s=30)
+        self._starting += 1  # checking the rules takes time, in which others may start
+        try:
+            replay, rules = await self._prepare(asked, by)
+        finally:
+            self._starting -= 1
+        task = asyncio.create_task(self._run(replay, rules))
+        self._running[replay.id] = task
+        task.add_done_callback(lambda _: self._running.pop(replay.id, None))
+        return replay
+
+    async def wait(self, replay_id: str, seconds: float) -> Replay:
+        """Return the replay when it has ended, or after some seconds; raises `NotFound`."""
+        task = self._running.get(replay_id)
+        if task is not None:
+            await asyncio.wait([task], timeout=seconds)
+        return await self._wiring.rules.history.replays.read(replay_id, await self._wiring.schedule.now_ms())
+
+    async def delete(self, replay_id: str) -> bool:
+        """End a replay and delete its result; one that another process runs ends within a second."""
+        task = self._running.get(replay_id)
+        if task is not None:
+            task.cancel()
+        return await self._wiring.rules.history.replays.delete(replay_id)
+
+    async def aclose(self) -> None:
+        """End all replays of this process."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        _JUDGING.close()
+
+    async def _prepare(self, asked: ReplayRequest, by: str) -> tuple[Replay, ReplayRules]:
+        """Check the rules, and save the replay that is about to start."""
         wiring = self._wiring
         known = await find_known(wiring)
         version = ""
@@ -97,32 +136,7 @@ class RuleReplays:
             from_ms=replay.from_ms,
             to_ms=replay.to_ms,
         )
-        task = asyncio.create_task(self._run(replay, rules))
-        self._running[replay.id] = task
-        task.add_done_callback(lambda _: self._running.pop(replay.id, None))
-        return replay
-
-    async def wait(self, replay_id: str, seconds: float) -> Replay:
-        """Return the replay when it has ended, or after some seconds; raises `NotFound`."""
-        task = self._running.get(replay_id)
-        if task is not None:
-            await asyncio.wait([task], timeout=seconds)
-        return await self._wiring.rules.history.replays.read(replay_id, await self._wiring.schedule.now_ms())
-
-    async def delete(self, replay_id: str) -> bool:
-        """End a replay and delete its result; one that another process runs ends within a second."""
-        task = self._running.get(replay_id)
-        if task is not None:
-            task.cancel()
-        return await self._wiring.rules.history.replays.delete(replay_id)
-
-    async def aclose(self) -> None:
-        """End all replays of this process."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        _JUDGING.close()
+        return replay, rules
 
     async def _run(self, replay: Replay, rules: ReplayRules) -> None:
         work = _Work(self._wiring, replay, rules)

@@ -5,7 +5,7 @@ from typing import Any
 from sayso.policy.analysis.recorded import list_calls
 from sayso.policy.engine import Policy
 from sayso.records.events import Event, TrailEntry
-from sayso.records.suspensions import ModelUsage, Progress, RunRef, RunStatus
+from sayso.records.suspensions import MOST_TOOLS, ModelUsage, Progress, RunRef, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn
@@ -130,3 +130,26 @@ async def test_replay_sees_the_tools_that_ran_before_each_call() -> None:
     seen = [one.event.progress.tools for one in calls if one.event.progress is not None]
     assert seen == [("look",), ("look",), ()]
     assert {(one.event.started_by, one.event.key) for one in calls} == {("demo", "demo")}
+
+
+def test_tools_beyond_the_limit_are_unknown_from_then_on() -> None:
+    names = [f"tool_{number}" for number in range(MOST_TOOLS)]
+    full = Progress().with_tools(names)
+    assert full.tools == tuple(names)
+    beyond = full.with_tools(["one_more"])
+    assert beyond.tools is None
+    assert beyond.with_tools(["look"]).tools is None
+
+
+def test_tokens_are_kept_apart_by_model() -> None:
+    large, small = ModelUsage(model="large", input_tokens=7), ModelUsage(model="small", output_tokens=2)
+    progress = Progress(usage=()).with_usage(large).with_usage(small)
+    assert progress.usage == (large, small)
+    twice = ModelUsage(model="large", input_tokens=14)
+    assert progress.with_usage(large).usage == (small, twice)
+
+
+def test_unknown_tokens_of_one_call_make_the_total_unknown() -> None:
+    used = ModelUsage(model="large", input_tokens=7)
+    assert Progress(usage=(used,)).with_usage(None).usage is None
+    assert Progress(usage=None).with_usage(used).usage is None

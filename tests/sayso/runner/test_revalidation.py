@@ -6,6 +6,7 @@ import pytest
 
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.items import ItemDraft
+from sayso.records.memory.offers import Offered
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
@@ -177,3 +178,14 @@ def test_carry_over_keeps_outcomes_as_presets() -> None:
     assert drafts[1].preset is not None
     assert (drafts[1].preset.by, drafts[1].preset.verdict) == (person("ben"), "approved")
     assert len(events) == 1
+
+
+def test_carry_over_keeps_the_offer_of_a_denial() -> None:
+    offer = Offered(grant_id="gra_1", until_ms=T0 + 1, constraints=(), text="A refund of 200 passes.")
+    record = pending(asking(0), asking(1))
+    record = decide(record, word(record), T0).record
+    record = decide(record, word(record, "deny", item_id="i2", by="ben", offer=offer), T0).record
+    drafts, _ = carry_over(record, revalidate(record, AGENT, ASKS, SHUT_OUT, T0))
+    preset = drafts[1].preset
+    assert preset is not None
+    assert (preset.verdict, preset.offer) == ("denied", offer)

@@ -7,10 +7,11 @@ import pytest
 
 from sayso.policy.engine import Policy
 from sayso.policy.memory.ledger import Ledger
-from sayso.records.items import Doubt
+from sayso.records.decisions import Actor, ActorKind, Verdict
+from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
-from sayso.runner.revalidation import judge_approved, revalidate
+from sayso.runner.revalidation import find_ended_grant, judge_approved, list_judged, revalidate
 from sayso.transitions.deciding import decide
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runner.test_revalidation import AGENT, asking
@@ -88,3 +89,25 @@ def test_judge_approved_sees_the_time_of_the_request() -> None:
     record = approved()
     judged = judge_approved(record, record.items[0], Ledger(policy(rule("nights", **NIGHTS))), STARTED_MS)
     assert (judged.action, judged.at_ms) == ("allow", ASKED_MS)
+
+
+def test_denied_item_is_neither_judged_nor_denied_again() -> None:
+    record = pending(asking(), now_ms=ASKED_MS)
+    record = decide(record, word(record, "deny", at_ms=ASKED_MS + 1), ASKED_MS + 1).record
+    assert list_judged(record) == []
+    assert denied(policy(rule("never", absolute=True, tool_name="refund")), record) == {}
+
+
+def test_call_that_the_same_rules_allowed_starts() -> None:
+    by_rule = PresetOutcome(verdict=Verdict.APPROVED, by=Actor(id="policy", kind=ActorKind.POLICY))
+    rules = policy(rule("refunds", "allow", tool_name="refund"))
+    draft = asking().model_copy(update={"preset": by_rule, "rule_version": rules.version})
+    record = pending(draft, asking(1), now_ms=ASKED_MS)
+    record = decide(record, word(record, item_id="i2", at_ms=ASKED_MS + 1), ASKED_MS + 1).record
+    checked = revalidate(record, AGENT, rules, NONE, STARTED_MS)
+    assert (dict(checked.again), dict(checked.denied)) == ({}, {})
+
+
+def test_grant_has_not_ended_where_nothing_was_judged_again() -> None:
+    granted = approved().items[0].model_copy(update={"grant_id": "gra_1"})
+    assert find_ended_grant(granted, None) is None

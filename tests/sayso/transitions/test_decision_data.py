@@ -2,10 +2,12 @@
 
 from sayso.records.decisions import DecisionAction
 from sayso.records.items import ItemKind
+from sayso.records.memory.offers import Offered
 from sayso.text.redaction import MASK
 from sayso.transitions.closing import describe_decision
+from sayso.transitions.deciding import decide
 from sayso.transitions.decision_checks import is_quorum_met
-from tests.sayso.samples import ask, pending, word
+from tests.sayso.samples import T0, ask, pending, word
 
 
 def test_describe_decision_has_a_message_only_if_there_is_one() -> None:
@@ -36,3 +38,21 @@ def test_quorum_counts_only_decisions_of_the_same_kind() -> None:
     assert approval.action is DecisionAction.APPROVE
     assert not is_quorum_met(item, approval)
     assert not is_quorum_met(item, denial)
+
+
+def test_describe_decision_names_a_grant_only_if_one_was_made() -> None:
+    record = pending()
+    assert "grant_id" not in describe_decision(record.items[0], word(record))
+    assert describe_decision(record.items[0], word(record, grant_id="gra_1"))["grant_id"] == "gra_1"
+
+
+def test_denial_carries_its_offer_in_the_outcome_and_the_message() -> None:
+    record = pending()
+    offer = Offered(grant_id="gra_1", until_ms=T0 + 1, constraints=(), text="A refund of 200 passes.")
+    for message, told in (("Too much.", "Too much. A refund of 200 passes."), (None, "A refund of 200 passes.")):
+        outcome = decide(record, word(record, "deny", message=message, offer=offer), T0).record.items[0].outcome
+        assert outcome is not None
+        assert (outcome.offer, outcome.message) == (offer, told)
+    plain = decide(record, word(record, "deny", message="No."), T0).record.items[0].outcome
+    assert plain is not None
+    assert (plain.offer, plain.message) == (None, "No.")

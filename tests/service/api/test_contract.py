@@ -105,6 +105,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
 turns = count()
 
 
+@pytest.mark.drawn
 @schema.parametrize()
 @examples(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_answers_match_the_openapi_document(case: Any, site: Site) -> None:

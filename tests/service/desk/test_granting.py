@@ -1,8 +1,6 @@
 """Standing grants through the desk and the real store: made, spent, revoked, and never over-spent."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +12,8 @@ from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.settings import Settings
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref
 
 POLICY = """
@@ -45,13 +42,15 @@ POLL = ResumeSpec(mode="poll")
 
 
 @pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        for name in ("anna", "ben"):
-            await wired.reviewers.add(name, f"{name}-long-password", ("reviewer",))
-        yield wired
+def rules() -> str:
+    return POLICY
+
+
+@pytest.fixture
+async def wiring(wiring: Wiring) -> Wiring:
+    for name in ("anna", "ben"):
+        await wiring.reviewers.add(name, f"{name}-long-password", ("reviewer",))
+    return wiring
 
 
 async def put(wiring: Wiring, *amounts: object, order: str = "A", owner: str = "demo", tool: Any = REFUND) -> Saved:

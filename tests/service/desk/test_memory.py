@@ -1,8 +1,6 @@
 """Rules that remember calls, through the desk: never over by one, never short after a release."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,8 @@ from sayso.records.decisions import DecisionRequest, Report, Verdict
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.settings import Settings
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, approve, person, run_ref
 
 POLICY = """
@@ -36,11 +33,8 @@ POLL = ResumeSpec(mode="poll")
 
 
 @pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
+def rules() -> str:
+    return POLICY
 
 
 def call(amount: object, index: int = 0) -> ExternalCall:

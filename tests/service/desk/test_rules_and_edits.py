@@ -1,8 +1,6 @@
 """Which rules apply to edits and to calls in doubt, and how freezes and leases interact."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,7 @@ from sayso.records.suspensions import Intent, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import put_in_doubt
-from service.settings import Settings
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, approve, ask, make_pending, make_running, person, run_ref
 
 POLICY = """
@@ -30,11 +27,8 @@ rules:
 
 
 @pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
+def rules() -> str:
+    return POLICY
 
 
 async def say(wiring: Wiring, record: SuspensionRecord, action: str, **word: Any) -> SuspensionRecord:

@@ -1,8 +1,5 @@
 """Rules of the desk read the store's time, and record it with the judgement."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from sayso.errors import Withdrawn
@@ -11,8 +8,7 @@ from sayso.records.events import EventType
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.settings import Settings
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, approve, run_ref
 
 HEAD = "version: 1\ndefault: request_approval\nrules:\n"
@@ -22,11 +18,8 @@ CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order"
 
 
 @pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(HEAD + SHADOW)
-    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
+def rules() -> str:
+    return HEAD + SHADOW
 
 
 async def put(wiring: Wiring) -> SuspensionRecord:

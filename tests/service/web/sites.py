@@ -50,10 +50,10 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 T = TypeVar("T")
 
 
-def settings_for(store_url: str, home: Path, **fields: str) -> Settings:
-    """Settings over this store, with rules that ask about everything and deny one thing."""
+def settings_for(store_url: str, home: Path, rules: str = POLICY, **fields: str) -> Settings:
+    """Settings over this store; without `rules`, the rules ask about everything and deny one thing."""
     policy = home / "policy.yaml"
-    policy.write_text(POLICY)
+    policy.write_text(rules)
     return Settings(home=home, redis_url=store_url, policy=policy, **fields)  # type: ignore[arg-type]
 
 

@@ -25,8 +25,7 @@ rules:
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     """Settings with rules that read a command and a list."""
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
+    found = settings_for(clean_store_url, tmp_path, RULES)
     (tmp_path / "bad.txt").write_text("rm\n<b>\n")
     return found
 

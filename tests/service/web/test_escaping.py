@@ -45,7 +45,7 @@ KNOWN_TAGS = frozenset(
     )
 )
 OWN_SCRIPT = re.compile(
-    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|split|arm|alike|batch|operate|copy"
+    r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|rows|split|arm|alike|batch|operate|copy"
     r"|insights|select|words|folds|filters|leave"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )

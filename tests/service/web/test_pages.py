@@ -41,6 +41,7 @@ def test_static_files_load_nothing_external() -> None:
         "copy",
         "alike",
         "batch",
+        "rows",
         "insights",
         "menus",
         "split",

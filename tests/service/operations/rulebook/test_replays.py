@@ -189,6 +189,24 @@ async def test_replays_wait_for_each_other_up_to_a_limit(world: World, replays: 
     assert not await replays.delete(started[1].id)
 
 
+async def test_replays_that_start_at_the_same_time_keep_the_limit(world: World, replays: RuleReplays) -> None:
+    asked = ReplayRequest(WRONG, "draft.yaml", *FOREVER)
+    async with replays.turn:
+        found = await asyncio.gather(*(replays.start(asked, "root") for _ in range(12)), return_exceptions=True)
+        refused = [one for one in found if isinstance(one, TooManyRequests)]
+        assert len(refused) == 4
+        assert len(await world.wiring.rules.history.replays.list_all(0)) == 8
+    assert refused[0].message == "8 replays wait or run. Wait until one ends, or delete one."
+
+
+async def test_replay_with_faults_gives_its_place_back(replays: RuleReplays) -> None:
+    async with replays.turn:
+        for _ in range(9):
+            with pytest.raises(InvalidInput):
+                await replays.start(ReplayRequest("version: 1\n", "draft.yaml", *FOREVER), "root")
+        await replays.start(ReplayRequest(LIVE, "draft.yaml", *FOREVER), "root")
+
+
 async def test_replay_whose_process_is_gone_has_failed(world: World) -> None:
     store = world.wiring.rules.history.replays
     at_ms = await world.wiring.schedule.now_ms()

@@ -13,8 +13,7 @@ tests: [{name: reads run, call: {tool: read_file}, expect: allow, rule: reads}]
 
 
 async def test_rules_page_tells_how_the_cases_end(clean_store_url: str, tmp_path: Path) -> None:
-    settings = settings_for(clean_store_url, tmp_path)
-    settings.policy.write_text(RULES)
+    settings = settings_for(clean_store_url, tmp_path, RULES)
     async with visit(settings) as anna:
         assert "1 case beside the rules is as expected." in await anna.read("/rules")
         page = await anna.read("/rules/-/cases")

@@ -26,9 +26,7 @@ LOOSE = "version: 1\ndefault: allow\nrules:\n  - {id: no-sync, tool: sync, actio
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     """Settings with rules of every kind."""
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES)
 
 
 async def ask_for(wiring: Wiring, tool: str, **args: object) -> SuspensionRecord:
@@ -100,10 +98,8 @@ async def test_draft_names_calls_that_cannot_be_judged_again(settings: Settings)
 
 def test_draft_is_opened_and_read_in_a_browser(site: Site, open_as: Callable[..., Page]) -> None:
     site.act(record_calls)
-    token = site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
-    page = open_as("/rules")
-    page.context.add_cookies([{"name": "sayso_session_8321", "value": token, "url": site.url}])
-    page.goto("/rules")
+    site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
+    page = open_as("/rules", name="root")
     page.get_by_role("link", name="Try a draft").click()
     check_page(page, "draft")
     page.get_by_label("Rules").fill(LOOSE)

@@ -28,10 +28,7 @@ rules:
 
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    found = settings_for(clean_store_url, tmp_path)
-    assert found.policy is not None
-    found.policy.write_text(POLICY)
-    return found
+    return settings_for(clean_store_url, tmp_path, POLICY)
 
 
 async def put(wiring: Wiring, amount: object, order: str = "A") -> SuspensionRecord:

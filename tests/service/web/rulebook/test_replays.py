@@ -26,9 +26,7 @@ rules: [{id: refunds, tool: refund, when: args.amount < 1000, action: allow}]
 
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES)
 
 
 async def record_calls(wiring: Wiring) -> str:
@@ -116,10 +114,8 @@ async def test_running_replay_is_read_again_by_the_browser(settings: Settings) -
 
 def test_replay_is_started_and_read_in_a_browser(site: Site, open_as: Callable[..., Page]) -> None:
     site.act(record_calls)
-    token = site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
-    page = open_as("/rules")
-    page.context.add_cookies([{"name": "sayso_session_8321", "value": token, "url": site.url}])
-    page.goto("/rules")
+    site.act(lambda wiring: make_person(wiring, "root", "reviewer", "admin"))
+    page = open_as("/rules", name="root")
     page.get_by_role("link", name="Replay").click()
     check_page(page, "replays")
     page.get_by_label("Rules YAML").fill(LOOSE)

@@ -43,9 +43,7 @@ rules:
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     """Settings with rules of every kind."""
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES)
 
 
 async def test_list_shows_rules_in_the_order_of_trial(settings: Settings) -> None:

@@ -32,9 +32,7 @@ CASES = """\
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     """Settings with rules of every kind."""
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(RULES + CASES)
-    return found
+    return settings_for(clean_store_url, tmp_path, RULES + CASES)
 
 
 async def test_trial_names_the_deciding_rule_and_why_not_the_others(settings: Settings) -> None:

@@ -15,9 +15,7 @@ VERSIONS = "/rules/-/versions"
 
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Path) -> Settings:
-    found = settings_for(clean_store_url, tmp_path)
-    found.policy.write_text(OLD)
-    return found
+    return settings_for(clean_store_url, tmp_path, OLD)
 
 
 async def test_versions_are_listed_and_each_has_a_page(settings: Settings, tmp_path: Path) -> None:
