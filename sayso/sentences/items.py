@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from sayso.canonical_json import canonical_json
-from sayso.records.decisions import Actor, Decision, DecisionAction, list_standing
+from sayso.records.decisions import Actor, Decision, DecisionAction, list_filled
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.records.terms import Quorum, group_of, may_reach
@@ -120,7 +120,7 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
     denials = _count_decisions(item)[1]
     leading, each_of = _list_leading(item), terms.quorum.each_of
-    lost = {*each_of} & excluded - {*list_standing(each_of, leading)}
+    lost = {*each_of} & excluded - {*list_filled(each_of, leading)}
     approvable = not lost and may_reach(left, _count_lacking(terms.quorum, leading))
     if approvable or may_reach(left, terms.quorum.deny - denials):
         return ""
@@ -165,7 +165,7 @@ def _describe_lack(item: Item, decision: Decision) -> str:
 def _describe_each(names: Sequence[str], counts: str, agreeing: Sequence[Actor]) -> str:
     """Return of whom each must approve and who has, after the counts: `needs one of finance and one of legal`."""
     needs = _("needs %(names)s", names=name_each(names))
-    agreed = [group_of(one) or one for one in list_standing(names, agreeing)]
+    agreed = [group_of(one) or one for one in list_filled(names, agreeing)]
     said = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
     return "; ".join(one for one in (counts, needs, said) if one)
 
@@ -178,7 +178,7 @@ def _list_leading(item: Item) -> list[Actor]:
 
 def _count_lacking(quorum: Quorum, agreeing: Sequence[Actor]) -> int:
     """Return how many more must approve what these people have approved."""
-    unfilled = len(quorum.each_of) - len(list_standing(quorum.each_of, agreeing))
+    unfilled = len(quorum.each_of) - len(list_filled(quorum.each_of, agreeing))
     return max(quorum.approve - len(agreeing), unfilled)
 
 

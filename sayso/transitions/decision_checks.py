@@ -15,7 +15,7 @@ from sayso.errors import (
     StaleDigest,
     WrongNumber,
 )
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented, list_standing
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented, list_filled
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX, Terms
@@ -199,7 +199,7 @@ def is_quorum_met(item: Item, decision: Decision) -> bool:
         return True
     agreeing = list_agreeing(item, decision)
     enough = len({by.id for by in agreeing}) >= quorum.approve
-    return enough and len(list_standing(quorum.each_of, agreeing)) == len(quorum.each_of)
+    return enough and len(list_filled(quorum.each_of, agreeing)) == len(quorum.each_of)
 
 
 def list_agreeing(item: Item, decision: Decision) -> list[Actor]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor, list_standing
+from sayso.records.decisions import Actor, list_filled
 from sayso.records.memory.offers import Constraint
 
 COUNTER_PREFIX = "grant."
@@ -88,4 +88,4 @@ class Grant(Immutable):
     @property
     def is_confirmed(self) -> bool:
         """Whether everybody has granted it who must."""
-        return len(self.granters) >= self.people and list_standing(self.each_of, self.granters) == [*self.each_of]
+        return len(self.granters) >= self.people and list_filled(self.each_of, self.granters) == [*self.each_of]

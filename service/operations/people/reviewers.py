@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sayso.errors import Conflict
 from sayso.policy.rules import ASKING, PolicyRule
-from sayso.records.decisions import Actor, DecisionAction, list_standing
+from sayso.records.decisions import Actor, DecisionAction, list_filled
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
@@ -81,5 +81,5 @@ def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]
     able = [one for one in free if one is not None and find_counted(item, one) is None]
     agreeing = max((list_agreeing(item, one) for one in item.decisions if one.action in _ASSENTS), key=len, default=[])
     each_of = item.terms.quorum.each_of
-    unfilled = len(each_of) - len(list_standing(each_of, [*agreeing, *able]))
+    unfilled = len(each_of) - len(list_filled(each_of, [*agreeing, *able]))
     return max(item.terms.quorum.approve - len(agreeing) - len(able), unfilled)
