@@ -25,7 +25,7 @@ class Program:
 
 
 SERVER = Program("server", "launch.server")
-SERVICE = Program("service", "service", sees=("webhook_secret",))
+SERVICE = Program("service", "service", sees=("metrics_token", "webhook_secret"))
 WORKER = Program("worker", "workers")
 CLOCK = Program("clock", "workers.clock")
 DEMO_MODEL = Program("demo-model", "demo.model")

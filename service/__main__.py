@@ -94,4 +94,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main, sees=("webhook_secret",)))
+    raise SystemExit(start(main, sees=("metrics_token", "webhook_secret")))

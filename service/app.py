@@ -17,7 +17,7 @@ from service.api import calls, suspensions
 from service.api.aap.app import RequestIds, create_aap, is_aap_path
 from service.api.aap.documents import PREFIX as AAP
 from service.api.aap.problems import render_refusal
-from service.api.routers import api, health_router
+from service.api.routers import api, health_router, metrics_router
 from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
@@ -27,6 +27,7 @@ from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, join_routes, name_methods
 from service.operations.drills.templates import drills_of
+from service.operations.metrics.readings import Readings
 from service.operations.rule_checks import log_warnings
 from service.operations.rulebook.replays import RuleReplays
 from service.settings import Settings
@@ -42,13 +43,15 @@ _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
-_MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz")
+_MACHINES = ("/api", "/channels", "/hooks", "/healthz", "/readyz", "/metrics")
 _CHANNELS_PAGE = "/channels"  # the routes of providers are below it
 _SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 _PROVIDERS = (kind.router for kind in KINDS.values() if kind.router is not None)
-_ROUTES = join_routes(api, health_router, webhook_router, *_PROVIDERS, pages)
-# Routes that the OpenAPI file omits: pages, and HEAD.
-_UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
+_ROUTES = join_routes(api, health_router, metrics_router, webhook_router, *_PROVIDERS, pages)
+# Routes that the OpenAPI file omits: pages, metrics, and HEAD.
+_UNLISTED = tuple(
+    route for router in (*PAGES, health_router, metrics_router) for route in router.routes if isinstance(route, Route)
+)
 _FILED_WITHIN_S = 2.0  # how long the start waits for the index of open items; a large one is built beside requests
 _LOG = structlog.get_logger(__name__)
 
@@ -129,6 +132,7 @@ async def _serve(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         process.credentials.person_tokens.load()
         app.state.channels = open_channels(settings).attach(process.tenant(TENANT))
         app.state.checks = Checks()
+        app.state.readings = Readings(process.tenant(TENANT), app.state.channels.by_name)
         app.state.rule_replays = RuleReplays(process.tenant(TENANT))
         app.state.closing = asyncio.Event()
         listening = asyncio.create_task(process.watch.listen())

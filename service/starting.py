@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from service.settings import InvalidSettings, Settings, load, variable_of
 
-SECRETS = ("admin_password", "agent_key", "webhook_secret")
+SECRETS = ("admin_password", "agent_key", "metrics_token", "webhook_secret")
 """Settings that only some programs may see: tools run in workers and can read the environment."""
 
 

@@ -17,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.discussions import attachments, comments
-from service.api.operations import channels, diagnostics, drills, reports, trials
+from service.api.operations import channels, diagnostics, drills, metrics, reports, trials
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
 from service.api.policy import grants, replays, versions
 
@@ -65,3 +65,4 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     api.include_router(_router)
 
 health_router = health.router
+metrics_router = metrics.router

@@ -14,6 +14,7 @@ from service.desk.reviewing import Reviewing
 from service.desk.scheduling import Scheduling
 from service.desk.suspending import Suspending
 from service.desk.worker_execution import WorkerExecution
+from service.metrics import timed
 from service.policy.evaluations import Evaluations
 from service.store.attempts import Attempts
 from service.store.runs.runs import Runs
@@ -40,12 +41,13 @@ class Desk:
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
-        self.start, self.suspend, self.plant = suspending.start, suspending.suspend, suspending.plant
+        self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
+        self.plant = suspending.plant
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts)
-        self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
+        self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit = reviewing.judge_edit
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         notifying = Notifying(changes)

@@ -51,18 +51,18 @@ class CardCounts:
         return self.oldest_queued_at_ms is not None and now_ms - self.oldest_queued_at_ms > SLOW_MS
 
 
-async def count_cards(wiring: Wiring) -> dict[str, CardCounts]:
-    """Return the counts of each channel that waiting items name."""
+async def count_cards(wiring: Wiring, most: int = _MOST) -> dict[str, CardCounts]:
+    """Return the counts of each channel that waiting items name, in the `most` suspensions that are due first."""
     counts: dict[str, CardCounts] = {}
-    async for record in _list_waiting(wiring):
+    async for record in _list_waiting(wiring, most):
         for item in record.items:
             for one in item.deliveries if is_live(record, item) else ():
                 counts.setdefault(one.channel, CardCounts()).add(record, one)
     return counts
 
 
-async def _list_waiting(wiring: Wiring) -> AsyncIterator[SuspensionRecord]:
-    for skip in range(0, _MOST, _AT_ONCE):
+async def _list_waiting(wiring: Wiring, most: int) -> AsyncIterator[SuspensionRecord]:
+    for skip in range(0, most, _AT_ONCE):
         ids = await wiring.runs.inbox(skip, _AT_ONCE)
         readable, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
         for record in readable:

@@ -98,10 +98,9 @@ async def _check_workers(wiring: Wiring) -> Finding:
 
 
 async def _check_queue(wiring: Wiring) -> Finding:
-    number, since_ms = await wiring.schedule.count_queued(), await wiring.schedule.queued_since_ms()
-    if not number or since_ms is None:
+    number, waited_ms = await wiring.schedule.read_queue()
+    if not number:
         return Finding("queue", True, "No run waits for a worker.")
-    waited_ms = max(0, await wiring.schedule.now_ms() - since_ms)
     text = f"{number} {'run waits' if number == 1 else 'runs wait'} for a worker, the first for {waited_ms // 1000} s."
     if waited_ms < QUEUED_MS:
         return Finding("queue", True, text)

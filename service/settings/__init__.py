@@ -97,6 +97,8 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """Model the demo agent asks for."""
     model_key: SecretStr | None = Field(default=None, min_length=1)
     """API key for the model endpoint, if it wants one."""
+    metrics_token: SecretStr | None = Field(default=None, min_length=1)
+    """Token with which Prometheus reads `/metrics`. Without it that address is closed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
@@ -116,9 +118,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
                 raise ValueError(f"'{agent}' is not an import path; write package.module:name")
         return agents
 
-    @field_validator("agent_key", mode="after")
+    @field_validator("agent_key", "metrics_token", mode="after")
     @classmethod
-    def _check_agent_key(cls, key: SecretStr | None) -> SecretStr | None:
+    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
             raise ValueError("the key travels in an HTTP header; use printable ASCII without spaces")
         if _is_short(key, SHORTEST_KEY):
@@ -225,6 +227,8 @@ def _production_faults(settings: Settings) -> Iterator[str]:
         yield f"use {WEAKEST_PRODUCTION_PASSWORD} characters or more in SAYSO_ADMIN_PASSWORD"
     if _is_short(settings.agent_key, WEAKEST_PRODUCTION_KEY):
         yield f"use {WEAKEST_PRODUCTION_KEY} characters or more in SAYSO_AGENT_KEY"
+    if _is_short(settings.metrics_token, WEAKEST_PRODUCTION_KEY):
+        yield f"use {WEAKEST_PRODUCTION_KEY} characters or more in SAYSO_METRICS_TOKEN"
 
 
 def _is_short(secret: SecretStr | None, length: int) -> bool:

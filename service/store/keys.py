@@ -55,6 +55,7 @@ class TenantKeys:
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name

@@ -139,6 +139,8 @@ def test_settings_never_change() -> None:
         ("SAYSO_AGENTS", "demo/agents.py", "write package.module:name"),
         ("SAYSO_AGENT_KEY", "a key", "without spaces"),
         ("SAYSO_AGENT_KEY", "short", "at least 16 characters"),
+        ("SAYSO_METRICS_TOKEN", "a token of words", "without spaces"),
+        ("SAYSO_METRICS_TOKEN", "short", "at least 16 characters"),
         ("SAYSO_ADMIN_PASSWORD", "short", "8 to 1024 characters"),
         ("SAYSO_REDIS_URL", "localhost:6379", "write redis://host:port/db"),
         ("SAYSO_REDIS_URL", "redis://", "names no server"),

@@ -30,6 +30,7 @@ from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs
+from workers.resume.start_delays import StartDelays
 from workers.resume.threads import ContextThreads, share_turns
 from workers.resumers import RESUMERS
 
@@ -89,9 +90,14 @@ class Drain:
         self._job_id = job_id
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
+        self._delays = StartDelays(wiring.counters.starts)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
+        async with self._delays.kept():
+            await self._run(stopping)
+
+    async def _run(self, stopping: asyncio.Event) -> None:
         window_ms = self._wiring.settings.drain_window_s * 1000
         began_ms = monotonic_ms()
         while not self._is_over(monotonic_ms() - began_ms, window_ms) and not stopping.is_set():
@@ -131,6 +137,7 @@ class Drain:
             return
         if leased_run is None:
             return
+        self._delays.note(leased_run.saved.record)
         renewing = asyncio.create_task(self._renew(ready.id, leased_run.fence))
         try:
             await self._resume(leased_run)

@@ -15,6 +15,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from sayso.clock import monotonic_ms
+from service.metrics import note_reply
+
 Word = str | bytes | int
 
 
@@ -132,7 +135,7 @@ class _Connection(asyncio.Protocol):
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append((answer, self._loop.time()))
+        self._waiting.append((answer, monotonic_ms()))
         self._transport.write(command)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._check_timeout)
@@ -147,10 +150,12 @@ class _Connection(asyncio.Protocol):
         """Match replies to commands, in order."""
         try:
             self._reader.feed(data)
+            at_ms = monotonic_ms()
             while (found := self._reader.gets()) is not False:
-                answer, _ = self._waiting.popleft()
+                answer, sent_ms = self._waiting.popleft()
                 if not answer.done():
                     answer.set_result(found)
+                note_reply((at_ms - sent_ms) / 1000)
         except (hiredis.ProtocolError, IndexError):
             self._transport.abort()
 
@@ -161,7 +166,7 @@ class _Connection(asyncio.Protocol):
         self._timer = None
         if not self._waiting:
             return
-        late_s = self._loop.time() - self._waiting[0][1] - self._timeout_s
+        late_s = (monotonic_ms() - self._waiting[0][1]) / 1000 - self._timeout_s
         if late_s >= 0:
             self._fail(RedisTimeoutError(f"the store did not answer within {self._timeout_s:g} s"))
             self._transport.abort()

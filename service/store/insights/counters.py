@@ -15,6 +15,7 @@ from sayso.clock import DAY_MS, HOUR_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.facts import Facts, read_facts
 from service.store.insights.tallies import Count
+from service.store.load.starts import Starts
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
@@ -39,6 +40,7 @@ class Counters:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._count = store.redis.register_script(read_script("count"))
+        self.starts = Starts(store)
 
     async def waiting(self, limit: int = 200) -> list[Waiting]:
         """Return facts that are not yet counted, the oldest first."""

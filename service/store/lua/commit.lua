@@ -33,6 +33,8 @@ them.
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
   sayso:{t}:ready           list    suspensions for workers, the oldest first: the id, a space, and the packed record, so
                                     that a worker needs no look-up before it leases
+  sayso:{t}:starts          hash    delay from the ready list to a worker, "<bound, ms>" or "over" -> runs; "ms": the sum of
+                                    all delays; written outside of this script
   sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
   sayso:{t}:runs-of:<owner> zset    run -> its start, ms
   sayso:{t}:owners          set     all owners of runs

@@ -47,7 +47,7 @@ class Intake:
             setting = "SAYSO_ASKS_PER_MINUTE_PER_KEY"
         else:
             reason, setting = f"All keys together asked {paces[1]} times within a minute", "SAYSO_ASKS_PER_MINUTE"
-        raise TooManyRequests(f"{reason} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
+        raise TooManyRequests(f"{reason} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s, limit="pace")
 
     async def count_open(self) -> Opened:
         keys = self._keys

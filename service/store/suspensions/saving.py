@@ -238,7 +238,7 @@ class Suspensions(SuspensionLookups):
         if failed_guard in attempt.commit.totals:
             raise OverLimit
         if failed_guard in attempt.commit.rooms:
-            raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S)
+            raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S, limit="open_items")
         if failed_guard:
             return None
         now_ms = self._read_time(*time)

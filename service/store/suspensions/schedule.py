@@ -1,11 +1,12 @@
 """The schedule and the ready list. Both are hints: every transition checks the record again."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sayso.errors import Unreadable
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script
+from service.store.load.sizes import Sizes
 from service.store.suspensions.packing import unpack_record
 from service.store.tenants import TenantStore
 
@@ -20,12 +21,20 @@ class Ready:
     packed: bytes
 
 
+class Queue(NamedTuple):
+    """The number of runs on the ready list, and how long the first has waited, ms; 0 if unreadable."""
+
+    runs: int
+    oldest_ms: int
+
+
 class Schedule:
     """Suspensions by due time, and those that are ready for workers."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._taking = store.connections.ready
+        self.sizes = Sizes(store)
 
     async def now_ms(self) -> int:
         async with translated():
@@ -66,21 +75,21 @@ class Schedule:
         async with translated():
             await self._redis.zadd(self._keys.schedule, {suspension_id: due_at_ms}, xx=True)
 
-    async def count_queued(self) -> int:
-        async with translated():
-            return int(await self._redis.llen(self._keys.ready))
+    async def read_queue(self) -> Queue:
+        """Return how many runs are on the ready list, and how long the first has waited."""
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.llen(self._keys.ready)
+            pipe.lindex(self._keys.ready, 0)
+            time, runs, first = await pipe.execute()
+        since_ms = _read_queued(first) if first is not None else None
+        return Queue(int(runs), max(0, as_ms(*time) - since_ms) if since_ms is not None else 0)
 
     async def queued_since_ms(self) -> int | None:
         """Return when the first entry of the ready list was added; None if it is empty or unreadable."""
         async with translated():
             first: Any = await self._redis.lindex(self._keys.ready, 0)
-        if first is None:
-            return None
-        try:
-            record, _, _ = unpack_record(_read_ready(first).packed)
-        except Unreadable:
-            return None
-        return record.receipt.enqueued_at_ms
+        return _read_queued(first) if first is not None else None
 
     async def take(self, timeout_s: float, limit: int = 1) -> list[Ready]:
         """Wait for ready suspensions, the oldest first; empty after the timeout."""
@@ -92,3 +101,12 @@ class Schedule:
 def _read_ready(raw: bytes) -> Ready:
     name, _, packed = raw.partition(b" ")
     return Ready(name.decode(errors="replace"), packed)
+
+
+def _read_queued(raw: bytes) -> int | None:
+    """Return when an entry of the ready list was added; None if it is unreadable."""
+    try:
+        record, _, _ = unpack_record(_read_ready(raw).packed)
+    except Unreadable:
+        return None
+    return record.receipt.enqueued_at_ms

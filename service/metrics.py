@@ -1,0 +1,70 @@
+"""The counters and histograms of one process. Each process counts for itself, from zero at its start."""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+
+from sayso.clock import monotonic_ms
+from sayso.errors import SaysoError, TooManyRequests, Unavailable
+
+Operation = TypeVar("Operation", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they add a series for each, with its start
+PROCESS = CollectorRegistry()
+"""The metrics of this process. The library's own registry adds figures of the interpreter that nobody needs."""
+
+OPERATIONS = ("decide", "start", "suspend")
+RESULTS = ("done", "refused", "failed")
+LIMITS = ("open_items", "pace", "other")
+"""All values of the labels: no text of a request becomes one."""
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_REPLY_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5)
+
+_DURATIONS = Histogram(
+    "sayso_operation_duration_seconds",
+    "How long the service took to suspend, start or decide, by result.",
+    ("operation", "result"),
+    registry=PROCESS,
+    buckets=_SECONDS,
+)
+_DURATION = {(one, result): _DURATIONS.labels(one, result) for one in OPERATIONS for result in RESULTS}
+_REFUSALS = Counter(
+    "sayso_refused_requests",
+    "Requests to suspend or start that got 429, by the limit.",
+    ("limit",),
+    registry=PROCESS,
+)
+_REFUSAL = {limit: _REFUSALS.labels(limit) for limit in LIMITS}
+_REPLIES = Histogram(
+    "sayso_store_reply_seconds",
+    "Time from a command on a pipelined connection to the store's reply.",
+    registry=PROCESS,
+    buckets=_REPLY_SECONDS,
+)
+note_reply: Callable[[float], None] = _REPLIES.observe
+"""Count a reply of the store by its time in seconds."""
+
+
+def timed(operation: str, run: Operation) -> Operation:
+    """Return `run`, counted with its duration and result as one of `OPERATIONS`."""
+
+    @wraps(run)
+    async def measure(*args: Any, **kwargs: Any) -> Any:
+        began_ms, result = monotonic_ms(), "failed"
+        try:
+            done = await run(*args, **kwargs)
+            result = "done"
+        except SaysoError as error:
+            result = "failed" if isinstance(error, Unavailable) else "refused"
+            if isinstance(error, TooManyRequests) and operation != "decide":
+                limit = error.facts.get("limit")
+                _REFUSAL[limit if isinstance(limit, str) and limit in _REFUSAL else "other"].inc()
+            raise
+        finally:
+            _DURATION[operation, result].observe((monotonic_ms() - began_ms) / 1000)
+        return done
+
+    return cast(Operation, measure)
