@@ -9,7 +9,7 @@ from pathlib import Path
 from sayso.client import permits
 from sayso.policy import engine, memory, rules
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
-from sayso.records.memory import charges
+from sayso.records.memory import charges, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -50,6 +50,7 @@ TERMS: dict[str, object] = {
     "intent": suspensions.Intent,
     "item": items.Item,
     "lease": suspensions.Lease,
+    "mandate": mandates.Mandate,
     "memory": memory,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,

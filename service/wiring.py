@@ -18,6 +18,7 @@ from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
 from service.desk.granting import Granting
+from service.desk.mandating import Mandating
 from service.http.waiters import Waiters
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
@@ -45,7 +46,7 @@ from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
-from service.store.memory.grants import GrantStore
+from service.store.memory.grants import GRANTS, MANDATES, GrantStore
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -161,6 +162,10 @@ class Process:
         known, sure_until_ms, environment = freezes.known, freezes.sure_until_ms, self.settings.environment
         return Desk(suspensions, runs, rules.policy, known, sure_until_ms, intake, self._attempts, environment)
 
+    def _open_grants(self, store: TenantStore, suspensions: Suspensions, runs: Runs, rules: RulesInForce) -> Granting:
+        mandates = Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy)
+        return Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy, mandates)
+
     def _open_rules(self, store: TenantStore) -> RulesInForce:
         settings = self.settings
         return RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
@@ -189,7 +194,7 @@ class Process:
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
-            grants=Granting(GrantStore(store, suspensions.recall), suspensions, rules.policy),
+            grants=self._open_grants(store, suspensions, runs, rules),
             retention=Retention(store),
             revocation_cache=RevocationCache(people),
             groups=Groups(GroupStore(store), people),

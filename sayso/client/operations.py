@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.client import discussions, requests, retries
+from sayso.client import discussions, requests, retries, rulebook
 from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.client.requests import Request, new_key, segment
@@ -26,6 +26,7 @@ from sayso.client.responses import (
     SuspensionPage,
 )
 from sayso.client.retries import Flow, RetryPolicy
+from sayso.client.rulebook import MandateView
 from sayso.records.terms import REPORT_WITHIN_S
 
 _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
@@ -186,6 +187,32 @@ class Operations:
         return self._send(requests.report_outcome(suspension_id, item_id, key, success, output, error))
 
     @operation
+    def propose_mandate(
+        self, plan: JsonObject, key: str | None = None, *, on_behalf_of: str | None = None
+    ) -> Flow[MandateView]:
+        """Propose a plan, as in `POST /api/v1/mandates`. The same key returns the same mandate.
+
+        `on_behalf_of` is as in `suspend`.
+        """
+        return self._send(rulebook.propose_mandate(plan, key or new_key(), on_behalf_of))
+
+    @operation
+    def find_mandate(self, mandate_id: str) -> Flow[MandateView]:
+        """Return a mandate, or its plan."""
+        return self._send(rulebook.find_mandate(mandate_id))
+
+    @operation
+    def await_mandate(self, mandate_id: str, wait_s: float | None = None) -> Flow[MandateView]:
+        """Return the mandate once people have decided its plan, or as it is after `wait_s`."""
+        build = functools.partial(rulebook.find_mandate, mandate_id)
+        return retries.poll(self.retry_policy, build, lambda found: found.state != "proposed", wait_s)
+
+    @operation
+    def end_mandate(self, mandate_id: str) -> Flow[MandateView]:
+        """End a mandate at once, or withdraw its plan."""
+        return self._send(rulebook.revoke_mandate(mandate_id))
+
+    @operation
     def start_run(
         self,
         agent: str,
@@ -193,11 +220,13 @@ class Operations:
         *,
         title: str | None = None,
         context: JsonObject | None = None,
+        thread_id: str | None = None,
         key: str | None = None,
         on_behalf_of: str | None = None,
     ) -> Flow[Run]:
-        """Start a run of a registered agent; `on_behalf_of` is as in `suspend`."""
+        """Start a run of a registered agent, in the conversation `thread_id`; `on_behalf_of` is as in `suspend`."""
         body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context or {}}
+        body |= {"thread_id": thread_id} if thread_id is not None else {}
         return self._send(Request("POST", _RUNS, Run, body=body, key=key or new_key(), on_behalf_of=on_behalf_of))
 
     @operation

@@ -1,4 +1,4 @@
-"""Requests and responses for the life cycle of rules: replays and versions."""
+"""Requests and responses for rules: replays, versions, grants and mandates."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
 NO_LISTS: Mapping[str, str] = {}
-_GRANTS = "/api/v1/grants"
+_GRANTS, _MANDATES = "/api/v1/grants", "/api/v1/mandates"
 _REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
 
 
@@ -213,3 +213,56 @@ def confirm_grant(grant_id: str) -> Request[GrantView]:
 def revoke_grant(grant_id: str) -> Request[GrantView]:
     """End a grant at once."""
     return Request("POST", f"{_GRANTS}/{segment(grant_id)}/revoke", GrantView)
+
+
+class MandateView(ResponseModel):
+    """A mandate, or the plan of one, and its use. Only one whose `state` is `in_force` lets calls run."""
+
+    id: str
+    state: str
+    void: bool = False
+    sentences: tuple[str, ...] = ()
+    agent: str
+    owner: str
+    thread_id: str
+    run_id: str | None = None
+    title: str = ""
+    count: int
+    sum: str | None = None
+    until: datetime | None = None
+    approved_by: tuple[str, ...] = ()
+    suspension_id: str
+    item_id: str
+    calls: int = 0
+    total: str = "0"
+    last_used_at: datetime | None = None
+
+    @property
+    def in_force(self) -> bool:
+        """Whether calls inside it run without asking."""
+        return self.state == "in_force"
+
+
+class MandatePage(ResponseModel):
+    """The approved mandates of the last month."""
+
+    mandates: tuple[MandateView, ...]
+
+
+LIST_MANDATES = Request("GET", _MANDATES, MandatePage)
+
+
+def propose_mandate(plan: JsonObject, key: str, on_behalf_of: str | None = None) -> Request[MandateView]:
+    """Propose a plan."""
+    return Request("POST", _MANDATES, MandateView, body=plan, key=key, on_behalf_of=on_behalf_of)
+
+
+def find_mandate(mandate_id: str, wait_s: int = 0) -> Request[MandateView]:
+    """Read a mandate. With `wait_s` the desk responds once its plan is decided."""
+    query = {"wait": f"{wait_s}s"} if wait_s else {}
+    return Request("GET", f"{_MANDATES}/{segment(mandate_id)}", MandateView, query=query, poll_s=wait_s)
+
+
+def revoke_mandate(mandate_id: str) -> Request[MandateView]:
+    """End a mandate at once."""
+    return Request("POST", f"{_MANDATES}/{segment(mandate_id)}/revoke", MandateView)

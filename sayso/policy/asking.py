@@ -16,6 +16,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -43,7 +44,8 @@ class PolicyDecision(Immutable):
     Sayso computed for the conditions of the rules behind the decision, by shorthand.
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
-    `allowance` what it adds to those of the rule or of the `grant` that allows it.
+    `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
+    that covers the call is kept; without any part, the call is outside of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -66,6 +68,13 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    mandate: Mandate | None = None
+
+    @property
+    def granted_by(self) -> str:
+        """The id of the grant or mandate that allows the call; empty without one."""
+        found = self.grant or self.mandate
+        return found.id if found is not None and self.action is Action.ALLOW else ""
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -114,6 +123,8 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    if decision.mandate is not None:
+        found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
 
@@ -176,7 +187,7 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
-        grant_id=decision.grant.id if decision.grant is not None else "",
+        grant_id=decision.granted_by,
         preset=_preset(decision),
     )
 

@@ -17,6 +17,8 @@ from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.grants.covering import apply_grant, want_grants
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
+from sayso.policy.mandates.covering import apply_mandates
+from sayso.policy.mandates.scopes import want_mandates
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_coverage, try_rule
 from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.memory.weighing import list_shadow_charges, weigh_memory
@@ -135,8 +137,14 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls, or let people grant them. Shadow rules count, and never limit."""
-        return tuple(rule for rule in self.rules if rule.enabled and (rule.condition.memory_keys or rule.grants))
+        """The enabled rules that remember calls, or that grants or mandates may cover. Shadow rules never limit."""
+        kept = (rule for rule in self.rules if rule.enabled)
+        return tuple(rule for rule in kept if rule.condition.memory_keys or rule.grants or rule.mandates)
+
+    @cached_property
+    def mandating(self) -> bool:
+        """Whether a rule lets mandates cover its calls; all tool calls are then judged with the mandates in force."""
+        return any(rule.mandates is not None for rule in self.live)
 
     def list_wanted(self, event: PolicyEvent) -> Iterator[Wanted]:
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
@@ -147,6 +155,8 @@ class Policy(Immutable):
             alike = find_alike(self.tool_names, event.tool_name or "")
         except SaysoError:
             return  # a person is asked without reading memory
+        if self.mandating and event.subject is Subject.TOOL_CALL:
+            yield from want_mandates(event)
         for rule in self.remembering:
             tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
             if try_coverage(tried, case) is True:
@@ -160,7 +170,7 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = apply_grant(self.rules, event, decision)
+            decision = self._apply_permissions(event, decision)
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
@@ -174,6 +184,12 @@ class Policy(Immutable):
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
         decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
         return _decide_model_call(decision) if _is_model_call(event) else decision
+
+    def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
+        """Return the decision after mandates, which precede grants."""
+        if self.mandating and event.subject is Subject.TOOL_CALL:
+            decision = apply_mandates(self.live, event, decision, self.terms)
+        return decision if decision.mandate is not None else apply_grant(self.rules, event, decision)
 
     def _weigh(self, case: Case) -> dict[str, Any]:
         own = self._try_rules(case)

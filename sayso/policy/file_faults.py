@@ -36,7 +36,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
-    ("grants",): ("grants",),
+    **{(name,): (name,) for name in ("grants", "mandates")},
 }
 PATTERN = ("condition", "tool_name_pattern")
 LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
@@ -59,6 +59,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "above": Above,
     "repeats": Repeats,
     "grants": Grants,
+    "mandates": Grants,
     "sum": GrantedSum,
 }
 

@@ -111,6 +111,12 @@ def try_coverage(rule: PolicyRule, case: Case) -> bool | str:
         return describe_error(error)
 
 
+def is_about_agent(rule: PolicyRule, agent: str) -> bool:
+    """Return whether the rule covers calls of this agent."""
+    one, more = rule.condition.agent, rule.condition.agents
+    return _fits(one, agent) and (more is None or any(_fits(name, agent) for name in more))
+
+
 def _applies(rule: PolicyRule, case: Case) -> bool:
     event, condition = case.event, rule.condition
     return (
@@ -118,8 +124,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and condition.tool_name in (None, event.tool_name)
         and _fits(condition.tool_name_pattern, event.tool_name)
         and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
-        and _fits(condition.agent, event.agent)
-        and (condition.agents is None or any(_fits(one, event.agent) for one in condition.agents))
+        and is_about_agent(rule, event.agent)
         and all(key in event.context for key in condition.context_has_keys)
         and _has(event.context, condition.context_equals)
         and all(key in event.claimed for key in condition.claimed_has_keys)

@@ -201,6 +201,7 @@ class PolicyRule(Immutable):
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
+    mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
 
     @property
     def is_live(self) -> bool:

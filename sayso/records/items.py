@@ -13,6 +13,7 @@ from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, V
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.charges import Charge, Remembered, place_charges
+from sayso.records.memory.mandates import Envelope
 from sayso.records.memory.offers import Offered
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
@@ -122,6 +123,11 @@ class _ItemFields(Immutable):
     drill: Drill | None = Field(
         default=None, exclude_if=lambda drill: drill is None, description="Marks a false call, whose permit is void."
     )
+    mandate: Envelope | None = Field(
+        default=None,
+        exclude_if=lambda mandate: mandate is None,
+        description="The plan that the item asks about, if any.",
+    )
 
 
 class ItemDraft(_ItemFields):
@@ -195,6 +201,11 @@ class Item(_ItemFields):
     @property
     def open(self) -> bool:
         return self.outcome is None
+
+    @property
+    def is_void(self) -> bool:
+        """Whether there is no call to run: the item is a drill, or asks about a plan."""
+        return self.drill is not None or self.mandate is not None
 
     @property
     def start_by_ms(self) -> int:

@@ -15,6 +15,7 @@ from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
@@ -275,7 +276,7 @@ class Change(NamedTuple):
 
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
-    `grant` is what a decision also granted.
+    `grant` is what a decision also granted, and `mandate` the plan that it approved.
     """
 
     record: SuspensionRecord
@@ -286,3 +287,4 @@ class Change(NamedTuple):
     until_ms: int = 0
     released: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    mandate: Mandate | None = None

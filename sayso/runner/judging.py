@@ -219,7 +219,7 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
     rule_id, charges = decision.policy_id, decision.due_charges
     one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
-        return one.model_copy(update={"granted": decision.grant is not None})
+        return one.model_copy(update={"granted": bool(decision.granted_by)})
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
     return one.model_copy(update={"ask": asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)})

@@ -22,6 +22,7 @@ from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, PresetOutcome
 from sayso.records.memory.charges import Charge
+from sayso.records.memory.mandates import MANDATE_PREFIX
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -161,12 +162,18 @@ def _find_exhausted(item: Item, decision: PolicyDecision | None) -> str | None:
 
 
 def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
-    """Return why a call that a grant allowed needs a person now; None for other calls and while the grant lasts."""
-    if not item.grant_id or decision is None:
+    """Return why a call that a grant or mandate allowed needs a person now; None for other calls and while it lasts.
+
+    A call that the rules allowed also needs one if a mandate is in force now that does not cover it.
+    """
+    if decision is None or (decision.action is Action.ALLOW and decision.granted_by in ("", item.grant_id)):
         return None
-    plainly = decision.action is Action.ALLOW and decision.grant is None
-    lasts = decision.grant is not None and decision.grant.id == item.grant_id
-    return None if plainly or lasts else f"Grant {item.grant_id}, which allowed it, no longer does."
+    if item.grant_id:
+        kind = "Mandate" if item.grant_id.startswith(MANDATE_PREFIX) else "Grant"
+        return f"{kind} {item.grant_id}, which allowed it, no longer does."
+    by_rules = item.outcome is not None and item.outcome.by.kind is ActorKind.POLICY
+    outside = decision.mandate is not None and decision.action in ASKING
+    return f"It is outside mandate {decision.mandate.id}." if by_rules and outside and decision.mandate else None
 
 
 def _find_reason(

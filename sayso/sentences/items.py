@@ -11,6 +11,7 @@ from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
 from sayso.records.terms import Quorum, group_of, may_reach
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.names import join_words, name_each, name_reviewers
+from sayso.sentences.rulebook.mandates import PlanWords, describe_plan
 from sayso.text.language import _, mark
 from sayso.transitions.closing import args_of
 from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
@@ -220,3 +221,8 @@ def _shorten_issuer(issuer: str) -> str:
     except ValueError:
         host = None
     return host or issuer
+
+
+def find_plan(item: Item) -> PlanWords | None:
+    """Return the plan that an item asks about, in sentences; None for a call."""
+    return describe_plan(item.mandate) if item.mandate is not None else None

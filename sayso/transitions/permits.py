@@ -12,7 +12,7 @@ from sayso.transitions.in_doubt import Choice, read_choice
 def may_start(item: Item) -> bool:
     """Whether the item's outcome lets a client start its call."""
     outcome = item.outcome
-    if outcome is None or not outcome.may_run or item.permit is not None or item.drill is not None:
+    if outcome is None or not outcome.may_run or item.permit is not None or item.is_void:
         return False
     return item.doubt is None or read_choice(outcome.value).choice is Choice.RUN_AGAIN
 
@@ -32,10 +32,11 @@ def redeem_permit(
     A permit that the attempt `in_vain` redeemed is valid again: its worker was killed before the call started.
 
     Raises `DeadlinePassed` after the latest start, `StaleDigest` for other arguments, and `IllegalTransition`, also for
-    every drill.
+    every drill and every plan.
     """
-    if item.drill is not None:
-        raise IllegalTransition(f"Item {item.item_id} is a drill. Its permit is void, and its call must not run.")
+    if item.is_void:
+        kind = "drill" if item.drill is not None else "plan"
+        raise IllegalTransition(f"Item {item.item_id} is a {kind}. Its permit is void, and its call must not run.")
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} is not approved. Its call must not run.")

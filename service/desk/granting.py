@@ -9,25 +9,29 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
+from service.desk.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.suspensions.saving import Suspensions
 
 
 class Granting:
-    """The grants of one tenant, as people see and change them."""
+    """The grants of one tenant, as people see and change them, and its mandates."""
 
-    def __init__(self, store: GrantStore, suspensions: Suspensions, policy: Callable[[], Policy]) -> None:
+    def __init__(
+        self, store: GrantStore[Grant], suspensions: Suspensions, policy: Callable[[], Policy], mandates: Mandating
+    ) -> None:
         self._store, self._suspensions, self._policy = store, suspensions, policy
+        self.mandates = mandates
 
     async def now_ms(self) -> int:
         return await self._store.now_ms()
 
-    async def list_uses(self) -> list[Use]:
+    async def list_uses(self) -> list[Use[Grant]]:
         """Return the grants with their use, the latest first; those that ended a month ago are deleted."""
         await self._store.forget_old(await self._store.now_ms())
         return await self._store.list_uses()
 
-    async def find_use(self, grant_id: str) -> Use:
+    async def find_use(self, grant_id: str) -> Use[Grant]:
         """Return one grant with its use; raises `NotFound`."""
         found = next((one for one in await self._store.list_uses() if one.grant.id == grant_id), None)
         if found is None:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
 from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
-from sayso.records.events import Event
+from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, Progress, ResumeSpec, RunRef, SuspensionRecord
@@ -128,18 +128,27 @@ class Suspending:
 
         A client that returns after weeks finds its suspension. A key kept for a day would let it run the calls twice.
         """
-        run = name_run(draft.run, key, request_id)
-        named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+        named = _name(draft, key, request_id)
+        run = named.run
 
         async def attempt() -> Saved:
             drafts, judged = await self._evaluate(run, calls, draft.step, draft.progress)
             await self._check_calls(named, calls, drafts)
             return await self._create(named, drafts, judged)
 
-        saved = await until_within(attempt)
-        if saved.record.run.request_id != request_id:
-            raise IdempotencyConflict(idempotency_key=key)
-        return saved
+        return _check_request(await until_within(attempt), key, request_id)
+
+    async def propose(self, run: RunRef, item: ItemDraft, key: str | None = None, request: JsonValue = None) -> Saved:
+        """Ask people about the plan of `item`, in a run of its own that nobody executes. The same key asks once."""
+        await self._admit(run)
+        draft = draft_suspension(self.suspensions.tenant, self._place(run), state=None, step=1)
+        request_id = digest_json(["propose", request])
+        draft = _name(draft, key, request_id) if key is not None else draft
+        data: JsonObject = {"tool_call_count": 1, "step": 1, "tool_names": [item.tool.name]}
+        data |= {"agent": run.agent, "owner": run.owner, **run.describe_who()}
+        begun = Event(EventType.TOOL_BATCH_STARTED, data)
+        saved = await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), (begun,))
+        return saved if key is None else _check_request(saved, key, request_id)
 
     async def plant(self, run: RunRef, item: ItemDraft) -> Saved:
         """Ask about the false call of a drill, in a run that nobody executes."""
@@ -207,3 +216,15 @@ class Suspending:
         await self.evaluations.check_values(fits, caller=draft.run.owner)
         if foreign is None or foreign.fit is None:
             await self.runs.save_definitions([call.definition for call in calls])
+
+
+def _name(draft: SuspensionRecord, key: str, request_id: str) -> SuspensionRecord:
+    """Return the suspension with the id that follows from its owner's key."""
+    run = name_run(draft.run, key, request_id)
+    return draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+
+
+def _check_request(saved: Saved, key: str, request_id: str) -> Saved:
+    if saved.record.run.request_id != request_id:
+        raise IdempotencyConflict(idempotency_key=key)
+    return saved

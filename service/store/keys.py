@@ -35,7 +35,8 @@ class TenantKeys:
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
         self.grants = f"{prefix}grants"  # grants by id
-        self.grant_uses = f"{prefix}grant-uses"  # grants by their last use
+        self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
+        self.mandates = f"{prefix}mandates"  # mandates by id
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
@@ -91,6 +92,10 @@ class TenantKeys:
     def grants_of(self, scope: str) -> str:
         """The grants of a rule for an agent, by their end."""
         return f"{self.prefix}grants-of:{scope}"
+
+    def mandates_of(self, scope: str) -> str:
+        """The mandates of an agent in a conversation, by their end."""
+        return f"{self.prefix}mandates-of:{scope}"
 
     def run(self, run_id: str) -> str:
         return f"{self.prefix}r:{run_id}"

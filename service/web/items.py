@@ -299,6 +299,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "denial_name": sentences.name_denial(record, item),
         "reviewers": sentences.describe_reviewers(record, item),
         "quorum": sentences.describe_quorum(item),
+        "plan": sentences.find_plan(item),
         "resemblance": sentences.describe_resemblance(item.resembles),
         "origins": sentences.describe_origins(record.run, record.progress),
         "deadlock": sentences.describe_deadlock(record, item),

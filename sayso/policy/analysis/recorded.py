@@ -10,6 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.replaying import RecordedCall
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.grants.scopes import list_counters, name_scope
+from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.recalling import Reading
 from sayso.policy.provenance.events import describe_origin
 from sayso.policy.rules import ASKING
@@ -17,6 +18,7 @@ from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.text.language import mark
 from sayso.text.redaction import MASK
@@ -95,8 +97,10 @@ def _read_call(
     }
     try:
         grant = Grant.model_validate(data["grant"]) if "grant" in data else None
-        event["definition"] = item.tool.definition if item is not None else grant and grant.definition
+        mandate = Mandate.model_validate(data["mandate"]) if "mandate" in data else None
+        event["definition"] = item.tool.definition if item is not None else _find_definition(grant, mandate)
         event["memory"] |= _recall_grant(grant) if grant is not None else {}
+        event["memory"] |= _recall_mandate(mandate) if mandate is not None else {}
         return RecordedCall(
             event=PolicyEvent.model_validate(event),
             action=Action(str(data.get("action"))),
@@ -129,6 +133,19 @@ def _recall_grant(grant: Grant) -> dict[str, Any]:
     """Return the grant that let the call run, with counters that had enough left."""
     counters = {one.counter: Reading() for one in list_counters(grant)}
     return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,)), **counters}
+
+
+def _recall_mandate(mandate: Mandate) -> dict[str, Any]:
+    """Return the mandate that was in force, with counters that had enough left for the recorded part of it."""
+    tools = mandate.envelope.tools
+    counters = [one for tool in tools for one in list_mandate_counters(mandate, tool.tool)]
+    return {name_scope_of(mandate): Reading(mandates=(mandate,)), **{one.counter: Reading() for one in counters}}
+
+
+def _find_definition(grant: Grant | None, mandate: Mandate | None) -> str | None:
+    if grant is not None:
+        return grant.definition
+    return mandate.envelope.tools[0].definition if mandate is not None and mandate.envelope.tools else None
 
 
 def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None:

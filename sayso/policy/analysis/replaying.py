@@ -78,8 +78,9 @@ def effect_of(action: Action) -> Effect:
 
 
 def _forgets(event: PolicyEvent, policy: Policy) -> bool:
-    """Whether it is unknown what a counter held. Where no grant is recorded, none let the call run."""
-    return any(not one.grants and one.counter not in event.memory for one in policy.list_wanted(event))
+    """Whether it is unknown what a counter held. Where no grant or mandate is recorded, none was in force."""
+    wanted = (one for one in policy.list_wanted(event) if not one.grants and one.tool is None)
+    return any(one.counter not in event.memory for one in wanted)
 
 
 def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iterator[Rejudged | None]:

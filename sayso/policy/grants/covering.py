@@ -1,8 +1,10 @@
 """Which grant covers a call, and what the call spends of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
@@ -11,6 +13,8 @@ from sayso.policy.grants.scopes import name_scope
 from sayso.policy.memory.amounts import read_amount
 from sayso.policy.memory.recalling import Wanted
 from sayso.policy.rules import Action, same_json
+from sayso.policy.words.addresses import read_url
+from sayso.policy.words.paths import is_within
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.offers import Constraint, ConstraintKind
@@ -78,7 +82,7 @@ def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
     if about != named or not grant.is_confirmed or grant.revoked_at_ms is not None:
         return False
-    if not all(_holds(one, event.tool_args) for one in grant.constraints):
+    if not all(holds(one, event.tool_args) for one in grant.constraints):
         return False
     return not grant.rest_digest or digest_rest(event.tool_args, grant.constraints) == grant.rest_digest
 
@@ -101,20 +105,43 @@ def follow(found: Any, steps: list[str]) -> Any:
     return found
 
 
-def _holds(constraint: Constraint, args: JsonObject) -> bool:
+def holds(constraint: Constraint, args: JsonObject) -> bool:
+    """Return whether an argument is within its limit; a missing or unreadable one is not."""
     value = follow(args, constraint.path.split(".")[1:])
-    if value is None:
-        return False
-    if constraint.kind is ConstraintKind.EQUAL:
-        return same_json(value, constraint.value)
-    if constraint.kind is ConstraintKind.ONE_OF:
-        allowed = constraint.value
-        return isinstance(allowed, list | tuple) and any(same_json(value, one) for one in allowed)
     try:
-        most = constraint.value
-        return isinstance(most, int) and read_amount(value, constraint.path) <= most
+        return value is not None and _CHECKS[constraint.kind](value, constraint.value, constraint.path)
     except SaysoError:
         return False
+
+
+def _is_one_of(value: Any, allowed: JsonValue, _: str) -> bool:
+    return isinstance(allowed, list | tuple) and any(same_json(value, one) for one in allowed)
+
+
+def _is_at_most(value: Any, most: JsonValue, path: str) -> bool:
+    return isinstance(most, int) and read_amount(value, path) <= most
+
+
+def _are_at(value: Any, hosts: JsonValue, _: str) -> bool:
+    urls = value if isinstance(value, list) else [value]
+    return isinstance(hosts, list | tuple) and bool(urls) and all(_is_at(one, hosts) for one in urls)
+
+
+_CHECKS: dict[ConstraintKind, Callable[[Any, JsonValue, str], bool]] = {
+    ConstraintKind.EQUAL: lambda value, wanted, _: same_json(value, wanted),
+    ConstraintKind.ONE_OF: _is_one_of,
+    ConstraintKind.AT_MOST: _is_at_most,
+    ConstraintKind.HOSTS: _are_at,
+    ConstraintKind.WITHIN: lambda value, folder, _: is_within(value, str(folder)),
+}
+
+
+def _is_at(value: Any, hosts: Iterable[Any]) -> bool:
+    """Whether a value is an HTTP URL of one of these hosts, without credentials; `*.` covers all hosts below."""
+    url = read_url(value)
+    host = str(url["host"])
+    fits = any(host.endswith(one[1:]) if one.startswith("*.") else host == one for one in map(str, hosts))
+    return fits and url["scheme"] in ("http", "https") and not url["has_user"]
 
 
 def _charge(grant: Grant, event: "PolicyEvent") -> tuple[Charge, ...] | None:

@@ -2,6 +2,7 @@
 
 from sayso.policy.engine import Policy
 from sayso.policy.grants.making import describe_offered, make_grant
+from sayso.policy.mandates.making import make_mandate
 from sayso.records.decisions import Decision, DecisionRequest
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.deciding import decide, find_item
@@ -15,12 +16,15 @@ def decide_with_grant(
     now_ms: int,
     lost_ms: int = 0,
 ) -> Change:
-    """Record a decision as `decide` does, and in the same change what it grants or offers.
+    """Record a decision as `decide` does, and in the same change what it grants or offers, or the plan it approves.
 
     The false call of a drill grants nothing. Raises what `decide` raises, and `InvalidInput` for a grant that the rule
     does not allow.
     """
     change = decide(record, decision, now_ms, lost_ms)
+    mandate = make_mandate(policy, change.record, find_item(change.record, decision.item_id), now_ms)
+    if mandate is not None and change.record is not record:
+        return change._replace(mandate=mandate)
     if change.record is record or (request.grant is None and request.offer is None):
         return change
     item, grant_id = find_item(record, decision.item_id), decision.id.replace("dec_", "gra_", 1)

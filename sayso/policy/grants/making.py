@@ -1,7 +1,7 @@
 """Making a grant from a reviewer's decision: pure, and within what the rule lets people grant."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sayso.canonical_json import JsonObject
@@ -27,7 +27,7 @@ OFFER_S = 86_400
 def find_grants(policy: Policy, item: Item) -> Grants | None:
     """Return what reviewers may grant beside an approval of the item; None if nothing."""
     rule = find_granting(policy.rules, item.terms.rule_id)
-    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and not item.resembles
+    plain = item.kind is ItemKind.APPROVAL and item.doubt is None and item.mandate is None and not item.resembles
     same_rules = item.terms.rule_version == policy.version
     return rule.grants if rule is not None and plain and same_rules else None
 
@@ -99,6 +99,16 @@ def describe_limit(one: Constraint) -> str:
     return f"{one.path} {' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}"
 
 
+def list_limits(asked: Bounds) -> Iterator[Constraint]:
+    """Yield the limits of a request."""
+    for path, value in asked.equal.items():
+        yield Constraint(path=path, kind=ConstraintKind.EQUAL, value=value)
+    for path, most in asked.at_most.items():
+        yield Constraint(path=path, kind=ConstraintKind.AT_MOST, value=to_units(most))
+    for path, values in asked.one_of.items():
+        yield Constraint(path=path, kind=ConstraintKind.ONE_OF, value=list(values))
+
+
 def limit_grant(
     rule: PolicyRule,
     grants: Grants,
@@ -151,13 +161,7 @@ def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, n
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
     """Return the limits of the request, and the values that must stay as in the call."""
-    found = [Constraint(path=path, kind=ConstraintKind.EQUAL, value=value) for path, value in asked.equal.items()]
-    found += [
-        Constraint(path=path, kind=ConstraintKind.AT_MOST, value=to_units(most)) for path, most in asked.at_most.items()
-    ]
-    found += [
-        Constraint(path=path, kind=ConstraintKind.ONE_OF, value=list(values)) for path, values in asked.one_of.items()
-    ]
+    found = [*list_limits(asked)]
     limited = {one.path for one in found}
     if not isinstance(asked, GrantRequest):
         _check_known(limited, args)

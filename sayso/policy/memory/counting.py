@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 from sayso.errors import OverLimit
 from sayso.policy.grants.scopes import list_counters, name_scope
+from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
 from sayso.records.memory.charges import Charge, find_slot, first_slot
 from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 
 _OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
@@ -76,14 +78,18 @@ class CounterBook:
         self._sums: dict[str, Counter[int]] = {}
         self._samples: dict[str, list[tuple[int, int]]] = {}
         self._grants: dict[str, Grant] = {}
+        self._mandates: dict[str, Mandate] = {}
 
     def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
         """Return what the counters hold at this time."""
         found: dict[str, Reading] = {}
         for one in wanted:
             grants = self._list_grants(one.counter, now_ms) if one.grants else ()
-            found[one.counter] = Reading(grants=grants) if one.grants else self._read(one, now_ms)
-            counters = (counter for grant in grants for counter in list_counters(grant))
+            mandates = self._list_mandates(one.counter, now_ms) if one.tool is not None else ()
+            held = one.grants or one.tool is not None
+            found[one.counter] = Reading(grants=grants, mandates=mandates) if held else self._read(one, now_ms)
+            counters = [counter for grant in grants for counter in list_counters(grant)]
+            counters += [counter for mandate in mandates for counter in list_mandate_counters(mandate, one.tool)]
             found |= {counter.counter: self._read(counter, now_ms) for counter in counters}
         return found
 
@@ -92,6 +98,8 @@ class CounterBook:
         counted = find_counted(before, change)
         if change.grant is not None:
             self._grants[change.grant.id] = change.grant
+        if change.mandate is not None:
+            self._mandates[change.mandate.id] = change.mandate
         self.add(counted.added)
         self.remove(counted.removed)
 
@@ -120,6 +128,10 @@ class CounterBook:
 
     def _list_grants(self, scope: str, now_ms: int) -> tuple[Grant, ...]:
         found = (one for one in self._grants.values() if name_scope(one.rule_id, one.agent) == scope)
+        return tuple(one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE)
+
+    def _list_mandates(self, scope: str, now_ms: int) -> tuple[Mandate, ...]:
+        found = (one for one in self._mandates.values() if name_scope_of(one) == scope)
         return tuple(one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE)
 
     def _read(self, wanted: Wanted, now_ms: int) -> Reading:

@@ -14,6 +14,7 @@ from sayso.policy.memory.keys import Above, Budget, Limit, Repeats
 from sayso.records.base import Immutable
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.mandates import Mandate
 from sayso.text.redaction import MASK
 
 if TYPE_CHECKING:
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
 
 class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts; or grants."""
+    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
+
+    Of grants or mandates it holds those in force.
+    """
 
     total: int = 0
     samples: int = 0
     grants: tuple[Grant, ...] = ()
+    mandates: tuple[Mandate, ...] = ()
 
 
 Readings = Mapping[str, Reading]
@@ -36,13 +41,15 @@ Readings = Mapping[str, Reading]
 class Wanted(NamedTuple):
     """A counter to read, with the length of its period; with a percentile it holds amounts.
 
-    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters.
+    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
+    `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
     """
 
     counter: str
     per_s: int
     percentile: int | None = None
     grants: bool = False
+    tool: str | None = None
 
 
 class Recalled(NamedTuple):

@@ -13,10 +13,15 @@ class ConstraintKind(StrEnum):
     EQUAL = "equal"
     AT_MOST = "at_most"
     ONE_OF = "one_of"
+    HOSTS = "hosts"
+    WITHIN = "within"
 
 
 class Constraint(Immutable):
-    """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths."""
+    """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths.
+
+    For `hosts` the value lists the hosts of its URLs, for `within` it is the folder of its paths.
+    """
 
     path: str
     kind: ConstraintKind

@@ -37,7 +37,7 @@ def describe_left_over(grant: Grant, calls: int, total: int) -> str:
         parts.append(ngettext("%(num)s call left", "%(num)s calls left", left))
     if grant.sum is not None:
         left = max(0, grant.sum.max - total)
-        parts.append(_("%(amount)s %(argument)s left", amount=write_amount(left), argument=_name(grant.sum.of)))
+        parts.append(_("%(amount)s %(argument)s left", amount=write_amount(left), argument=name_argument(grant.sum.of)))
     return join_words(parts)
 
 
@@ -52,6 +52,25 @@ def describe_grant_state(state: GrantState) -> str:
     return words[state]
 
 
+def describe_constraint(one: Constraint) -> str:
+    """Return a limit on an argument, such as `amount at most 200`."""
+    argument = name_argument(one.path)
+    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
+        return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(one.value))
+    listed = one.value if isinstance(one.value, list) and one.kind is not ConstraintKind.EQUAL else [one.value]
+    written = join_words([json.dumps(value, ensure_ascii=False) for value in listed], "or")
+    if one.kind is ConstraintKind.HOSTS:
+        return _("%(argument)s at %(hosts)s", argument=argument, hosts=written)
+    if one.kind is ConstraintKind.WITHIN:
+        return _("%(argument)s within %(folder)s", argument=argument, folder=written)
+    return _("%(argument)s %(values)s", argument=argument, values=written)
+
+
+def name_argument(path: str) -> str:
+    """Return the name of an argument without `args.`."""
+    return path.removeprefix("args.")
+
+
 def _name_agent(grant: Grant) -> str:
     if not grant.subagent:
         return grant.agent
@@ -59,18 +78,9 @@ def _name_agent(grant: Grant) -> str:
 
 
 def _describe_limits(grant: Grant) -> str:
-    limits = [_describe_limit(one) for one in grant.constraints]
+    limits = [describe_constraint(one) for one in grant.constraints]
     others = _("otherwise the same arguments") if grant.rest_digest else _("any other arguments")
     return join_words([*limits, others]) if limits else _("any arguments")
-
-
-def _describe_limit(one: Constraint) -> str:
-    argument = _name(one.path)
-    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
-        return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(one.value))
-    values = one.value if one.kind is ConstraintKind.ONE_OF and isinstance(one.value, list) else [one.value]
-    written = join_words([json.dumps(value, ensure_ascii=False) for value in values], "or")
-    return _("%(argument)s %(values)s", argument=argument, values=written)
 
 
 def _describe_times(grant: Grant) -> str:
@@ -79,9 +89,5 @@ def _describe_times(grant: Grant) -> str:
         parts = [ngettext("once", "up to %(num)s times", grant.count)]
     if grant.sum is not None:
         most = write_amount(grant.sum.max)
-        parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=_name(grant.sum.of)))
+        parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=name_argument(grant.sum.of)))
     return join_words(parts)
-
-
-def _name(path: str) -> str:
-    return path.removeprefix("args.")

@@ -81,7 +81,7 @@ async def _read(parts: Wiring, grant_id: str) -> GrantView:
     return _view(parts, await parts.grants.find_use(grant_id), await parts.grants.now_ms())
 
 
-def _view(parts: Wiring, use: Use, now_ms: int) -> GrantView:
+def _view(parts: Wiring, use: Use[Grant], now_ms: int) -> GrantView:
     grant = use.grant
     shown = {name: getattr(grant, name) for name in Grant.model_fields if name in GrantView.model_fields}
     return GrantView.model_validate(

@@ -86,7 +86,10 @@ them.
                                     list, the latest amounts as "slot|millionths"; a little longer than the period
   sayso:{t}:grants          hash    grant -> what it lets run, until when and by whom, as JSON; a month after its end
   sayso:{t}:grants-of:<hash>  zset  grants of a rule for an agent that are not revoked -> their end, ms; see `grants.lua`
-  sayso:{t}:grant-uses      zset    grant -> its last use, ms
+  sayso:{t}:grant-uses      zset    grant or mandate -> its last use, ms
+  sayso:{t}:mandates        hash    mandate -> what it lets run, until when and by whom, as JSON; a month after its end
+  sayso:{t}:mandates-of:<hash>  zset  mandates of an agent in a conversation that are not revoked -> their end, ms; see
+                                    `grants.lua`
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
---[[ Read the grants of rules that have not ended, and the server's time. The header of `commit.lua` names the keys.
+--[[ Read the grants or mandates that have not ended, and the server's time. The header of `commit.lua` names the keys.
 
-KEYS  the grants; then the grants of each rule for an agent.
+KEYS  the grants, or the mandates; then the grants of each rule for an agent, or the mandates of each conversation.
 
-Returns {seconds, microseconds, then for each rule and agent its grants as JSON}.
+Returns {seconds, microseconds, then for each of those its grants or mandates as JSON}.
 ]]
 
 local time = redis.call('TIME')

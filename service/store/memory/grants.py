@@ -1,16 +1,18 @@
-"""Grants of one tenant. One whose people may no longer decide lets nothing run."""
+"""Grants and mandates of one tenant. One whose people may no longer decide lets nothing run."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.clock import DAY_MS
 from sayso.policy.grants.scopes import list_counters, name_scope
-from sayso.policy.memory.recalling import Readings
+from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
+from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.decisions import Actor
 from sayso.records.memory.grants import Grant, GrantState
-from service.store.connection.connecting import as_ms, text, translated
+from sayso.records.memory.mandates import Mandate
+from service.store.connection.connecting import as_ms, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.directory.groups import Group
 from service.store.keys import CHANGES, TenantKeys
@@ -23,28 +25,62 @@ _KEPT_MS = 30 * DAY_MS
 _MAX_LISTED = 1_000
 
 
-class Use(NamedTuple):
-    """A grant with what its calls have used: how many, their total in millionths, and the last one's time or None."""
+Kept = TypeVar("Kept", bound=Grant | Mandate)
 
-    grant: Grant
+
+class Use(NamedTuple, Generic[Kept]):
+    """A grant or mandate, and what its calls used: how many, their total in millionths, the last one's time or None."""
+
+    grant: Kept
     calls: int
     total: int
     last_ms: int | None
 
 
-async def read_grants(pipeline: Pipeline, keys: TenantKeys, scopes: Sequence[str]) -> Mapping[str, tuple[Grant, ...]]:
-    """Return the grants in force by scope, without those whose people may no longer decide."""
+class Kind(NamedTuple, Generic[Kept]):
+    """Grants or mandates: how one is read, where they are kept, and the counters of all calls of one."""
+
+    read: Callable[[Any], Kept]
+    find_all: Callable[[TenantKeys], str]
+    find_scope: Callable[[TenantKeys, str], str]
+    name_scope: Callable[[Kept], str]
+    list_counters: Callable[[Kept], Iterable[Wanted]]
+
+
+GRANTS = Kind(
+    Grant.model_validate_json,
+    lambda keys: keys.grants,
+    lambda keys, scope: keys.grants_of(scope),
+    lambda grant: name_scope(grant.rule_id, grant.agent),
+    list_counters,
+)
+MANDATES = Kind(
+    Mandate.model_validate_json,
+    lambda keys: keys.mandates,
+    lambda keys, scope: keys.mandates_of(scope),
+    name_scope_of,
+    list_mandate_counters,
+)
+
+
+async def read_current(
+    pipeline: Pipeline, keys: TenantKeys, kind: Kind[Kept], scopes: Sequence[str]
+) -> Mapping[str, tuple[Kept, ...]]:
+    """Return the grants or mandates in force by scope, without those whose people may no longer decide."""
+    if not scopes:
+        return {}
     async with translated():
-        seconds, micros, *found = await pipeline.run(_GRANTS, [keys.grants, *map(keys.grants_of, scopes)])
+        read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
+        seconds, micros, *found = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
-    current = {scope: _read_current(held, now_ms) for scope, held in zip(scopes, found, strict=True)}
+    current = {scope: _read_current(kind, held, now_ms) for scope, held in zip(scopes, found, strict=True)}
     granters = [by for held in current.values() for one in held for by in one.granters]
     entitled = await _find_entitled(pipeline, keys, granters) if granters else set()
     return {scope: tuple(one for one in held if entitled.issuperset(one.granters)) for scope, held in current.items()}
 
 
-def _read_current(held: Iterable[Any], now_ms: int) -> list[Grant]:
-    found = (Grant.model_validate_json(raw) for raw in held if raw)
+def _read_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> list[Kept]:
+    found = (kind.read(raw) for raw in held if raw)
     return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE]
 
 
@@ -72,65 +108,81 @@ def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -
     return not by.groups or any(person in members.get(group, ()) for group in by.groups)
 
 
-class GrantStore:
-    """The grants of one tenant."""
+class GrantStore(Generic[Kept]):
+    """The grants, or the mandates, of one tenant."""
 
-    def __init__(self, store: TenantStore, recall: Callable[..., Any]) -> None:
+    def __init__(self, store: TenantStore, recall: Callable[..., Any], kind: Kind[Kept]) -> None:
         self._redis, self._keys, self._recall = store.redis, store.keys, recall
+        self._kind, self._all = kind, kind.find_all(store.keys)
 
     async def now_ms(self) -> int:
         async with translated():
             return as_ms(*await self._redis.time())
 
-    async def find(self, grant_id: str) -> Grant | None:
-        """Return the grant with this id, or None."""
+    async def find(self, grant_id: str) -> Kept | None:
+        """Return the one with this id, or None."""
         async with translated():
-            raw = await self._redis.hget(self._keys.grants, grant_id)
-        return Grant.model_validate_json(raw) if raw else None
+            raw = await self._redis.hget(self._all, grant_id)
+        return self._kind.read(raw) if raw else None
 
-    async def list_uses(self) -> list[Use]:
-        """Return the grants of the last month with their use, the latest first."""
+    async def list_uses(self) -> list[Use[Kept]]:
+        """Return those of the last month with their use, the latest first."""
         async with translated():
-            found = await self._redis.hvals(self._keys.grants)
-            used: Any = await self._redis.zrange(self._keys.grant_uses, 0, -1, withscores=True)
-        grants = sorted(map(Grant.model_validate_json, found), key=lambda one: (-one.at_ms, one.id))[:_MAX_LISTED]
-        last = {text(name): int(at_ms) for name, at_ms in used}
-        held: Readings = await self._recall([counter for one in grants for counter in list_counters(one)])
+            found = await self._redis.hvals(self._all)
+        kept = sorted(map(self._kind.read, found), key=lambda one: (-one.at_ms, one.id))
+        return await self.add_uses(kept[:_MAX_LISTED])
+
+    async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
+        """Return them with their use."""
+        if not kept:
+            return []
+        async with translated():
+            used: Any = await self._redis.zmscore(self._keys.grant_uses, [one.id for one in kept])
+        held: Readings = await self._recall([counter for one in kept for counter in self._kind.list_counters(one)])
         totals = {name: reading.total for name, reading in held.items()}
-        return [Use(one, totals[one.count_counter], totals.get(one.sum_counter, 0), last.get(one.id)) for one in grants]
+        return [
+            Use(one, totals[one.count_counter], totals.get(one.sum_counter, 0), int(last) if last is not None else None)
+            for one, last in zip(kept, used, strict=True)
+        ]
 
-    async def change(self, grant_id: str, change: Callable[[Grant], Grant]) -> Grant | None:
-        """Change a grant atomically and return it, or None if the id is unknown. A revoked one is in force no more."""
-        key = self._keys.grants
+    async def change(self, grant_id: str, change: Callable[[Kept], Kept]) -> Kept | None:
+        """Change one atomically and return it, or None if the id is unknown. A revoked one is in force no more."""
+        key, kind = self._all, self._kind
 
-        async def write(pipe: Transaction) -> Grant | None:
+        async def write(pipe: Transaction) -> Kept | None:
             raw: Any = await pipe.hget(key, grant_id)
             if raw is None:
                 return None
-            known = Grant.model_validate_json(raw)
+            known = kind.read(raw)
             changed = change(known)
             pipe.multi()  # type: ignore[no-untyped-call]
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
                 pipe.publish(CHANGES + self._keys.tenant, "")
             if changed.revoked_at_ms is not None:
-                pipe.zrem(self._keys.grants_of(name_scope(changed.rule_id, changed.agent)), grant_id)
+                pipe.zrem(self._find_scope(changed), grant_id)
             return changed
 
         async with translated():
-            changed: Grant | None = await self._redis.transaction(write, key, value_from_callable=True)
+            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
 
     async def forget_old(self, now_ms: int) -> None:
-        """Delete grants that ended a month ago."""
+        """Delete those that ended a month ago, and end those whose time is over."""
         async with translated():
-            kept = [Grant.model_validate_json(raw) for raw in await self._redis.hvals(self._keys.grants)]
+            found = await self._redis.hvals(self._all)
+            kept = [self._kind.read(raw) for raw in found]
+            over = [one for one in kept if one.until_ms <= now_ms]
             old = [one for one in kept if min(one.until_ms, one.revoked_at_ms or one.until_ms) < now_ms - _KEPT_MS]
-            if not old:
+            if not over and not old:
                 return
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.hdel(self._keys.grants, *(one.id for one in old))
-                pipe.zrem(self._keys.grant_uses, *(one.id for one in old))
+                for one in (*over, *old):
+                    pipe.zrem(self._find_scope(one), one.id)
                 for one in old:
-                    pipe.zrem(self._keys.grants_of(name_scope(one.rule_id, one.agent)), one.id)
+                    pipe.hdel(self._all, one.id)
+                    pipe.zrem(self._keys.grant_uses, one.id)
                 await pipe.execute()
+
+    def _find_scope(self, one: Kept) -> str:
+        return self._kind.find_scope(self._keys, self._kind.name_scope(one))

@@ -4,25 +4,35 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from sayso.policy.grants.scopes import list_counters
+from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
 from sayso.records.memory.charges import find_slot, first_slot, slot_ms
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.memory.grants import read_grants
+from service.store.memory.grants import GRANTS, MANDATES, read_current
 
 _RECALL = Script(read_script("recall"))
 
 
 async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection[Wanted]) -> Readings:
-    """Return what the counters hold now, and the grants in force with their counters."""
-    asked = list(dict.fromkeys(one for one in wanted if not one.grants))
+    """Return what the counters hold now, and the grants and mandates in force with their counters."""
+    asked = list(dict.fromkeys(one for one in wanted if not one.grants and one.tool is None))
     scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
-    found = await read_grants(pipeline, keys, scopes) if scopes else {}
-    asked += [counter for grants in found.values() for grant in grants for counter in list_counters(grant)]
-    counters = await _read_totals(pipeline, keys, asked) if asked else {}
-    return {**counters, **{scope: Reading(grants=grants) for scope, grants in found.items()}}
+    called = list(dict.fromkeys(one for one in wanted if one.tool is not None))
+    grants = await read_current(pipeline, keys, GRANTS, scopes)
+    mandates = await read_current(pipeline, keys, MANDATES, list(dict.fromkeys(one.counter for one in called)))
+    asked += [counter for held in grants.values() for one in held for counter in list_counters(one)]
+    asked += [
+        counter
+        for about in called
+        for one in mandates[about.counter]
+        for counter in list_mandate_counters(one, about.tool)
+    ]
+    counters = await _read_totals(pipeline, keys, list(dict.fromkeys(asked))) if asked else {}
+    found = {scope: Reading(grants=held) for scope, held in grants.items()}
+    return {**counters, **found, **{scope: Reading(mandates=held) for scope, held in mandates.items()}}
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:

@@ -148,7 +148,7 @@ def build_commit(
         _expect_room(commit, keys, after, room)
     counted = find_counted(before, change)
     count_charges(commit, keys, counted, after.updated_at_ms)
-    note_grants(commit, keys, counted, change.grant, after.updated_at_ms)
+    note_grants(commit, keys, counted, change, after.updated_at_ms)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)

@@ -1,4 +1,4 @@
-"""The page of standing grants: what each lets run, its use, and the buttons to confirm and revoke it."""
+"""The page of standing grants and mandates: what each lets run, its use, and the buttons to confirm and revoke it."""
 
 from typing import Any, NamedTuple
 
@@ -6,10 +6,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.memory.grants import GrantState
+from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.mandates import MANDATE_PREFIX, Mandate
 from sayso.sentences.moments import Sentence
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state, describe_left_over
+from sayso.sentences.rulebook.mandates import PlanWords, describe_mandate, describe_plan, describe_rest
 from sayso.text.language import _
 from service.store.memory.grants import Use
 from service.web.errors import show_page_again
@@ -25,7 +27,7 @@ router = APIRouter()
 class GrantRow(NamedTuple):
     """A grant as the page shows it."""
 
-    use: Use
+    use: Use[Grant]
     sentence: Sentence
     state: str
     css: str
@@ -35,20 +37,37 @@ class GrantRow(NamedTuple):
     in_force: bool
 
 
+class MandateRow(NamedTuple):
+    """A mandate as the page shows it."""
+
+    use: Use[Mandate]
+    sentence: Sentence
+    plan: PlanWords
+    state: str
+    css: str
+    people: str
+    left: str
+    in_force: bool
+
+
 @router.get("/grants")
 async def read(request: Request, visitor: SignedIn) -> Response:
-    """Show the grants of the last month, the latest first."""
+    """Show the grants and mandates of the last month, the latest first."""
     return await show(request, visitor, _PAGE, **await _gather(request, visitor))
 
 
 @router.post("/grants/{grant_id}")
 async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response:
-    """Confirm or revoke a grant."""
+    """Confirm or revoke a grant, or revoke a mandate."""
     post = await read_form(request)
     try:
         check_session(post, visitor)
         grants, by = wiring_of(request).grants, visitor.principal.reviewer("web")
-        act = {"confirm": grants.confirm, "revoke": grants.revoke}.get(post.get("act", ""))
+        if grant_id.startswith(MANDATE_PREFIX):
+            acts: dict[str, Any] = {"revoke": wiring_of(request).grants.mandates.revoke}
+        else:
+            acts = {"confirm": grants.confirm, "revoke": grants.revoke}
+        act = acts.get(post.get("act", ""))
         if act is None:
             raise InvalidInput(_("Choose one of the buttons on this page."))
         await act(grant_id, by)
@@ -64,6 +83,7 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
     rows = [_describe(one, grants.find_void(one.grant), now_ms, visitor.name) for one in uses]
     return {
+        **await _gather_mandates(request, now_ms),
         "title": _("Grants"),
         "sentence": "",
         "now_ms": now_ms,
@@ -72,7 +92,31 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     }
 
 
-def _describe(use: Use, void: bool, now_ms: int, visitor: str) -> GrantRow:
+async def _gather_mandates(request: Request, now_ms: int) -> dict[str, Any]:
+    mandates = wiring_of(request).grants.mandates
+    rows = [_describe_mandate(one, mandates.find_void(one.grant), now_ms) for one in await mandates.list_uses()]
+    return {
+        "mandates": [row for row in rows if row.in_force],
+        "ended_mandates": [row for row in rows if not row.in_force],
+    }
+
+
+def _describe_mandate(use: Use[Mandate], void: bool, now_ms: int) -> MandateRow:
+    mandate, state = use.grant, use.grant.find_state(now_ms)
+    in_force = state is GrantState.IN_FORCE
+    return MandateRow(
+        use=use,
+        sentence=describe_mandate(mandate),
+        plan=describe_plan(mandate.envelope),
+        state=_("void in part: a rule has changed") if in_force and void else describe_grant_state(state),
+        css="approved" if in_force and not void else "denied",
+        people=join_words([one.id for one in mandate.granters]),
+        left=describe_rest(mandate, use.calls, use.total) if in_force else "",
+        in_force=in_force,
+    )
+
+
+def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRow:
     grant, state = use.grant, use.grant.find_state(now_ms)
     alive = state in (GrantState.IN_FORCE, GrantState.WAITING)
     css = {GrantState.IN_FORCE: "approved", GrantState.WAITING: "pending"}.get(state, "denied")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import discussions, people, requests, retries
+from sayso.client import discussions, people, requests, retries, rulebook
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -108,7 +108,8 @@ def stocked_desk(clean_store_url: str, settings: Settings) -> Iterator[tuple[str
 @pytest.fixture
 def settings(clean_store_url: str, tmp_path: Any) -> Settings:
     policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
+    asking = "{id: pages, tool: fetch, action: request_approval, mandates: {longest: 1d}}"
+    policy.write_text(f"version: 1\ndefault: request_approval\nrules: [{asking}]\n")
     return Settings(redis_url=clean_store_url, policy=policy)
 
 
@@ -151,6 +152,20 @@ def check_calls(agent: Recorder, admin: Recorder) -> None:
     assert agent("report_outcome", suspension.id, "i1", "try-1", output="paid").items[0].permit.report.output == "paid"
 
 
+def check_mandates(agent: Recorder, admin: Recorder) -> None:
+    fetch = {"tool": "fetch", "definition": {}, "hosts": {"args.url": ["example.com"]}}
+    plan = {"thread_id": "t1", "for_s": 3600, "count": 2, "tools": [fetch]}
+    proposed = agent("propose_mandate", plan, "m")
+    assert agent("propose_mandate", plan, "m").id == proposed.id
+    assert agent("await_mandate", proposed.id, 0).state == "proposed"
+    (item,) = admin("find", proposed.suspension_id).items
+    admin("decide", proposed.suspension_id, item, "approve")
+    made = agent("find_mandate", proposed.id)
+    assert (made.in_force, made.approved_by) == (True, ("root",))
+    assert admin("exchange", rulebook.LIST_MANDATES).mandates == (made,)
+    assert agent("end_mandate", proposed.id).state == "revoked"
+
+
 def check_views(admin: Recorder) -> None:
     view = admin("exchange", people.save_view("Refunds", "tool:refund"))
     assert admin("exchange", people.LIST_VIEWS).views == (view,)
@@ -178,6 +193,7 @@ def test_client_methods_against_a_running_desk(
         assert admin.refused("keys") == NotAuthenticated.__name__
         check_keys(admin)
         check_calls(agent, admin)
+        check_mandates(agent, admin)
         check_views(admin)
         check_runs(agent)
         assert agent.refused("keys") == NotAllowed.__name__

@@ -126,6 +126,10 @@ ROWS: dict[str, Row] = {
     "listGrants": people(),
     "confirmGrant": people(404),
     "revokeGrant": people(404),
+    "listMandates": signed_in(),
+    "proposeMandate": signed_in(422, {"for_s": 60, "count": 1, "tools": [{"tool": "refund", "definition": {}}]}),
+    "getMandate": signed_in(404),
+    "revokeMandate": signed_in(404),
     "freeze": admins(201, {"scope": "tool:refund", "reason": "odd"}),
     "unfreeze": admins(),
     "claimItem": people(),
@@ -215,7 +219,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     group = await world.wiring.groups.create("payments", ("ben",), (), "root")
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
-    names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32}
+    names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32, "mandate_id": "man_" + "0" * 32}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:

@@ -97,6 +97,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "attachment_id": "att_none",
             "replay_id": "rpl_none",
             "grant_id": "gra_none",
+            "mandate_id": "man_none",
             "version": "none",
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest

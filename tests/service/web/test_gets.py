@@ -63,6 +63,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "name": "anna",
         "group": "payments",
         "id": "x",
+        "mandate_id": "man_none",
         "like": f"{unattended.id}-i1",
         "replay_id": replay.id,
         "version": wiring.rules.policy().version,

@@ -1,0 +1,157 @@
+"""Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about."""
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import SaysoError
+from sayso.policy.asking import PolicyDecision
+from sayso.policy.grants.covering import digest_rule, follow, holds
+from sayso.policy.mandates.scopes import find_scope
+from sayso.policy.memory.amounts import read_amount
+from sayso.policy.rules import ASKING, Action
+from sayso.policy.strictness import guard_terms
+from sayso.records.memory.charges import Charge
+from sayso.records.memory.mandates import Mandate, MandatedTool
+from sayso.records.memory.offers import Constraint, ConstraintKind
+from sayso.records.memory.plans import ALL_ARGUMENTS
+from sayso.records.terms import RuleTerms
+
+if TYPE_CHECKING:
+    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.rules import PolicyRule
+
+
+class MandateCovering(NamedTuple):
+    """The mandate that lets a call run, its part that covers the call, and what the call takes of it."""
+
+    mandate: Mandate
+    tool: MandatedTool
+    charges: tuple[Charge, ...]
+
+
+def apply_mandates(
+    rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision, terms: RuleTerms
+) -> PolicyDecision:
+    """Allow a call inside a mandate in force, and ask about one outside of all; without mandates change nothing.
+
+    A denial stays. A call that a rule asks about runs only if the mandate was approved under this rule as it is now.
+    `terms` are for calls outside that the rules would have allowed.
+    """
+    mandates = _list_current(event)
+    if not mandates or decision.action is Action.DENY:
+        return decision
+    found = _find(rules, mandates, event, decision)
+    if found is None:
+        return _ask_outside(mandates, decision, terms)
+    mandate, tool, charges = found
+    reason = f"Mandate {mandate.id}, approved by {' and '.join(one.id for one in mandate.granters)}, allows it."
+    update = {"action": Action.ALLOW, "reason": reason, "request_payload": None, "mandate": mandate.cut(tool)}
+    return decision.model_copy(update={**update, "allowance": (*decision.allowance, *charges)})
+
+
+def find_permitting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
+    """Return the live rule of this id if its calls may be covered by mandates."""
+    return next((one for one in rules if one.rule_id == rule_id and one.is_live and one.mandates is not None), None)
+
+
+def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
+    """Return whether a call is one that this part of a mandate names. What is unknown of a call is not covered."""
+    about = (event.tool_name, event.definition, event.subagent_name or "")
+    if about != (tool.tool, tool.definition, tool.subagent):
+        return False
+    if not all(holds(one, event.tool_args) or _may_miss(one, event.tool_args) for one in tool.constraints):
+        return False
+    return ALL_ARGUMENTS in tool.free or not _has_others(event.tool_args, tool)
+
+
+def _may_miss(limit: Constraint, args: JsonObject) -> bool:
+    """Return whether an argument is null or missing, and null is one of the values that its limit names."""
+    named = [limit.value] if limit.kind is ConstraintKind.EQUAL else []
+    named = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else named
+    return None in named and follow(args, limit.path.split(".")[1:]) is None
+
+
+def _list_current(event: "PolicyEvent") -> list[Mandate]:
+    """Return the mandates in force for the event, the oldest first."""
+    scope = find_scope(event)
+    reading = event.memory.get(scope) if scope is not None else None
+    held = reading.mandates if reading is not None else ()
+    known = ((one.owner, one.agent, one.thread_id) for one in held)
+    here = (event.started_by, event.agent, event.thread_id)
+    current = [
+        one
+        for one, about in zip(held, known, strict=True)
+        if about == here and one.envelope.run_id in ("", event.run_id) and one.revoked_at_ms is None
+    ]
+    return sorted(current, key=lambda one: (one.at_ms, one.id))
+
+
+def _find(
+    rules: Iterable["PolicyRule"], mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision
+) -> MandateCovering | None:
+    digest = None
+    if decision.action is not Action.ALLOW:
+        doubt = decision.error or decision.in_doubt or decision.resembles
+        rule = find_permitting(rules, decision.policy_id)
+        if doubt or rule is None or decision.action is not Action.REQUEST_APPROVAL:
+            return None
+        digest = digest_rule(rule)
+    for mandate in mandates:
+        if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:
+            continue
+        for tool in mandate.envelope.tools:
+            charges = _charge(mandate, tool, event) if covers_call(tool, event) else None
+            if charges is not None:
+                return MandateCovering(mandate, tool, charges)
+    return None
+
+
+def _ask_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms: RuleTerms) -> PolicyDecision:
+    ids = " and ".join(one.id for one in mandates)
+    reason = f"{decision.reason.removesuffix('.')}. It is outside mandate {ids}."
+    update: dict[str, Any] = {"reason": reason, "mandate": mandates[0].cut(), "allowance": ()}
+    if decision.action in ASKING:
+        return decision.model_copy(update={**update, "terms": guard_terms(decision.terms)})
+    return decision.model_copy(update={**update, "action": Action.REQUEST_APPROVAL, "terms": guard_terms(terms)})
+
+
+def _has_others(args: JsonObject, tool: MandatedTool) -> bool:
+    """Whether the call has arguments that this part of the mandate does not name."""
+    rest: Any = deepcopy(args)
+    for path in (*(one.path for one in tool.constraints), *tool.unlimited):
+        *outer, last = path.split(".")[1:]
+        holders = [rest]
+        for step in outer:
+            holders.append(follow(holders[-1], [step]))
+        if not isinstance(holders[-1], dict):
+            continue
+        holders[-1].pop(last, None)
+        for holder, step in zip(reversed(holders[:-1]), reversed(outer), strict=True):
+            if holder.get(step) == {}:
+                del holder[step]
+    return bool(rest)
+
+
+def _charge(mandate: Mandate, tool: MandatedTool, event: "PolicyEvent") -> tuple[Charge, ...] | None:
+    """Return what a call takes of the mandate, or None if that is more than is left or unknown."""
+    amounts: dict[str, tuple[int, int]] = {mandate.count_counter: (1, mandate.envelope.count)}
+    if tool.count is not None:
+        amounts[mandate.name_counter(tool, "count")] = (1, tool.count)
+    if tool.sum is not None:
+        try:
+            amount = read_amount(follow(event.tool_args, tool.sum.of.split(".")[1:]), tool.sum.of)
+        except SaysoError:
+            return None
+        if tool.sum.max is not None:
+            amounts[mandate.name_counter(tool, "sum")] = (amount, tool.sum.max)
+        if mandate.envelope.sum is not None:
+            amounts[mandate.sum_counter] = (amount, mandate.envelope.sum)
+    charges: list[Charge] = []
+    for counter, (amount, most) in amounts.items():
+        reading = event.memory.get(counter)
+        if reading is None or reading.total + amount > most:
+            return None
+        charges.append(Charge(counter=counter, per_s=mandate.per_s, amount=amount, most=most))
+    return tuple(charges)

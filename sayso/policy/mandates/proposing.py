@@ -1,0 +1,186 @@
+"""Proposing a mandate: the envelope of a plan, the terms under which people approve it, and its item."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from sayso.canonical_json import JsonObject, digest_json
+from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.asking import PolicyDecision
+from sayso.policy.engine import Policy
+from sayso.policy.grants.covering import digest_rule
+from sayso.policy.grants.keys import Grants
+from sayso.policy.grants.making import list_limits
+from sayso.policy.lookalikes import may_be_about
+from sayso.policy.matching import is_about_agent
+from sayso.policy.memory.amounts import to_units, write_amount
+from sayso.policy.provenance.managers import settle_managers
+from sayso.policy.rules import Action, PolicyRule, Subject, check_quorum
+from sayso.policy.strictness import guard_terms, strictest_terms
+from sayso.policy.words.paths import check_root
+from sayso.records.items import Answer, ItemDraft, ItemTool, Prompt
+from sayso.records.memory.mandates import MANDATE, Envelope, MandatedTool, MandateSum
+from sayso.records.memory.offers import Constraint, ConstraintKind
+from sayso.records.memory.plans import Plan, PlannedCalls
+from sayso.records.suspensions import RunRef
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolDefinition
+from sayso.text.redaction import redact
+
+Definitions = Mapping[str, ToolDefinition]
+"""The definitions of the agent's tools, by name."""
+
+
+class _Permit(NamedTuple):
+    """A rule that lets mandates cover its calls, what it allows them, and the planned calls that it may cover."""
+
+    rule: PolicyRule
+    grants: Grants
+    calls: tuple[PlannedCalls, ...]
+
+
+def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definitions, of_run: str = "") -> ItemDraft:
+    """Return the item that asks people about a plan; raises `InvalidInput` for one that the rules do not permit.
+
+    Its terms are the strictest of all rules that it would silence. With `of_run` it covers that run alone.
+    """
+    permits = _find_permits(policy, run, plan)
+    for permit in permits:
+        _check_permit(permit, plan)
+    rules = {one.rule.rule_id: digest_rule(one.rule) for one in permits}
+    envelope = build_envelope(plan, definitions, rules, of_run)
+    _check_secrets(plan, definitions, permits)
+    args = plan.model_dump(mode="json", exclude_defaults=True)
+    decision = _decide(policy, run, permits)
+    return ItemDraft(
+        call_id=MANDATE,
+        tool=ItemTool(name=MANDATE, args=args, definition=digest_json(envelope.model_dump(mode="json"))),
+        prompt=Prompt(title="Plan to approve", reason=decision.reason),
+        allowed=(Answer.APPROVE, Answer.DENY),
+        terms=decision.terms,
+        rule_id=decision.policy_id,
+        rule_version=policy.version,
+        mandate=envelope,
+    )
+
+
+def build_envelope(plan: Plan, definitions: Definitions, rules: Mapping[str, str], of_run: str = "") -> Envelope:
+    """Return the envelope of a plan; raises `InvalidInput` for a tool without a definition or a wrong folder."""
+    tools = tuple(_build_tool(one, place, definitions) for place, one in enumerate(plan.tools))
+    most = to_units(plan.sum) if plan.sum is not None else None
+    return Envelope(for_s=plan.for_s, count=plan.count, sum=most, tools=tools, rules=dict(rules), run_id=of_run)
+
+
+def _build_tool(one: PlannedCalls, place: int, definitions: Definitions) -> MandatedTool:
+    definition = definitions.get(one.tool)
+    if definition is None:
+        raise InvalidInput(f"tools[{place}]: the agent has no tool {one.tool!r}. It has: {', '.join(definitions)}.")
+    found = [*list_limits(one)]
+    found += [Constraint(path=path, kind=ConstraintKind.HOSTS, value=[*hosts]) for path, hosts in one.hosts.items()]
+    try:
+        found += [
+            Constraint(path=path, kind=ConstraintKind.WITHIN, value=check_root(folder))
+            for path, folder in one.within.items()
+        ]
+    except SaysoError as error:
+        raise InvalidInput(f"tools[{place}].within: {error.message}") from error
+    total = None
+    if one.sum is not None:
+        total = MandateSum(of=one.sum.of, max=to_units(one.sum.max) if one.sum.max is not None else None)
+    return MandatedTool(
+        tool=one.tool,
+        definition=definition.digest,
+        subagent=one.subagent,
+        constraints=tuple(sorted(found, key=lambda limit: (limit.path, limit.kind))),
+        free=one.free,
+        count=one.count,
+        sum=total,
+        place=place,
+    )
+
+
+def _find_permits(policy: Policy, run: RunRef, plan: Plan) -> tuple[_Permit, ...]:
+    """Return the rules that permit the plan; raises `InvalidInput` for calls that nothing would let run."""
+    about = [one for one in policy.live if one.covers(Subject.TOOL_CALL) and is_about_agent(one, run.agent)]
+    permitting = [one for one in about if one.mandates is not None]
+    for place, calls in enumerate(plan.tools):
+        rules = [one for one in about if may_be_about(one, calls.tool)]
+        allowed = policy.default is Action.ALLOW or any(one.action is Action.ALLOW for one in rules)
+        if not allowed and not any(one in permitting for one in rules):
+            raise InvalidInput(
+                f"tools[{place}]: no rule lets a mandate cover calls of {calls.tool}. Leave it out of the plan, or add "
+                "`mandates:` to the rule that asks about it."
+            )
+    if not permitting:
+        raise InvalidInput(
+            "No rule in force permits mandates. Add `mandates:` to the rules whose calls they may cover."
+        )
+    found = ((one, tuple(calls for calls in plan.tools if may_be_about(one, calls.tool))) for one in permitting)
+    return tuple(_Permit(one, one.mandates, calls) for one, calls in found if calls and one.mandates is not None)
+
+
+def _check_permit(permit: _Permit, plan: Plan) -> None:
+    name, grants = f"The rule {permit.rule.rule_id} lets a mandate", permit.grants
+    if plan.for_s > grants.longest:
+        raise InvalidInput(f"{name} last at most {grants.longest} s, not {plan.for_s} s. Choose a shorter time.")
+    count = min(plan.count, sum(one.count or plan.count for one in permit.calls))
+    if grants.count is not None and count > grants.count:
+        raise InvalidInput(f"{name} cover at most {grants.count} calls, not {count}. Plan fewer.")
+    for calls in permit.calls:
+        _check_calls(name, permit, calls)
+    if grants.sum is None:
+        return
+    sums = [one.sum.max for one in permit.calls if one.sum is not None]
+    known = [one for one in sums if one is not None]
+    total = sum(known, Decimal()) if len(known) == len(sums) else None
+    most = min((one for one in (total, plan.sum) if one is not None), default=None)
+    if most is None or most > grants.sum.max:
+        limit = write_amount(to_units(grants.sum.max))
+        planned = write_amount(to_units(most)) if most is not None else "any amount"
+        raise InvalidInput(f"{name} cover at most {limit} of {grants.sum.of} in sum, not {planned}. Plan less.")
+
+
+def _check_calls(name: str, permit: _Permit, calls: PlannedCalls) -> None:
+    free = sorted({*permit.grants.by} - {*calls.equal, *calls.one_of})
+    if free:
+        raise InvalidInput(f"{name} cover {calls.tool} only with its {free[0]} named. Add it to equal or one_of.")
+    summed = permit.grants.sum
+    if summed is not None and (calls.sum is None or calls.sum.of != summed.of):
+        raise InvalidInput(f"{name} cover {calls.tool} only with a sum. Add `sum` of {summed.of} to these calls.")
+
+
+def _check_secrets(plan: Plan, definitions: Definitions, permits: Iterable[_Permit]) -> None:
+    """Refuse limits on secret arguments: everybody can read a mandate."""
+    secrets = [path for permit in permits for path in permit.rule.terms.secrets]
+    for calls in plan.tools:
+        for path in calls.paths:
+            args: JsonObject = {}
+            *outer, last = path.split(".")[1:]
+            holder = args
+            for step in outer:
+                holder = holder.setdefault(step, {})  # type: ignore[assignment]
+            holder[last] = calls.equal.get(path, "limit")
+            if redact(args, definitions[calls.tool].parameters, secrets).args != args:
+                raise InvalidInput(f"{path} of {calls.tool} is secret, and everybody can read a plan. Make it free.")
+
+
+def _decide(policy: Policy, run: RunRef, permits: tuple[_Permit, ...]) -> PolicyDecision:
+    """Return the decision that asks about a plan, under the strictest terms of the rules that it would silence."""
+    terms = guard_terms(strictest_terms([_raise_quorum(one) for one in permits] or [policy.terms]))
+    try:
+        check_quorum(terms)
+    except ValueError as error:
+        raise InvalidInput(f"Nobody can approve this plan as a whole: {error}. Split it.") from error
+    names = ", ".join(one.rule.rule_id for one in permits)
+    reason = "A plan: calls inside it run without asking, and all others are asked about while it lasts."
+    reason = f"{reason} It covers calls about which these rules ask: {names}." if names else reason
+    found: dict[str, Any] = {"action": Action.REQUEST_APPROVAL, "reason": reason, "terms": terms}
+    first = permits[0].rule.rule_id if permits else None
+    decision = PolicyDecision(**found, policy_id=first, rule_version=policy.version)
+    return settle_managers(decision, decision.terms, run.who, policy.terms)
+
+
+def _raise_quorum(permit: _Permit) -> RuleTerms:
+    terms = permit.rule.terms
+    approve = max(terms.quorum.approve, permit.grants.people)
+    return terms.model_copy(update={"quorum": terms.quorum.model_copy(update={"approve": approve})})

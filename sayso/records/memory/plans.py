@@ -1,0 +1,81 @@
+"""What an agent sends to propose a mandate: the calls of its plan."""
+
+import re
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from sayso.records.base import Immutable
+from sayso.records.memory.bounds import LONGEST_GRANT_S, SHORTEST_GRANT_S, Amount, ArgumentName, Bounds
+from sayso.records.tool_names import NAME_CHARACTERS, ToolName
+
+MOST_MANDATED_CALLS = 1_000
+MOST_TOOLS = 50
+ALL_ARGUMENTS = "args"
+
+FreeArgument = Annotated[str, Field(pattern=r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){0,10}$")]
+HostPattern = Annotated[
+    str, Field(min_length=1, max_length=253, description="A host such as api.example.com, or *.example.com.")
+]
+_HOST = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_.:-]*[a-z0-9_])?")
+
+
+class PlannedSum(Immutable):
+    """The argument that calls add up, and the most in sum."""
+
+    of: ArgumentName
+    max: Amount | None = Field(default=None, description="Null for no limit of its own, beside that of the plan.")
+
+
+class PlannedCalls(Bounds):
+    """Calls of one tool. Arguments without a limit must be absent, except those in `free` and the one of `sum`."""
+
+    tool: ToolName = Field(description=f"A tool of the agent; its name has {NAME_CHARACTERS}.")
+    subagent: str = Field(default="", max_length=200, description="The sub-agent that makes the calls, if any.")
+    hosts: dict[ArgumentName, Annotated[tuple[HostPattern, ...], Field(min_length=1, max_length=100)]] = Field(
+        default_factory=dict, max_length=20, description="Arguments that must be HTTP URLs of these hosts."
+    )
+    within: dict[ArgumentName, Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default_factory=dict, max_length=20, description="Arguments that must be paths in this folder or below it."
+    )
+    free: tuple[FreeArgument, ...] = Field(
+        default=(), max_length=50, description="Arguments that may have any value or be absent; `args` for all."
+    )
+    count: int | None = Field(default=None, ge=1, le=MOST_MANDATED_CALLS, description="The most of these calls.")
+    sum: PlannedSum | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The arguments with a limit."""
+        return (*self.equal, *self.at_most, *self.one_of, *self.hosts, *self.within)
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
+        places = (*self.paths, *self.free)
+        for one in places:
+            if places.count(one) > 1:
+                raise ValueError(f"{one} has two limits; keep one of equal, at_most, one_of, hosts, within and free")
+            inside = next((other for other in places if one.startswith(f"{other}.") and other != ALL_ARGUMENTS), None)
+            if inside is not None:
+                raise ValueError(f"{one} is a part of {inside}, which has a limit, too; keep one of them")
+        for host in (one for patterns in self.hosts.values() for one in patterns):
+            if not _HOST.fullmatch(host):
+                raise ValueError(f"{host!r} is not a host in lower case; write api.example.com or *.example.com")
+        return self
+
+
+class Plan(Immutable):
+    """The calls that an agent wants to make without being asked about each."""
+
+    title: str = Field(default="", max_length=200, description="What the plan is for.")
+    reason: str = Field(default="", max_length=2000, description="Why the agent wants it, for the reviewer.")
+    for_s: int = Field(ge=SHORTEST_GRANT_S, le=LONGEST_GRANT_S, description="How long it lasts, from the approval.")
+    count: int = Field(ge=1, le=MOST_MANDATED_CALLS, description="The most calls of all tools together.")
+    sum: Amount | None = Field(default=None, description="The most that the sums of all tools may be together.")
+    tools: tuple[PlannedCalls, ...] = Field(min_length=1, max_length=MOST_TOOLS)
+
+    @model_validator(mode="after")
+    def _check_sum(self) -> Self:
+        if self.sum is not None and not any(one.sum is not None for one in self.tools):
+            raise ValueError("sum limits nothing: no tool says which argument to add up; add `sum` to a tool")
+        return self
