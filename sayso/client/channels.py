@@ -83,6 +83,9 @@ class PersonFigures(ResponseModel):
     approvals_measured: int = 0
     instant: int = 0
     flagged: bool = False
+    drills: int = 0
+    drills_approved: int = 0
+    drills_flagged: bool = False
 
 
 class RuleCost(ResponseModel):

@@ -74,6 +74,7 @@ class DecisionView(ResponseModel):
     by: ActorView
     at: datetime
     shown: ShownView | None = None
+    grant_id: str = ""
 
 
 class ConstraintView(ResponseModel):
@@ -323,6 +324,7 @@ class DecidedItem(ResponseModel):
     item_id: str
     status: str
     outcome: OutcomeView | None = None
+    decision: DecisionView | None = None
 
 
 class RedeemedItem(ResponseModel):

@@ -191,6 +191,7 @@ class GrantView(ResponseModel):
     tool: str
     until: datetime
     granted_by: tuple[str, ...]
+    offered: bool = False
     calls: int = 0
     total: str = "0"
     last_used_at: datetime | None = None

@@ -37,7 +37,6 @@ from sayso.policy.rules import (
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
-from sayso.records.suspensions import Who
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -92,7 +91,7 @@ class Policy(Immutable):
         """The files that lists were read from, with their state before; empty for rules from another source."""
         return {}
 
-    @property
+    @cached_property
     def names(self) -> Names:
         """The lists and constants that conditions may read."""
         return Names(self.lists, self.constants)
@@ -126,7 +125,7 @@ class Policy(Immutable):
             (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
         )
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The first 16 hex digits of the SHA-256 over everything that can change a decision."""
         return self._version
@@ -182,8 +181,10 @@ class Policy(Immutable):
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
-        return _decide_model_call(decision) if _is_model_call(event) else decision
+        known = _know(event)
+        decision = settle_managers(decision, decision.terms, known.who if known is not None else None, self.terms)
+        is_model_call = known is not None and known.event_type == "llm_before_execute"
+        return _decide_model_call(decision) if is_model_call else decision
 
     def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
         """Return the decision after mandates, which precede grants."""
@@ -311,14 +312,9 @@ def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
 
 
-def _find_who(event: object) -> Who | None:
-    """Return for whom the agent acts; `event` may be anything."""
-    return event.who if isinstance(event, PolicyEvent) else None
-
-
-def _is_model_call(event: object) -> bool:
-    """Whether this is a model call; `event` may be anything."""
-    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
+def _know(event: object) -> PolicyEvent | None:
+    """Return the event, or None; `event` may be anything."""
+    return event if isinstance(event, PolicyEvent) else None
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:

@@ -30,19 +30,20 @@ class ExternalCall:
     step: int = 1
 
 
-def list_wanted(
-    policy: Policy,
+def describe_calls(
     run: RunRef,
     calls: Sequence[ExternalCall],
     step: int = 1,
     progress: Progress | None = None,
     at_ms: int | None = None,
-) -> list[Wanted]:
+) -> list[PolicyEvent]:
+    """Return the calls as the rules see them; rules that read the time cannot be evaluated without `at_ms`."""
+    return [_describe(run, step, one, progress, at_ms) for one in calls]
+
+
+def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
-    if not policy.remembering:
-        return []
-    events = (_describe(run, step, one, progress, at_ms) for one in calls)
-    return [wanted for event in events for wanted in policy.list_wanted(event)]
+    return [wanted for event in described for wanted in policy.list_wanted(event)] if policy.remembering else []
 
 
 def evaluate_calls(
@@ -52,12 +53,12 @@ def evaluate_calls(
     step: int = 1,
     readings: Readings = NO_READINGS,
     progress: Progress | None = None,
-    at_ms: int | None = None,
+    described: Sequence[PolicyEvent] | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return the items of the calls, with presets for those the policy decides, and the events to record.
 
-    `readings` hold the counters that `list_wanted` returns. `at_ms` is the store's time; rules that read the time
-    cannot be evaluated without it.
+    `readings` hold the counters that `list_wanted` returns. `described` is what `describe_calls` returned; without it
+    the time of the calls is unknown.
     """
     ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
@@ -65,8 +66,8 @@ def evaluate_calls(
     data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
-    for one in calls:
-        decision = ledger.judge(_describe(run, step, one, progress, at_ms))
+    for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
+        decision = ledger.judge(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):

@@ -110,9 +110,14 @@ def describe_unanswered(item: Item) -> JsonObject:
 
 
 def _describe_rule(item: Item) -> JsonObject:
-    return item.terms.model_dump(
-        mode="json", include={"rule_id", "rule_version", "reviewers", "quorum", "no_self_approval"}
-    )
+    terms = item.terms
+    return {
+        "rule_id": terms.rule_id,
+        "rule_version": terms.rule_version,
+        "reviewers": [*terms.reviewers],
+        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
+        "no_self_approval": terms.no_self_approval,
+    }
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:

@@ -42,7 +42,7 @@ class Desk:
         changes = Changes(suspensions, freezes, sure_until_ms)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
         self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
-        self.plant, self.propose = suspending.plant, suspending.propose
+        self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil

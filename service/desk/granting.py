@@ -7,6 +7,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rule, find_granting
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
+from sayso.sentences.rulebook.grants import describe_grant_state
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
 from service.desk.mandating import Mandating
@@ -84,7 +85,8 @@ class Granting:
 
         def add(known: Grant) -> Grant:
             if known.find_state(now_ms) is not GrantState.WAITING:
-                raise Conflict(f"Grant {known.id} does not wait for anybody: it is {known.find_state(now_ms)}.")
+                words = describe_grant_state(known.find_state(now_ms))
+                raise Conflict(f"Grant {known.id} does not wait for anybody: it is {words}.")
             people = {name for one in known.granters for name in (one.id, one.for_person) if name}
             if people & {granter.id, granter.for_person}:
                 raise Conflict("You have granted it already; it waits for somebody else.")

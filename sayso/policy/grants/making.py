@@ -10,7 +10,8 @@ from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rest, digest_rule, find_granting, follow
 from sayso.policy.grants.keys import Grants
-from sayso.policy.memory.amounts import to_units, write_amount
+from sayso.policy.memory.amounts import read_amount, to_units, write_amount
+from sayso.policy.memory.keys import write_period
 from sayso.policy.rules import PolicyRule
 from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item, ItemKind
@@ -125,7 +126,8 @@ def limit_grant(
     limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
-        raise InvalidInput(f"{name} at most {grants.longest} s, not {asked.for_s} s. Choose a shorter time.")
+        longest, given = write_period(grants.longest), write_period(asked.for_s)
+        raise InvalidInput(f"{name} at most {longest}, not {given}. Choose a shorter time.")
     if asked.count is not None and grants.count is not None and asked.count > grants.count:
         raise InvalidInput(f"{name} at most {grants.count} calls, not {asked.count}. Choose fewer.")
     if asked.sum is not None and grants.sum is None:
@@ -162,6 +164,7 @@ def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, n
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
     """Return the limits of the request, and the values that must stay as in the call."""
     found = [*list_limits(asked)]
+    _check_numbers(asked.at_most, args)
     limited = {one.path for one in found}
     if not isinstance(asked, GrantRequest):
         _check_known(limited, args)
@@ -177,6 +180,16 @@ def _check_known(paths: Iterable[str], args: JsonObject) -> None:
     for path in sorted(paths):
         if follow(args, path.split(".")[1:]) is None:
             raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
+
+
+def _check_numbers(paths: Iterable[str], args: JsonObject) -> None:
+    """Refuse a maximum for what is no number: no like call would be within it."""
+    for path in sorted(paths):
+        value = follow(args, path.split(".")[1:])
+        try:
+            read_amount(0 if value is None else value, path)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error.message}, so it has no maximum. Limit it to a value instead.") from error
 
 
 def _check_secrets(args: JsonObject, secrets: Sequence[str], asked: Bounds, grants: Grants) -> None:

@@ -38,8 +38,10 @@ def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
     if change.following is not None:
         now += _list_held(change.following)
     begun, begins = (_list_begun(before) if before is not None else []), _list_begun(change.record)
-    if not (was or now or begun or begins or change.released):
+    if was == now and begun == begins and not change.released:
         return NOTHING
+    if not (was or begun or change.released):
+        return Counted((*now, *begins))
     added = Counter((*now, *begins)) - Counter((*was, *begun))
     removed = Counter(was) - Counter(now) + Counter(change.released)
     return Counted(tuple(added.elements()), tuple(removed.elements()))

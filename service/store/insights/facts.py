@@ -1,11 +1,11 @@
 """Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
 
-import json
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.items import Item
@@ -75,7 +75,7 @@ def write_facts(
     people = tuple(_list_people(before, after)) if before is not None else ()
     if not (items or people or came or left):
         return None
-    return json.dumps(Facts(f"{after.id} {after.version}", after.updated_at_ms, came, left, items, people))
+    return to_json(Facts(f"{after.id} {after.version}", after.updated_at_ms, came, left, items, people)).decode()
 
 
 def read_facts(stored: bytes) -> Facts:

@@ -76,7 +76,8 @@ class Commit:
         self.totals.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        self.writes += [len(args), command, self._place(key), *args]
+        keys = self.keys
+        self.writes += (len(args), command, keys.setdefault(key, len(keys) + 1), *args)
 
     def write_if(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
         """Write only if the key `present` exists at the time of the commit."""

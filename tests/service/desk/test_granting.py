@@ -154,7 +154,7 @@ async def test_two_people_grant_together(wiring: Wiring) -> None:
         await wiring.grants.confirm(made.id, person("demo"))
     await wiring.grants.confirm(made.id, person("ben"))
     assert verdicts(await put(wiring, 600)) == ["approved"]
-    with pytest.raises(Conflict, match="does not wait"):
+    with pytest.raises(Conflict, match="does not wait for anybody: it is in force"):
         await wiring.grants.confirm(made.id, person("ben"))
 
 
@@ -180,9 +180,10 @@ async def test_grant_waits_for_one_of_each_group(wiring: Wiring) -> None:
 @pytest.mark.parametrize(
     ("grant", "says"),
     [
-        ({"for_s": 90_000}, "at most 86400 s"),
+        ({"for_s": 90_000}, "at most 1d, not 25h"),
         ({"for_s": 60, "count": 11}, "at most 10 calls"),
         ({"for_s": 60, "sum": "1000.01"}, "at most 1,000 in sum"),
+        ({"for_s": 60, "at_most": {"args.order": 5}}, r"args\.order is not a plain number .* Limit it to a value"),
         ({"for_s": 60, "same": ["args.other"]}, r"The call has no args\.other"),
     ],
 )
