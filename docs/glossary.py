@@ -9,7 +9,7 @@ from pathlib import Path
 from sayso.client import permits
 from sayso.policy import engine, memory, rules
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
-from sayso.records.memory import charges, mandates
+from sayso.records.memory import assessments, charges, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -28,6 +28,7 @@ TERMS: dict[str, object] = {
     "actor": decisions.Actor,
     "absence": duty.Absence,
     "agent": agents.Agent,
+    "assessment": assessments.Assessment,
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,

@@ -14,6 +14,8 @@ from service.auth.passwords import Passwords
 from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
+from service.delivery.assessor_plans import assessors_of
+from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
@@ -128,6 +130,7 @@ class Process:
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback)
+        self._assessors = Assessors(assessors_of(settings.assessors), self.posts)
         self._connections = connections
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
@@ -173,7 +176,7 @@ class Process:
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms)
+        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms, self._assessors.ask)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,

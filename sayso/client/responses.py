@@ -190,6 +190,7 @@ class ItemView(ResponseModel):
     resembles: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     computed: JsonObject | None = None
+    assessment: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None

@@ -13,6 +13,7 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
@@ -46,6 +47,9 @@ class PolicyDecision(Immutable):
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
     that covers the call is kept; without any part, the call is outside of it.
+
+    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -68,6 +72,9 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    near_miss: str | None = None
+    assessment: Assessment | None = None
+    scrutinized: bool = False
     mandate: Mandate | None = None
 
     @property
@@ -105,7 +112,7 @@ def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDe
     rules["rule_version"] = decision.rule_version
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= _describe_facts(decision)
+    failed |= _describe_facts(decision) | _describe_sample(decision)
     if computed := _mask_computed(call, decision, definition):
         failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
@@ -125,10 +132,20 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
+    found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     if decision.mandate is not None:
         found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
+
+
+def _describe_sample(decision: PolicyDecision) -> JsonObject:
+    """Return the share of like calls that get a second look, and who may take it; nothing for calls that do not run."""
+    sample = decision.terms.sample
+    if decision.action is not Action.ALLOW or sample is None or sample.after is None:
+        return {}
+    return {"second_look": sample.after, "reviewers": [*decision.terms.reviewers]}
 
 
 def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
@@ -190,6 +207,7 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
+        assessment=decision.assessment,
         grant_id=decision.granted_by,
         preset=_preset(decision),
     )

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
+from sayso.policy.assessors.weighing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.policy.grants.covering import apply_grant, want_grants
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.mandates.covering import apply_mandates
@@ -136,9 +137,12 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls, or that grants or mandates may cover. Shadow rules never limit."""
+        """The enabled rules that remember calls, that grants or mandates may cover, or that ask an assessor.
+
+        Shadow rules never limit.
+        """
         kept = (rule for rule in self.rules if rule.enabled)
-        return tuple(rule for rule in kept if rule.condition.memory_keys or rule.grants or rule.mandates)
+        return tuple(one for one in kept if one.condition.memory_keys or one.grants or one.mandates or one.assess)
 
     @cached_property
     def mandating(self) -> bool:
@@ -160,6 +164,18 @@ class Policy(Immutable):
             tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
             if try_coverage(tried, case) is True:
                 yield from (*list_wanted(tried, event), *want_grants(tried, event))
+        if any(rule.assess for rule in self.remembering):
+            yield from self._want_assessments(case, alike)
+
+    def _want_assessments(self, case: Case, alike: frozenset[str]) -> Iterator[Wanted]:
+        """Yield what to ask the assessors of rules that may decide: none after a rule that decides in any case."""
+        named = [unname(rule) for rule in self.live if alike and not alike.isdisjoint(rule.condition.tools)]
+        for rules in (self.live, named):
+            for rule in rules:
+                if try_coverage(rule, case) is True:
+                    yield from want_assessment(rule, case.event)
+                    if not rule.condition.memory_keys:
+                        break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
@@ -187,8 +203,8 @@ class Policy(Immutable):
         return _decide_model_call(decision) if is_model_call else decision
 
     def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
-        """Return the decision after mandates, which precede grants."""
-        if self.mandating and event.subject is Subject.TOOL_CALL:
+        """Return the decision after mandates, which precede grants; neither covers what an assessor adds to."""
+        if self.mandating and not decision.scrutinized and event.subject is Subject.TOOL_CALL:
             decision = apply_mandates(self.live, event, decision, self.terms)
         return decision if decision.mandate is not None else apply_grant(self.rules, event, decision)
 
@@ -209,6 +225,8 @@ class Policy(Immutable):
         problems: list[str] = []
         for rule in self.live:
             verdict = try_rule(rule, case)
+            if verdict is True and deciding is None:
+                verdict = try_assessment(rule, case.event)
             if isinstance(verdict, str):
                 problems.append(f"rule {rule.rule_id}: {verdict}")
                 if deciding is None:
@@ -227,6 +245,7 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
+            decided = weigh_assessment(deciding, case.event, decided) if deciding is not None else decided
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
         return (
             decided | weigh_memory(self.live, case.recalled, deciding, decided["reason"]) if case.recalled else decided
@@ -270,7 +289,7 @@ class Policy(Immutable):
     ) -> dict[str, Any]:
         rules = [*doubted, *([deciding] if deciding is not None else [])]
         asking = [rule for rule in rules if rule.action in ASKING]
-        terms = [rule.terms for rule in asking]
+        terms = [*list_strictest(asking)]
         actions = [rule.action for rule in rules]
         if deciding is None:
             actions.append(self.default)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
+from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -161,7 +162,8 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
     asked_ms = item.judged_at_ms or record.created_at_ms
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
-    return make_event(record.run, record.step, record.progress, **call, at_ms=asked_ms, definition=item.tool.definition)
+    known = {"definition": item.tool.definition, "memory": recall_assessment(item.assessment)}
+    return make_event(record.run, record.step, record.progress, **call, **known, at_ms=asked_ms)
 
 
 def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:

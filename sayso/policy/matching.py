@@ -97,10 +97,10 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is not True or not rule.condition.memory_keys:
-        return covers
-    recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
-    return recalled.applies
+    if covers is True and rule.condition.memory_keys:
+        recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
+        covers = recalled.applies
+    return covers
 
 
 def try_coverage(rule: PolicyRule, case: Case) -> bool | str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sayso.calendars.working_time import measure_ms
 from sayso.policy.rules import Action
-from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Terms, may_reach
+from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
@@ -29,8 +29,8 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
     each_of = tuple(dict.fromkeys(name for one in all_terms for name in one.quorum.each_of))
     approve = max(approve, len(each_of))
-    sampled = any(one.sample is not None for one in all_terms)
-    reviewers = _choose_reviewers(all_terms, approve + sampled, each_of)
+    sample = _choose_sample([one.sample for one in all_terms if one.sample is not None])
+    reviewers = _choose_reviewers(all_terms, approve + (sample is not None and sample.before is not None), each_of)
     same_steps = all(one.escalate == first.escalate for one in all_terms)
     steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
     update: dict[str, Any] = {
@@ -43,7 +43,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
         "deadline_waits": all(one.deadline_waits for one in all_terms),
         "match_number": any(one.match_number for one in all_terms),
-        "sample": max((one.sample for one in all_terms if one.sample), key=lambda one: one.before, default=None),
+        "sample": sample,
         "urgent": any(one.urgent for one in all_terms),
         "notify_requester": any(one.notify_requester for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
@@ -88,6 +88,16 @@ def state_terms(frozen: Terms) -> RuleTerms:
 def _measure_timeout_ms(terms: RuleTerms) -> int:
     hours = terms.working_hours
     return measure_ms(terms.timeout, hours.working.hours) if terms.timeout is not None and hours is not None else 0
+
+
+def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
+    """Return the largest share of each kind."""
+    if not samples:
+        return None
+    shares = {
+        name: max((getattr(one, name) or 0 for one in samples), default=0) or None for name in ("before", "after")
+    }
+    return Sample(**shares)
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tuple[str, ...]) -> tuple[str, ...]:

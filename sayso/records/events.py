@@ -41,6 +41,7 @@ class EventType(StrEnum):
     DEADLINES_MOVED = "deadlines_moved"
     ASKED_AGAIN = "asked_again"
     RESULT_REPORTED = "result_reported"
+    SECOND_LOOK_TAKEN = "second_look_taken"
     RUN_RESUMING = "run_resuming"
     PERMIT_REDEEMED = "permit_redeemed"
     OUTCOME_REPORTED = "outcome_reported"

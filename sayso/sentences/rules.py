@@ -54,6 +54,7 @@ def describe_rule(rule: PolicyRule) -> str:
     dates = describe_dates(rule)
     others = [_FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
+    others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
     return " ".join((_describe_effect(rule), *others))
 

@@ -54,6 +54,7 @@ class TenantKeys:
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
+        self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.starts = f"{prefix}starts"  # how late workers took runs

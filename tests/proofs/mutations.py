@@ -42,7 +42,7 @@ STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
-    " test_asks desk/test_late_items"
+    " test_asks desk/test_late_items desk/test_assessors"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {

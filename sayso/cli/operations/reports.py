@@ -16,7 +16,7 @@ from sayso.sentences.times import describe_brief
 
 _PAGE = 200
 _TOOL_COLUMNS = ("tool", "asked", "approved", "edited", "median", "95 % within", "fallback")
-_RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback")
+_RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback", "wrong", "near")
 _PERSON_COLUMNS = ("reviewer", "decided", "approved", "median look", "under 3 s", "instant", "drills approved", "flag")
 
 RangeOption = Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")]
@@ -63,13 +63,13 @@ def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
     with connect() as client:
         found = client.exchange(requests.report_insights(span)).rules
     rows = map(_describe_rule, found)
-    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule asked anybody in this time.")
+    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
 
 
 def _describe_rule(one: RuleCost) -> tuple[str, ...]:
     measured = f"{one.measured} of {one.decisions}"
     time = _took(one.people_ms) if one.measured else "unknown"
-    counts = map(str, (one.denied, one.edited, one.fallback))
+    counts = map(str, (one.denied, one.edited, one.fallback, one.disagreed, one.near_misses))
     return ("default" if one.rule == "-" else one.rule, str(one.asked), time, measured, *counts)
 
 

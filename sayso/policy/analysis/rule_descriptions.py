@@ -20,7 +20,7 @@ _TERMS = {
     "secrets": "Paths of arguments to mask, such as token, login.password or items[].key.",
     "urgent": "Whether cards are sent at once, also in quiet hours and outside working hours.",
     "notify_requester": "Whether the requester is notified of the outcome.",
-    "sample": "How many items are drawn by chance for one more approval.",
+    "sample": "How many calls are drawn by chance for another person.",
 }
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {
@@ -61,6 +61,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "when": "A condition in CEL, such as `args.amount > 100`.",
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
+        "assess": "An assessor that may add scrutiny, and what each of its levels adds.",
         "grants": "What reviewers may grant beside an approval. Without it, nothing.",
         "mandates": "What plans of agents may cover once people approve them. Without it, nothing.",
     },
@@ -114,7 +115,21 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "people": "How many people must grant it, or approve the plan.",
     },
     "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
-    "Sample": {"before": "The share of items to draw, such as 0.1."},
+    "Sample": {
+        "before": "The share of items, such as 0.1, that need one more approval.",
+        "after": "The share of allowed and decided calls, such as 0.05, that somebody reviews afterwards.",
+    },
+    "Assess": {
+        "by": "The name of the assessor in the file of SAYSO_ASSESSORS.",
+        "medium": "What the level medium adds. Without it, nothing.",
+        "high": "What the level high adds, also if there is no usable answer.",
+    },
+    "Scrutiny": {
+        "quorum": "How many different people must approve.",
+        "reviewers": "Who may decide: some of the rule's reviewers.",
+        "match_number": "Whether an approval needs the two digits that the requester sees.",
+        "reason": "A text beside the rule's reason.",
+    },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,
     "RuleTerms": {

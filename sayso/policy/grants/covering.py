@@ -44,7 +44,7 @@ def find_granting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "Policy
 
 def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Allow a call that its rule asks about without any doubt, and that a grant of this rule covers."""
-    doubt = decision.error or decision.in_doubt or decision.resembles
+    doubt = decision.error or decision.in_doubt or decision.resembles or decision.scrutinized
     if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
         return decision
     rule = find_granting(rules, decision.policy_id)

@@ -12,6 +12,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.memory.amounts import read_amount, to_units
 from sayso.policy.memory.keys import Above, Budget
 from sayso.records.base import Immutable
+from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 class Reading(Immutable):
     """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
 
-    Of grants or mandates it holds those in force.
+    Of grants or mandates it holds those in force. `assessment` is instead what an assessor said about the call.
     """
 
     total: int = 0
     samples: int = 0
     grants: tuple[Grant, ...] = ()
+    assessment: Assessment | None = None
     mandates: tuple[Mandate, ...] = ()
 
 
@@ -54,12 +56,14 @@ class Wanted(NamedTuple):
 
     With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
     `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
+    With a `question`, an assessor is asked instead.
     """
 
     counter: str
     per_s: int
     percentile: int | None = None
     grants: bool = False
+    question: Question | None = None
     tool: str | None = None
 
 

@@ -1,5 +1,6 @@
 """Reviewers that rules name by a fact of the run: the manager of the person behind it."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from sayso.errors import InvalidInput
@@ -17,6 +18,12 @@ MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "
 def names_managers(terms: RuleTerms) -> bool:
     """Return whether the terms name a manager as a reviewer."""
     return any(one in MANAGERS for one in _list_named(terms))
+
+
+def refuse_unknown_managers(reviewers: Iterable[str]) -> None:
+    """Raise `ValueError` for a reviewer who reads as a manager and is none."""
+    if unknown := sorted(one for one in reviewers if one.startswith(MANAGER_PREFIX) and one not in MANAGERS):
+        raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
 
 
 def check_managers(terms: RuleTerms, who: Who | None) -> bool:

@@ -12,7 +12,8 @@ from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.operations.insights.rule_costs import RuleCost, list_rule_costs
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
-from service.store.insights.tallies import Count, Metric, find_quantile, group_by_name, read_histogram
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count, find_quantile, group_by_name, read_histogram
 from service.wiring import Wiring
 
 Range = Literal["24h", "7d", "30d", "90d"]

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from sayso.text.language import _, ngettext
 from service.operations.insights.outcomes import Outcomes, read_outcomes
-from service.store.insights.tallies import Count, Metric, group_by_name
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count, group_by_name
 from service.store.suspensions.rule_hits import DEFAULT
 
 _HOUR_MS = 3_600_000
@@ -16,13 +17,23 @@ class RuleCost(Outcomes):
     """The figures of one rule. An empty name stands for all rules beyond the limit of counters.
 
     `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
-    `measured` ones.
+    `measured` ones. In `disagreed` of the `second_opinions` a person disagreed with the call, which ran in `wrong` of
+    them. `near` counts calls that were allowed one step from a person.
     """
 
     rule: str
     decisions: int
     measured: int
     look_ms: int
+    second_opinions: int = 0
+    disagreed: int = 0
+    wrong: int = 0
+    near: int = 0
+
+    @property
+    def near_misses(self) -> int:
+        """Calls that ran although a second look found them wrong, and allowed calls one step from a person."""
+        return self.wrong + self.near
 
     @property
     def by_default(self) -> bool:
@@ -66,4 +77,8 @@ def _describe(rule: str, metrics: Counter[str]) -> RuleCost:
         decisions=metrics[Metric.RULE_DECISIONS],
         measured=metrics[Metric.RULE_MEASURED],
         look_ms=metrics[Metric.RULE_LOOK_MS],
+        second_opinions=metrics[Metric.RULE_SECOND_LOOK],
+        disagreed=metrics[Metric.RULE_DISAGREED],
+        wrong=metrics[Metric.RULE_WRONG],
+        near=metrics[Metric.RULE_NEAR],
     )

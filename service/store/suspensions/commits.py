@@ -8,6 +8,7 @@ from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
+from service.store.insights.event_facts import list_taken
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.memory.counting import count_charges
@@ -109,6 +110,7 @@ def build_commit(
     keys = keys_of(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
+    first_seq = head.seq + 1
     head, entries = write_events(head, change.events, after.updated_at_ms)
     packed = pack_record(after, head, commit_id, small=small)
     commit.write("SET", keys.suspension(after.id), packed)
@@ -138,7 +140,7 @@ def build_commit(
         commit.write(command, key, *args)
     for announcement in list_announcements(before, after, change.following):
         commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
-    facts = write_facts(before, after, change.following)
+    facts = write_facts(before, after, change.following, change.events, first_seq)
     if facts is not None:
         commit.write("ZADD", keys.facts, after.updated_at_ms, facts)
     if seen is not None:
@@ -230,6 +232,8 @@ def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         for rule_id, count in hits.items():
             commit.write("HINCRBY", key, rule_id, count)
         commit.write("PEXPIRE", key, HITS_KEPT_MS)
+    if taken := list_taken(change.record.run.id, change.events):
+        commit.write("ZREM", keys.second_look, *taken)
     for rule_id, entries in list_asked(before, change).items():
         key = keys.asked_by(rule_id)
         commit.write("LPUSH", key, *entries)

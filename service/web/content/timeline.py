@@ -145,6 +145,13 @@ def _decided(facts: Facts) -> Sentence:
     return "plain", _("All decided"), ""
 
 
+def _second_look(facts: Facts) -> Sentence:
+    named = {"who": facts.actor, "call": facts.text("tool_name", _("a call"))}
+    if facts.flag("agrees"):
+        return "good", _("%(who)s agreed with %(call)s on a second look", **named), facts.text("reason")
+    return "bad", _("%(who)s disagreed with %(call)s on a second look", **named), facts.text("reason")
+
+
 _TIMED_OUT: Mapping[str, str] = {
     Verdict.APPROVED: mark("%(item)s was approved by itself: nobody answered in time"),
     Verdict.DENIED: mark("%(item)s was denied: nobody answered in time"),
@@ -296,6 +303,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         _("The worker that started %(item)s reported its result", item=facts.item),
         "",
     ),
+    EventType.SECOND_LOOK_TAKEN: _second_look,
     EventType.RUN_RELEASED: lambda facts: ("quiet", _("The worker released the run"), facts.text("reason")),
     EventType.RUN_REVIVED: lambda facts: ("plain", _("%(who)s retried the run", who=facts.actor), ""),
     EventType.RUN_RESUMING: _run_resuming,

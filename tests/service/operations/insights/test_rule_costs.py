@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from service.operations.insights.rule_costs import list_rule_costs
-from service.store.insights.tallies import Count, Metric
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count
 
 
 def count(rule: str, asked: int, decisions: int, measured: int, look_ms: int) -> Counter[Count]:
