@@ -318,16 +318,6 @@ class EventPage(ResponseModel):
     fault: str | None = None
 
 
-class DecidedItem(ResponseModel):
-    """The state of an item after a decision."""
-
-    suspension_id: str
-    item_id: str
-    status: str
-    outcome: OutcomeView | None = None
-    decision: DecisionView | None = None
-
-
 class RedeemedItem(ResponseModel):
     """A call whose permit was redeemed: exactly these arguments may run now."""
 
