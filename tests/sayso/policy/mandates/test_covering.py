@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.policy.assessors.weighing import name_assessment
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
@@ -13,6 +14,7 @@ from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading
 from sayso.records.decisions import Actor, ActorKind
+from sayso.records.memory.assessments import Assessment, Level
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum
 from sayso.records.memory.offers import Constraint, ConstraintKind
@@ -218,6 +220,20 @@ def test_rule_that_did_not_permit_it_as_it_is_asks(rules: dict[str, str]) -> Non
 def test_call_that_rules_cannot_evaluate_is_not_covered() -> None:
     doubtful = policy(PAYING, rule("doubt", "deny", priority=500, tool_name="pay", when="args.missing > 1"))
     assert judge(make(), "pay", CALL, doubtful).action is Action.REQUEST_APPROVAL
+
+
+@pytest.mark.parametrize(("level", "asked"), [(Level.LOW, False), (Level.HIGH, True)])
+def test_call_to_which_an_assessor_adds_scrutiny_is_not_covered(level: Level, asked: bool) -> None:
+    assessed = rule(
+        "payouts", "request_approval", tool_name="pay", mandates=LIMITS, assess={"by": "fraud", "high": {"quorum": 2}}
+    )
+    rules, mandate = policy(assessed), make(rules={"payouts": digest_rule(assessed)})
+    about = event("pay", tool_args=CALL, **FACTS)
+    key = name_assessment("fraud", about)
+    readings = {one.counter: Reading() for one in list_mandate_counters(mandate, "pay")}
+    readings |= {name_scope_of(mandate): Reading(mandates=(mandate,))}
+    readings[key] = Reading(assessment=Assessment(key=key, assessor="fraud", level=level))
+    assert (Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL) is asked
 
 
 def test_look_alike_name_is_not_covered() -> None:
