@@ -101,6 +101,7 @@ class RuleCost(ResponseModel):
     decisions: int
     measured: int
     people_ms: int
+    proposals: int = 0
     second_opinions: int = 0
     disagreed: int = 0
     near_misses: int = 0

@@ -13,6 +13,7 @@ from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.memory.counting import count_charges
 from service.store.memory.granting import note_grants
+from service.store.memory.learning import note_lessons
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -152,6 +153,7 @@ def build_commit(
     counted = find_counted(before, change)
     count_charges(commit, keys, counted, after.updated_at_ms)
     note_grants(commit, keys, counted, change, after.updated_at_ms)
+    note_lessons(commit, keys, before, change)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)
