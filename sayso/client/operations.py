@@ -15,7 +15,6 @@ from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentP
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
     DecidedItem,
-    ExternalEventsView,
     InquiryPage,
     ItemView,
     RedeemedItem,
@@ -262,14 +261,14 @@ class Operations:
         source: str = "agent",
         first_seq: int = 1,
         at: Sequence[datetime | None] = (),
-    ) -> Flow[ExternalEventsView]:
+    ) -> Flow[requests.ExternalEventsView]:
         """Add external events to a run's timeline. Events with the same numbers are stored once.
 
         `at` has the time of each event, for formats whose events carry none.
         """
         numbered = requests.number_events(events, first_seq, at)
         body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
-        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsView, body=body))
+        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", requests.ExternalEventsView, body=body))
 
     @operation
     def sign_in(self, name: str, password: str) -> Flow[SessionView]:

@@ -341,11 +341,3 @@ class RedeemedItem(ResponseModel):
 
 class Empty(ResponseModel):
     """A response without a body."""
-
-
-class ExternalEventsView(ResponseModel):
-    """The result of adding external events."""
-
-    added: int
-    repeated: int
-    count: int
