@@ -291,6 +291,16 @@ def test_grant_does_not_reach_outside_a_mandate() -> None:
     assert Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL
 
 
+def test_plan_that_nobody_approved_widens_no_approved_one() -> None:
+    everything = MandatedTool(tool="other", definition="d1", free=("args",))
+    confining = make(everything, rules={}, id="man_2", granters=(), at_ms=500)
+    assert judge(confining, "other", {}).action is Action.ALLOW
+    about = event("other", tool_args={}, **FACTS)
+    readings = {one.counter: Reading() for one in list_mandate_counters(confining, "other")}
+    readings[name_scope_of(confining)] = Reading(mandates=(confining, make()))
+    assert Ledger(RULES, readings).judge(about).action is Action.REQUEST_APPROVAL
+
+
 def test_calls_of_one_turn_count_for_each_other() -> None:
     mandate, about = make(), event("pay", tool_args={**CALL, "amount": 200}, **FACTS)
     readings = {one.counter: Reading() for one in list_mandate_counters(mandate, "pay")}
