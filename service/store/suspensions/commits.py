@@ -153,7 +153,6 @@ def build_commit(
     counted = find_counted(before, change)
     count_charges(commit, keys, counted, after.updated_at_ms)
     note_grants(commit, keys, counted, change, after.updated_at_ms)
-    note_lessons(commit, keys, before, change)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)
@@ -240,6 +239,7 @@ def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         key = keys.asked_by(rule_id)
         commit.write("LPUSH", key, *entries)
         commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
+    note_lessons(commit, keys, before, change)
 
 
 def _note_tools(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

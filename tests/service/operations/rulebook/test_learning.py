@@ -133,7 +133,7 @@ async def test_denial_ends_probation_at_once(wiring: Wiring) -> None:
     trail = await wiring.runs.trail(denied.run.id, limit=100)
     assert [one.data.get("suspends") for one in trail if one.type == "decision_recorded"] == [[made.id]]
     assert await find_state(wiring, made) is GrantState.SUSPENDED
-    with pytest.raises(Conflict, match=r"does not wait for anybody: it is suspended\."):
+    with pytest.raises(Conflict, match=r"does not wait for anybody: it is suspended by a denial\."):
         await wiring.grants.confirm(made.id, person("ben"))
     await teach(wiring, 10, 20, 30)
     assert await propose_learned(wiring) == [], "the denied call would be covered again"
