@@ -99,7 +99,8 @@ def _find(
         if doubt or rule is None or decision.action is not Action.REQUEST_APPROVAL:
             return None
         digest = digest_rule(rule)
-    for mandate in mandates:
+    # A plan that nobody approved only takes away: it covers nothing beside one that people approved.
+    for mandate in [one for one in mandates if one.granters] or mandates:
         if mandate.person != person:
             continue  # its reviewers decided for another person
         if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.policy.assessors.weighing import name_assessment
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
@@ -13,6 +14,7 @@ from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading
 from sayso.records.decisions import Actor, ActorKind
+from sayso.records.memory.assessments import Assessment, Level
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum
 from sayso.records.memory.offers import Constraint, ConstraintKind
@@ -220,6 +222,20 @@ def test_call_that_rules_cannot_evaluate_is_not_covered() -> None:
     assert judge(make(), "pay", CALL, doubtful).action is Action.REQUEST_APPROVAL
 
 
+@pytest.mark.parametrize(("level", "asked"), [(Level.LOW, False), (Level.HIGH, True)])
+def test_call_to_which_an_assessor_adds_scrutiny_is_not_covered(level: Level, asked: bool) -> None:
+    assessed = rule(
+        "payouts", "request_approval", tool_name="pay", mandates=LIMITS, assess={"by": "fraud", "high": {"quorum": 2}}
+    )
+    rules, mandate = policy(assessed), make(rules={"payouts": digest_rule(assessed)})
+    about = event("pay", tool_args=CALL, **FACTS)
+    key = name_assessment("fraud", about)
+    readings = {one.counter: Reading() for one in list_mandate_counters(mandate, "pay")}
+    readings |= {name_scope_of(mandate): Reading(mandates=(mandate,))}
+    readings[key] = Reading(assessment=Assessment(key=key, assessor="fraud", level=level))
+    assert (Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL) is asked
+
+
 def test_look_alike_name_is_not_covered() -> None:
     alike = MandatedTool(tool="Pay", definition="d1", free=("args",))
     assert judge(make(alike), "Pay", CALL).action is Action.REQUEST_APPROVAL
@@ -273,6 +289,16 @@ def test_grant_does_not_reach_outside_a_mandate() -> None:
     assert Ledger(rules, readings).judge(about).action is Action.ALLOW
     readings[name_scope_of(mandate)] = Reading(mandates=(mandate,))
     assert Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL
+
+
+def test_plan_that_nobody_approved_widens_no_approved_one() -> None:
+    everything = MandatedTool(tool="other", definition="d1", free=("args",))
+    confining = make(everything, rules={}, id="man_2", granters=(), at_ms=500)
+    assert judge(confining, "other", {}).action is Action.ALLOW
+    about = event("other", tool_args={}, **FACTS)
+    readings = {one.counter: Reading() for one in list_mandate_counters(confining, "other")}
+    readings[name_scope_of(confining)] = Reading(mandates=(confining, make()))
+    assert Ledger(RULES, readings).judge(about).action is Action.REQUEST_APPROVAL
 
 
 def test_calls_of_one_turn_count_for_each_other() -> None:
