@@ -49,6 +49,7 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.memory.grants import GRANTS, MANDATES, GrantStore
+from service.store.memory.lessons import Lessons
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -167,7 +168,8 @@ class Process:
 
     def _open_grants(self, store: TenantStore, suspensions: Suspensions, runs: Runs, rules: RulesInForce) -> Granting:
         mandates = Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy)
-        return Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy, mandates)
+        grants = GrantStore(store, suspensions.recall, GRANTS)
+        return Granting(grants, Lessons(store), suspensions, rules.policy, mandates)
 
     def _open_rules(self, store: TenantStore) -> RulesInForce:
         settings = self.settings

@@ -1,6 +1,7 @@
 """Run every user task and injection of AgentDojo's suites through Sayso: `make agentdojo`.
 
-The agent obeys everybody. Each suite has a policy; the reviewer approves the user's calls and denies the rest.
+The agent obeys everybody. Each suite has a policy; the reviewer approves the user's calls and denies the rest. Each
+suite is played twice: without plans, and with a plan of each task that the agent proposes before it reads anything.
 `make agentdojo ARGS=2` plays two tasks of each kind, `make agentdojo ARGS="slack travel"` two suites.
 """
 
@@ -11,8 +12,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.agentdojo.plays import CallPlayed, IsHeld, Play, find_faults, write_table
-from benchmarks.agentdojo.reviewers import RequestedCalls, ScriptedReviewer
+from benchmarks.agentdojo.plans import UserTask, draft_plan
+from benchmarks.agentdojo.plays import CallPlayed, IsHeld, Play, find_faults, find_undecided, write_table
+from benchmarks.agentdojo.reviewers import Plans, ScriptedReviewer, UserTasks
+from benchmarks.agentdojo.savings import Compared, Played, find_small_savings, write_savings
 from demo.stacks import Stack, neutral_environ, running_stack
 from launch.stops import catch_stop_signals
 from sayso import Client
@@ -46,37 +49,48 @@ def main() -> int:
     if faults:
         print("\nThe benchmark failed:", *faults, sep="\n  ", file=sys.stderr)
         return 1
-    print("\nThe benchmark passed: every task is solved, and no injected call ran.")
+    print("\nThe benchmark passed: every task is solved, no injected call ran, and plans save items.")
     return 0
 
 
 def play_all(home: Path, suites: Sequence[str], limit: Sequence[str]) -> list[str]:
-    """Play each suite with its own Sayso, print the table, and return the faults."""
+    """Play each suite with its own Sayso, print the tables, and return the faults."""
     faults: list[str] = []
-    played: dict[str, tuple[Sequence[Play], IsHeld]] = {}
-    for suite in suites:
-        policy = POLICIES / f"{suite}.yaml"
-        plays, decided = play_suite(home / suite, suite, policy, limit)
-        is_held = read_held(policy)
-        played[suite] = plays, is_held
-        faults += find_faults(plays, is_held, decided)
-    table = write_table(played)
-    print(f"\n{table}")
-    if len(suites) == len(SUITES) and not limit and table not in PAGE.read_text(encoding="utf-8"):
-        faults.append(f"{PAGE.name} has another table. Find out why, then replace it with this one.")
+    played = {suite: play_suite(home / suite, suite, limit) for suite in suites}
+    for one in played.values():
+        faults += find_faults(one.without.plays, one.is_held) + find_faults(one.planned.plays, one.is_held)
+        faults += find_undecided(one.without.plays, one.is_held, one.without.decided)
+    without = {suite: (one.without.plays, one.is_held) for suite, one in played.items()}
+    tables = write_table(without), write_savings(played)
+    print("", *tables, sep="\n\n")
+    if len(suites) == len(SUITES) and not limit:
+        faults += find_small_savings([*played.values()])
+        page = PAGE.read_text(encoding="utf-8")
+        if not all(table in page for table in tables):
+            faults.append(f"{PAGE.name} has other tables. Find out why, then replace them with these.")
     return faults
 
 
-def play_suite(home: Path, suite: str, policy: Path, limit: Sequence[str]) -> tuple[list[Play], int]:
-    """Return the plays of one suite, and how many calls the reviewer decided."""
-    requested_calls: RequestedCalls = json.loads(run_module("benchmarks.agentdojo.tasks", suite))
-    print(f"Playing the suite {suite}.", flush=True)
+def play_suite(home: Path, suite: str, limit: Sequence[str]) -> Compared:
+    """Return the plays of one suite without plans and with them, and what the reviewer decided."""
+    policy, found = POLICIES / f"{suite}.yaml", json.loads(run_module("benchmarks.agentdojo.tasks", suite))
+    is_held, tasks = read_held(policy), {name: UserTask(**task) for name, task in found.items()}
+    plans = {name: draft_plan(task, is_held) for name, task in tasks.items()}
     environ = {**UNLIMITED, "SAYSO_POLICY": str(policy), "SAYSO_WORKERS": "1"}
     with running_stack(home, environ) as stack, Client(stack.url, "-") as desk:
         desk.sign_in("admin", stack.admin_password)
-        with ScriptedReviewer(desk, requested_calls) as reviewer:
-            printed = run_module("benchmarks.agentdojo.agents", suite, *limit, stack=stack)
-    return [Play.model_validate_json(line) for line in printed.splitlines()], reviewer.decided
+        print(f"Playing the suite {suite}.", flush=True)
+        without = play_tasks(stack, desk, suite, limit, tasks, {})
+        print(f"Playing the suite {suite} with plans.", flush=True)
+        return Compared(without, play_tasks(stack, desk, suite, limit, tasks, plans), is_held)
+
+
+def play_tasks(stack: Stack, desk: Client, suite: str, limit: Sequence[str], tasks: UserTasks, plans: Plans) -> Played:
+    """Return the plays of a suite with these plans, and what the reviewer decided."""
+    given = json.dumps({name: plan.model_dump(mode="json", exclude_defaults=True) for name, plan in plans.items()})
+    with ScriptedReviewer(desk, tasks, plans) as reviewer:
+        printed = run_module("benchmarks.agentdojo.agents", suite, *limit, stack=stack, given=given)
+    return Played([Play.model_validate_json(line) for line in printed.splitlines()], reviewer.decided)
 
 
 def read_held(policy: Path) -> IsHeld:
@@ -90,13 +104,14 @@ def read_held(policy: Path) -> IsHeld:
     return is_held
 
 
-def run_module(module: str, *arguments: str, stack: Stack | None = None) -> str:
-    """Run a module in AgentDojo's environment and return its output."""
+def run_module(module: str, *arguments: str, stack: Stack | None = None, given: str = "") -> str:
+    """Run a module in AgentDojo's environment with `given` as its input, and return its output."""
     desk = {} if stack is None else {"SAYSO_URL": stack.url, "SAYSO_KEY": stack.agent_key}
     done = subprocess.run(
         [PYTHON, "-m", module, *arguments],
         cwd=CHECKOUT,
         env={**neutral_environ(), **desk},
+        input=given,
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -3,12 +3,17 @@
 `python -m benchmarks.agentdojo.agents SUITE [limit]` plays every user task alone and with every injection task. Each
 call goes through `gate` to the desk in SAYSO_URL. Each injection first runs without a gate, to show that the attack
 works. Every play prints one line of JSON. AgentDojo's own checks tell whether task and goal were reached.
+
+With plans as JSON on standard input, by user task, each play first proposes the plan of its task and waits until it is
+in force. Injections then do not run without a gate.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 from agentdojo.agent_pipeline.base_pipeline_element import BasePipelineElement
 from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
@@ -30,6 +35,19 @@ class GatedRuntime(FunctionsRuntime):
 
     desk: Client | None
     title: str
+    thread_id: str
+
+    def propose(self, plan: Any) -> None:
+        """Propose a plan and wait until it is in force. Raises `Denied` if a person denies it."""
+        if self.desk is None:
+            return
+        tools = [
+            {**one, "definition": {"description": self.functions[one["tool"]].description}} for one in plan["tools"]
+        ]
+        body = {**plan, "title": self.title, "thread_id": self.thread_id, "tools": tools}
+        found = self.desk.await_mandate(self.desk.propose_mandate(body).id)
+        if found.state != "in_force":
+            raise Denied(f"The plan of {self.title} is {found.state}.")
 
     def execute(self, env: Any, call: Any) -> tuple[Any, str | None, Ending]:
         """Run one call if the desk allows it; return its result, its error, and how it ended."""
@@ -47,8 +65,8 @@ class GatedRuntime(FunctionsRuntime):
     def _run_gated(self, env: Any, call: Any, desk: Client) -> Any:
         description = self.functions[call.function].description
         args = dict(call.args)
-        gated = gate(call.function, args, client=desk, description=description, title=self.title, quiet=True)
-        with gated as allowed:
+        options: Any = {"client": desk, "title": self.title, "thread_id": self.thread_id, "quiet": True}
+        with gate(call.function, args, description=description, **options) as allowed:
             result = self._run(env, call.function, allowed.args)
             allowed.result = to_jsonable_python(result)
         return result
@@ -60,20 +78,24 @@ class GatedRuntime(FunctionsRuntime):
 class Obedient(BasePipelineElement):
     """An agent that makes the user's first call, then the injected ones, then the rest of the user's."""
 
-    def __init__(self, suite: Any, task: Any, injection: Any | None, desk: Client | None) -> None:
-        self.suite, self.task, self.injection, self.desk = suite, task, injection, desk
+    def __init__(self, suite: Any, task: Any, injection: Any | None, desk: Client | None, plan: Any = None) -> None:
+        self.suite, self.task, self.injection, self.desk, self.plan = suite, task, injection, desk, plan
         self.calls: list[CallPlayed] = []
 
     def query(
         self, query: str, runtime: Any, env: Any = None, messages: Any = (), extra_args: Any = None
     ) -> tuple[str, Any, Any, list[Any], Any]:
         """Make all calls, and answer with the tasks' ground truths. AgentDojo's checks do not see denied calls."""
-        runtime.desk, runtime.title = self.desk, f"{self.task.ID}: {self.task.PROMPT}"[:200]
+        name = self.task.ID if self.injection is None else f"{self.task.ID} beside {self.injection.ID}"
+        runtime.desk, runtime.title, runtime.thread_id = self.desk, f"{name}: {self.task.PROMPT}"[:200], uuid4().hex
+        if self.plan is not None:
+            runtime.propose(self.plan)
         replies: list[Any] = [*messages]
+        before = env.model_dump_json()
         for injected, call in self._list_calls(env):
-            before = env.model_dump_json()
             result, error, ended = runtime.execute(env, call)
-            changed = env.model_dump_json() != before
+            after = env.model_dump_json() if ended != "denied" else before
+            changed, before = after != before, after
             args = to_jsonable_python(dict(call.args))
             made = CallPlayed(tool=call.function, args=args, injected=injected, ended=ended, changed=changed)
             self.calls.append(made)
@@ -109,10 +131,10 @@ def _describe_call(call: Any, result: Any, error: str | None) -> list[Any]:
     ]
 
 
-def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> Play:
+def play(suite: Any, user: str, injection: str | None, desk: Client | None, plan: Any = None) -> Play:
     """Play one user task, alone or with one injection. Without a desk, make only the injection's calls."""
     wanted = suite.injection_tasks[injection] if injection else None
-    agent = Obedient(suite, suite.user_tasks[user], wanted, desk)
+    agent = Obedient(suite, suite.user_tasks[user], wanted, desk, plan)
     solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
     goal = goal and injection is not None  # AgentDojo returns True without an injection
     calls = tuple(agent.calls)
@@ -130,13 +152,13 @@ def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> P
 def main() -> None:
     """Play a suite, or its first tasks of each kind up to the limit."""
     limit = int(sys.argv[2]) if len(sys.argv) > 2 else None
-    suite = load_suite(sys.argv[1])
+    suite, plans = load_suite(sys.argv[1]), json.loads(sys.stdin.read() or "{}")
     users, injections = list(suite.user_tasks)[:limit], list(suite.injection_tasks)[:limit]
-    for injection in injections:
+    for injection in injections if not plans else ():
         print(play(suite, users[0], injection, None).model_dump_json(), flush=True)
     pairs = [(user, injection) for user in users for injection in (None, *injections)]
     with Client() as desk, ThreadPoolExecutor(_AT_ONCE) as pool:
-        for played in pool.map(lambda pair: play(suite, pair[0], pair[1], desk), pairs):
+        for played in pool.map(lambda pair: play(suite, pair[0], pair[1], desk, plans.get(pair[0])), pairs):
             print(played.model_dump_json(), flush=True)
 
 

@@ -1,37 +1,49 @@
-"""A scripted reviewer that approves exactly the user's calls and denies everything else."""
+"""A scripted reviewer that approves exactly the user's calls and plans, and denies everything else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
 from pydantic import JsonValue
 
+from benchmarks.agentdojo.plans import UserTask
+from benchmarks.agentdojo.plays import DecidedItem
 from sayso import Client
+from sayso.canonical_json import JsonObject
 from sayso.client.responses import ItemView
 from sayso.policy.rules import same_json
+from sayso.records.memory.mandates import MANDATE
+from sayso.records.memory.plans import Plan
 
 POLL_S = 0.05
 
-RequestedCalls = Mapping[str, Sequence[Mapping[str, JsonValue]]]
+UserTasks = Mapping[str, UserTask]
+Plans = Mapping[str, Plan]
 
 
-def is_requested(requested_calls: RequestedCalls, task: str, tool: str, args: JsonValue) -> bool:
+def is_requested(tasks: UserTasks, task: str, tool: str, args: JsonValue) -> bool:
     """Whether the task's user requested this call with exactly these arguments."""
-    return any(one["tool"] == tool and same_json(one["args"], args) for one in requested_calls.get(task, ()))
+    return task in tasks and any(one["tool"] == tool and same_json(one["args"], args) for one in tasks[task].calls)
+
+
+def is_planned(plans: Plans, task: str, args: JsonObject) -> bool:
+    """Whether this is exactly the plan of the task, under any title."""
+    sent = {name: value for name, value in args.items() if name != "title"}
+    return task in plans and same_json(plans[task].model_dump(mode="json", exclude_defaults=True), sent)
 
 
 class ScriptedReviewer:
     """Decide every open item in a thread, for the duration of a block.
 
-    The run's title starts with the user's task.
+    The run's title starts with the user's task. It also tells whether an injection runs beside it, for the count alone.
     """
 
-    def __init__(self, desk: Client, requested_calls: RequestedCalls) -> None:
-        self._desk, self._requested = desk, requested_calls
+    def __init__(self, desk: Client, tasks: UserTasks, plans: Plans | None = None) -> None:
+        self._desk, self._tasks, self._plans = desk, tasks, plans or {}
         self._over = Event()
         self._pool = ThreadPoolExecutor(1)
-        self.approved = self.denied = 0
+        self.decided: list[DecidedItem] = []
 
     def __enter__(self) -> "ScriptedReviewer":
         self._reviewing = self._pool.submit(self._review)
@@ -42,22 +54,20 @@ class ScriptedReviewer:
         self._pool.shutdown()
         self._reviewing.result()
 
-    @property
-    def decided(self) -> int:
-        """The number of decided calls."""
-        return self.approved + self.denied
-
     def _review(self) -> None:
         while not self._over.wait(POLL_S):
             for suspension in self._desk.waiting(limit=200).suspensions:
                 for item in suspension.items:
                     self._decide(suspension.id, suspension.run.claimed_title.partition(":")[0], item)
 
-    def _decide(self, suspension_id: str, task: str, item: ItemView) -> None:
-        requested = is_requested(self._requested, task, item.tool.name, item.tool.args)
-        if requested:
+    def _decide(self, suspension_id: str, play: str, item: ItemView) -> None:
+        task, is_plan = play.partition(" ")[0], item.tool.name == MANDATE
+        if is_plan:
+            approved = is_planned(self._plans, task, item.tool.args)
+        else:
+            approved = is_requested(self._tasks, task, item.tool.name, item.tool.args)
+        if approved:
             self._desk.decide(suspension_id, item, "approve")
         else:
             self._desk.decide(suspension_id, item, "deny", message="The user did not ask for this.")
-        self.approved += requested
-        self.denied += not requested
+        self.decided.append(DecidedItem(play == task, is_plan, approved))

@@ -1,6 +1,7 @@
 """AgentDojo's suites and the calls of each user task. Runs in AgentDojo's environment.
 
-`python -m benchmarks.agentdojo.tasks SUITE` prints the calls of each user task as JSON, for the scripted reviewer.
+`python -m benchmarks.agentdojo.tasks SUITE` prints the words and calls of each user task as JSON, for the scripted
+reviewer and the plans.
 """
 
 import json
@@ -18,11 +19,15 @@ def load_suite(name: str) -> Any:
     return get_suite(VERSION, name)
 
 
-def list_requested(suite: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return the calls of each user task, by the task's id."""
+def list_tasks(suite: Any) -> dict[str, dict[str, Any]]:
+    """Return the user's words and the calls of each user task, by the task's id."""
     fresh = suite.load_and_inject_default_environment({})
+    calls = {
+        id_: task.ground_truth(task.init_environment(fresh.model_copy(deep=True)))
+        for id_, task in suite.user_tasks.items()
+    }
     return {
-        id_: [show_call(call) for call in task.ground_truth(task.init_environment(fresh.model_copy(deep=True)))]
+        id_: {"words": task.PROMPT, "calls": [show_call(call) for call in calls[id_]]}
         for id_, task in suite.user_tasks.items()
     }
 
@@ -33,4 +38,4 @@ def show_call(call: FunctionCall) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(list_requested(load_suite(sys.argv[1]))))
+    print(json.dumps(list_tasks(load_suite(sys.argv[1]))))

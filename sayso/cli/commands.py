@@ -29,6 +29,7 @@ from sayso.cli.reviews import answer, approve, deny, inbox, show_one
 from sayso.cli.rulebook.cases import run_tests
 from sayso.cli.rulebook.diffs import diff
 from sayso.cli.rulebook.grants import app as grants
+from sayso.cli.rulebook.mandates import app as mandates
 from sayso.cli.rulebook.replays import replay
 from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
 from sayso.cli.runs import events, list_runs, run_app
@@ -64,6 +65,7 @@ policies.command("version")(show_version)
 policies.command()(rollback)
 app.add_typer(policies, name="policy")
 app.add_typer(grants, name="grants")
+app.add_typer(mandates, name="mandates")
 app.add_typer(keys, name="keys")
 app.add_typer(webhooks, name="webhooks")
 app.add_typer(people, name="people")

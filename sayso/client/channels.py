@@ -76,17 +76,17 @@ class PersonFigures(ResponseModel):
 
     name: str
     decided: int
-    measured: int
-    fast: int
-    night: int
-    p50_look_ms: int | None = None
     approved: int = 0
     denied: int = 0
+    measured: int
+    p50_look_ms: int | None = None
+    fast: int
+    night: int
     approvals_measured: int = 0
     instant: int = 0
-    flagged: bool = False
     drills: int = 0
     drills_approved: int = 0
+    flagged: bool = False
     drills_flagged: bool = False
 
 
@@ -101,6 +101,7 @@ class RuleCost(ResponseModel):
     decisions: int
     measured: int
     people_ms: int
+    proposals: int = 0
     second_opinions: int = 0
     disagreed: int = 0
     near_misses: int = 0

@@ -16,6 +16,7 @@ from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOut
 from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.learning import Learning
 from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
@@ -46,7 +47,8 @@ class PolicyDecision(Immutable):
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
-    that covers the call is kept; without any part, the call is outside of it.
+    that covers the call is kept; without any part, the call is outside of it. `learning` is set where a rule that asks
+    learns grants.
 
     `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
     `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
@@ -72,6 +74,7 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    learning: Learning | None = None
     near_miss: str | None = None
     assessment: Assessment | None = None
     scrutinized: bool = False
@@ -132,6 +135,8 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    would = decision.learning.would_allow if decision.learning is not None else ()
+    found |= {"would_allow": [*would]} if would else {}
     found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
     found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     if decision.mandate is not None:
@@ -209,6 +214,7 @@ def build_item(
         charges=decision.due_charges,
         assessment=decision.assessment,
         grant_id=decision.granted_by,
+        learning=decision.learning,
         preset=_preset(decision),
     )
 

@@ -17,6 +17,7 @@ from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.assessors.weighing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.policy.grants.covering import apply_grant, want_grants
+from sayso.policy.learning.shadowing import note_learning
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.mandates.covering import apply_mandates
 from sayso.policy.mandates.scopes import want_mandates
@@ -185,7 +186,7 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = self._apply_permissions(event, decision)
+            decision = note_learning(self.rules, event, self._apply_permissions(event, decision))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from sayso.calendars.windows import TimeWindow
 from sayso.policy.assessors.keys import Assess, Scrutiny
-from sayso.policy.grants.keys import GrantedSum, Grants
+from sayso.policy.grants.keys import GrantedSum, Grants, Learn
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
@@ -65,6 +65,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "high": Scrutiny,
     "mandates": Grants,
     "sum": GrantedSum,
+    "learn": Learn,
 }
 
 

@@ -144,6 +144,9 @@ class Decision(Immutable):
     offer: Offered | None = Field(
         default=None, exclude_if=_is_empty, description="The call that the denial offers instead, if any."
     )
+    suspends: tuple[str, ...] = Field(
+        default=(), exclude_if=_is_empty, description="The learned grants that the denial suspends."
+    )
 
 
 class Verdict(StrEnum):

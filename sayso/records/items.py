@@ -14,6 +14,7 @@ from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered, place_charges
+from sayso.records.memory.learning import Learning
 from sayso.records.memory.mandates import Envelope
 from sayso.records.memory.offers import Offered
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
@@ -118,6 +119,11 @@ class _ItemFields(Immutable):
         default=None, exclude_if=lambda one: one is None, description="What the rule's assessor said about the call."
     )
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
+    learning: Learning | None = Field(
+        default=None,
+        exclude_if=lambda learning: learning is None,
+        description="What the decision on it teaches, if its rule learns grants.",
+    )
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")

@@ -166,14 +166,16 @@ def find_ended_grant(item: Item, decision: PolicyDecision | None) -> str | None:
 
     A call that the rules allowed also needs one if a mandate is in force now that does not cover it.
     """
-    if decision is None or (decision.action is Action.ALLOW and decision.granted_by in ("", item.grant_id)):
+    if decision is None:
         return None
+    allowed = decision.action is Action.ALLOW
     if item.grant_id:
         kind = "Mandate" if item.grant_id.startswith(MANDATE_PREFIX) else "Grant"
-        return f"{kind} {item.grant_id}, which allowed it, no longer does."
+        lasts = allowed and decision.granted_by in ("", item.grant_id)
+        return None if lasts else f"{kind} {item.grant_id}, which allowed it, no longer does."
     by_rules = item.outcome is not None and item.outcome.by.kind is ActorKind.POLICY
-    outside = decision.mandate is not None and decision.action in ASKING
-    return f"It is outside mandate {decision.mandate.id}." if by_rules and outside and decision.mandate else None
+    outside = decision.mandate if by_rules and not allowed else None
+    return f"It is outside mandate {outside.id}." if outside is not None else None
 
 
 def _find_reason(

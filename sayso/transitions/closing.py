@@ -95,6 +95,8 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
     data: JsonObject = {"args": secrets.args, **_describe_rule(item)}
     if decision.grant_id:
         data["grant_id"] = decision.grant_id
+    if decision.suspends:
+        data["suspends"] = [*decision.suspends]
     if decision.message is not None:
         data["message"] = secrets.scrub(decision.message)
     if decision.action is DecisionAction.VALUE:

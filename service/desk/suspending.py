@@ -10,6 +10,7 @@ from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
 from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
+from sayso.policy.mandates.making import find_confining
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
@@ -176,7 +177,8 @@ class Suspending:
 
         def begin(now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)
-            return Change(begun.record, events + begun.events, state=state, ready=begun.ready)
+            mandate = find_confining(begun.record, now_ms)
+            return Change(begun.record, events + begun.events, state=state, ready=begun.ready, mandate=mandate)
 
         room = self.intake.room if self.intake is not None else None
         return await self.suspensions.create(draft.id, begin, seen, room)

@@ -42,7 +42,7 @@ STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
-    " test_asks desk/test_late_items desk/test_assessors"
+    " test_asks desk/test_late_items desk/test_mandating desk/test_assessors"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
@@ -62,6 +62,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
+            " runner/test_revalidation_mandates"
         ),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,

@@ -73,8 +73,8 @@ def list_grants(json: JsonOption = False) -> None:
             one.id,
             _write_state(one),
             one.sentence,
-            ", ".join(one.granted_by),
-            str(one.calls),
+            ", ".join(one.granted_by) or "nobody yet",
+            describe_use(one),
             format_time(one.last_used_at) if one.last_used_at else "never",
         )
         for one in found
@@ -96,14 +96,14 @@ def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
 
 
 def confirm(grant_id: GrantArgument) -> None:
-    """Grant together with the people who did."""
+    """Grant together with the people who did, or put a grant in force that Sayso proposed."""
     with connect() as client:
         one = client.exchange(confirm_grant(grant_id))
     make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))
 
 
 def revoke(grant_id: GrantArgument) -> None:
-    """End a grant at once, also for calls that it allowed and that have not started."""
+    """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
     with connect() as client:
         one = client.exchange(revoke_grant(grant_id))
     make_console().print(show_line(f"{one.id} is {_write_state(one)}."))
@@ -111,6 +111,16 @@ def revoke(grant_id: GrantArgument) -> None:
 
 def _write_state(one: GrantView) -> str:
     return "void" if one.void else one.state.replace("_", " ")
+
+
+def describe_use(one: GrantView) -> str:
+    """Return the calls that a grant let run, or on probation how people decided those that it would have."""
+    if one.learned is None or one.granted_by:
+        return str(one.calls)
+    tried = one.learned
+    counts = f"{tried.approved} approved, {tried.edited} edited, {tried.denied} denied, {tried.unanswered} unanswered"
+    left = max(0, tried.probation - tried.approved)
+    return f"would have allowed {tried.would_allow}: {counts}; {f'{left} to go' if left else 'ready'}"
 
 
 def _read_pairs(given: list[str] | None) -> JsonObject:

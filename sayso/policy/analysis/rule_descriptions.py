@@ -113,6 +113,12 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "sum": "The most of an argument over all its calls.",
         "by": "Arguments that must stay as in the approved call, or that a plan must name.",
         "people": "How many people must grant it, or approve the plan.",
+        "learn": "When Sayso proposes a grant. Without it, never.",
+    },
+    "Learn": {
+        "after": "How many like calls people must approve, and none deny or edit.",
+        "probation": "How many calls that it would have allowed people must then approve.",
+        "free": "Arguments that may differ between like calls.",
     },
     "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
     "Sample": {

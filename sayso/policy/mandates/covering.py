@@ -1,4 +1,4 @@
-"""Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about."""
+"""Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about or denied."""
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -13,7 +13,7 @@ from sayso.policy.memory.amounts import read_amount
 from sayso.policy.rules import ASKING, Action
 from sayso.policy.strictness import guard_terms
 from sayso.records.memory.charges import Charge
-from sayso.records.memory.mandates import Mandate, MandatedTool
+from sayso.records.memory.mandates import Mandate, MandatedTool, Outside
 from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.records.memory.plans import ALL_ARGUMENTS
 from sayso.records.terms import RuleTerms
@@ -34,19 +34,20 @@ class MandateCovering(NamedTuple):
 def apply_mandates(
     rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision, terms: RuleTerms
 ) -> PolicyDecision:
-    """Allow a call inside a mandate in force, and ask about one outside of all; without mandates change nothing.
+    """Allow a call inside a mandate in force, ask about or deny one outside of all; without mandates change nothing.
 
     A denial stays. A call that a rule asks about runs only if the mandate was approved under this rule as it is now.
-    `terms` are for calls outside that the rules would have allowed.
+    `terms` are for calls to ask about that the rules would have allowed.
     """
     mandates = _list_current(event)
     if not mandates or decision.action is Action.DENY:
         return decision
     found = _find(rules, mandates, event, decision)
     if found is None:
-        return _ask_outside(mandates, decision, terms)
+        return _ask_planned(mandates, event, decision, terms) or _apply_outside(mandates, decision, terms)
     mandate, tool, charges = found
-    reason = f"Mandate {mandate.id}, approved by {' and '.join(one.id for one in mandate.granters)}, allows it."
+    by = f", approved by {' and '.join(one.id for one in mandate.granters)}," if mandate.granters else ""
+    reason = f"Mandate {mandate.id}{by} allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None, "mandate": mandate.cut(tool)}
     return decision.model_copy(update={**update, "allowance": (*decision.allowance, *charges)})
 
@@ -91,7 +92,7 @@ def _list_current(event: "PolicyEvent") -> list[Mandate]:
 def _find(
     rules: Iterable["PolicyRule"], mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision
 ) -> MandateCovering | None:
-    digest = None
+    digest, person = None, event.who.person if event.who is not None else None
     if decision.action is not Action.ALLOW:
         doubt = decision.error or decision.in_doubt or decision.resembles
         rule = find_permitting(rules, decision.policy_id)
@@ -99,22 +100,46 @@ def _find(
             return None
         digest = digest_rule(rule)
     for mandate in mandates:
+        if mandate.person != person:
+            continue  # its reviewers decided for another person
         if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:
             continue
         for tool in mandate.envelope.tools:
-            charges = _charge(mandate, tool, event) if covers_call(tool, event) else None
+            charges = _charge(mandate, tool, event) if not tool.ask and covers_call(tool, event) else None
             if charges is not None:
                 return MandateCovering(mandate, tool, charges)
     return None
 
 
-def _ask_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms: RuleTerms) -> PolicyDecision:
+def _ask_planned(
+    mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision, terms: RuleTerms
+) -> PolicyDecision | None:
+    """Ask about a call that a mandate plans for a person to decide; None for any other call."""
+    parts = ((mandate, tool) for mandate in mandates for tool in mandate.envelope.tools if tool.ask)
+    planned = next((mandate.cut(tool) for mandate, tool in parts if covers_call(tool, event)), None)
+    if planned is None:
+        return None
+    reason = f"{decision.reason.removesuffix('.')}. Mandate {planned.id} plans it and leaves it to a person."
+    update: dict[str, Any] = {"reason": reason, "mandate": planned, "allowance": ()}
+    if decision.action is Action.ALLOW:
+        update |= {"action": Action.REQUEST_APPROVAL, "terms": guard_terms(terms)}
+    return decision.model_copy(update=update)
+
+
+def _apply_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms: RuleTerms) -> PolicyDecision:
+    """Ask about a call outside of all mandates, or deny it if one of them says so."""
     ids = " and ".join(one.id for one in mandates)
     reason = f"{decision.reason.removesuffix('.')}. It is outside mandate {ids}."
     update: dict[str, Any] = {"reason": reason, "mandate": mandates[0].cut(), "allowance": ()}
-    if decision.action in ASKING:
-        return decision.model_copy(update={**update, "terms": guard_terms(decision.terms)})
-    return decision.model_copy(update={**update, "action": Action.REQUEST_APPROVAL, "terms": guard_terms(terms)})
+    denying = next((one.cut() for one in mandates if one.envelope.outside is Outside.DENY), None)
+    if denying is not None:
+        reason = f"{reason} While {denying.id} is in force, such calls are denied."
+        update |= {"action": Action.DENY, "reason": reason, "request_payload": None, "mandate": denying}
+    elif decision.action in ASKING:
+        update["terms"] = guard_terms(decision.terms)
+    else:
+        update |= {"action": Action.REQUEST_APPROVAL, "terms": guard_terms(terms)}
+    return decision.model_copy(update=update)
 
 
 def _has_others(args: JsonObject, tool: MandatedTool) -> bool:

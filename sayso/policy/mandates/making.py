@@ -38,6 +38,15 @@ def make_mandate(policy: Policy, record: SuspensionRecord, item: Item, now_ms: i
     return draft_from(record, item, item.mandate, now_ms, tuple(dict.fromkeys(granters)))
 
 
+def find_confining(record: SuspensionRecord, now_ms: int) -> Mandate | None:
+    """Return the mandate that a new suspension puts in force without a person, None for any other suspension."""
+    item = record.items[0] if record.items else None
+    if item is None or item.mandate is None or item.outcome is None:
+        return None
+    by_rules = item.outcome.may_run and item.outcome.by.kind is ActorKind.POLICY
+    return draft_from(record, item, item.mandate, now_ms) if by_rules else None
+
+
 def draft_from(
     record: SuspensionRecord, item: Item, envelope: Envelope, at_ms: int, granters: tuple[Actor, ...] = ()
 ) -> Mandate:
@@ -48,6 +57,7 @@ def draft_from(
         agent=run.agent,
         owner=run.owner,
         thread_id=run.thread_id,
+        person=run.who.person if run.who is not None else None,
         envelope=envelope,
         at_ms=at_ms,
         until_ms=at_ms + envelope.for_s * 1000,

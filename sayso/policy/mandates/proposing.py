@@ -18,8 +18,9 @@ from sayso.policy.provenance.managers import settle_managers
 from sayso.policy.rules import Action, PolicyRule, Subject, check_quorum
 from sayso.policy.strictness import guard_terms, strictest_terms
 from sayso.policy.words.paths import check_root
-from sayso.records.items import Answer, ItemDraft, ItemTool, Prompt
-from sayso.records.memory.mandates import MANDATE, Envelope, MandatedTool, MandateSum
+from sayso.records.decisions import Actor, ActorKind, Verdict
+from sayso.records.items import Answer, ItemDraft, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.mandates import MANDATE, Envelope, MandatedTool, MandateSum, Outside
 from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.records.memory.plans import Plan, PlannedCalls
 from sayso.records.suspensions import RunRef
@@ -29,6 +30,12 @@ from sayso.text.redaction import redact
 
 Definitions = Mapping[str, ToolDefinition]
 """The definitions of the agent's tools, by name."""
+
+_CONFINES = PresetOutcome(
+    verdict=Verdict.APPROVED,
+    by=Actor(id="policy", kind=ActorKind.POLICY),
+    message="The plan lets nothing run that the rules do not allow.",
+)
 
 
 class _Permit(NamedTuple):
@@ -42,7 +49,8 @@ class _Permit(NamedTuple):
 def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definitions, of_run: str = "") -> ItemDraft:
     """Return the item that asks people about a plan; raises `InvalidInput` for one that the rules do not permit.
 
-    Its terms are the strictest of all rules that it would silence. With `of_run` it covers that run alone.
+    Its terms are the strictest of all rules that it would silence. With `of_run` it covers that run alone. A plan
+    that silences no rule and denies all other calls needs nobody: it lets nothing run that the rules do not allow.
     """
     permits = _find_permits(policy, run, plan)
     for permit in permits:
@@ -51,7 +59,7 @@ def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definiti
     envelope = build_envelope(plan, definitions, rules, of_run)
     _check_secrets(plan, definitions, permits)
     args = plan.model_dump(mode="json", exclude_defaults=True)
-    decision = _decide(policy, run, permits)
+    decision = _decide(policy, run, plan, permits)
     return ItemDraft(
         call_id=MANDATE,
         tool=ItemTool(name=MANDATE, args=args, definition=digest_json(envelope.model_dump(mode="json"))),
@@ -61,6 +69,7 @@ def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definiti
         rule_id=decision.policy_id,
         rule_version=policy.version,
         mandate=envelope,
+        preset=_CONFINES if not permits and plan.outside is Outside.DENY else None,
     )
 
 
@@ -68,7 +77,15 @@ def build_envelope(plan: Plan, definitions: Definitions, rules: Mapping[str, str
     """Return the envelope of a plan; raises `InvalidInput` for a tool without a definition or a wrong folder."""
     tools = tuple(_build_tool(one, place, definitions) for place, one in enumerate(plan.tools))
     most = to_units(plan.sum) if plan.sum is not None else None
-    return Envelope(for_s=plan.for_s, count=plan.count, sum=most, tools=tools, rules=dict(rules), run_id=of_run)
+    return Envelope(
+        for_s=plan.for_s,
+        count=plan.count,
+        sum=most,
+        tools=tools,
+        rules=dict(rules),
+        run_id=of_run,
+        outside=plan.outside,
+    )
 
 
 def _build_tool(one: PlannedCalls, place: int, definitions: Definitions) -> MandatedTool:
@@ -96,6 +113,7 @@ def _build_tool(one: PlannedCalls, place: int, definitions: Definitions) -> Mand
         count=one.count,
         sum=total,
         place=place,
+        ask=one.ask,
     )
 
 
@@ -104,6 +122,8 @@ def _find_permits(policy: Policy, run: RunRef, plan: Plan) -> tuple[_Permit, ...
     about = [one for one in policy.live if one.covers(Subject.TOOL_CALL) and is_about_agent(one, run.agent)]
     permitting = [one for one in about if one.mandates is not None]
     for place, calls in enumerate(plan.tools):
+        if calls.ask:
+            continue
         rules = [one for one in about if may_be_about(one, calls.tool)]
         allowed = policy.default is Action.ALLOW or any(one.action is Action.ALLOW for one in rules)
         if not allowed and not any(one in permitting for one in rules):
@@ -115,7 +135,8 @@ def _find_permits(policy: Policy, run: RunRef, plan: Plan) -> tuple[_Permit, ...
         raise InvalidInput(
             "No rule in force permits mandates. Add `mandates:` to the rules whose calls they may cover."
         )
-    found = ((one, tuple(calls for calls in plan.tools if may_be_about(one, calls.tool))) for one in permitting)
+    silent = [calls for calls in plan.tools if not calls.ask]
+    found = ((one, tuple(calls for calls in silent if may_be_about(one, calls.tool))) for one in permitting)
     return tuple(_Permit(one, one.mandates, calls) for one, calls in found if calls and one.mandates is not None)
 
 
@@ -164,7 +185,7 @@ def _check_secrets(plan: Plan, definitions: Definitions, permits: Iterable[_Perm
                 raise InvalidInput(f"{path} of {calls.tool} is secret, and everybody can read a plan. Make it free.")
 
 
-def _decide(policy: Policy, run: RunRef, permits: tuple[_Permit, ...]) -> PolicyDecision:
+def _decide(policy: Policy, run: RunRef, plan: Plan, permits: tuple[_Permit, ...]) -> PolicyDecision:
     """Return the decision that asks about a plan, under the strictest terms of the rules that it would silence."""
     terms = guard_terms(strictest_terms([_raise_quorum(one) for one in permits] or [policy.terms]))
     try:
@@ -172,7 +193,8 @@ def _decide(policy: Policy, run: RunRef, permits: tuple[_Permit, ...]) -> Policy
     except ValueError as error:
         raise InvalidInput(f"Nobody can approve this plan as a whole: {error}. Split it.") from error
     names = ", ".join(one.rule.rule_id for one in permits)
-    reason = "A plan: calls inside it run without asking, and all others are asked about while it lasts."
+    others = "denied" if plan.outside is Outside.DENY else "asked about"
+    reason = f"A plan: calls inside it run without asking, and all others are {others} while it lasts."
     reason = f"{reason} It covers calls about which these rules ask: {names}." if names else reason
     found: dict[str, Any] = {"action": Action.REQUEST_APPROVAL, "reason": reason, "terms": terms}
     first = permits[0].rule.rule_id if permits else None

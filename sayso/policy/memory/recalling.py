@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Reading(Immutable):
     """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
 
-    Of grants or mandates it holds those in force. `assessment` is instead what an assessor said about the call.
+    Of grants or mandates it holds those in force, and grants on probation, which let nothing run. `assessment` is
+    instead what an assessor said about the call.
     """
 
     total: int = 0

@@ -27,6 +27,13 @@ class MandateState(StrEnum):
     REVOKED = "revoked"
 
 
+class Outside(StrEnum):
+    """What happens to the calls of a conversation that its mandates do not cover."""
+
+    ASK = "ask"
+    DENY = "deny"
+
+
 class MandateSum(Immutable):
     """The argument that calls add up, and the most it may be in sum, in millionths; None for no limit of its own."""
 
@@ -39,6 +46,7 @@ class MandatedTool(Immutable):
 
     `definition` is the digest of the tool's definition. Arguments without a constraint must be absent, except `free`
     ones and the one of `sum`; `args` alone frees all. `place` is its number in the envelope, which names its counters.
+    With `ask` the calls are planned, and a person is asked about each.
     """
 
     tool: str
@@ -49,6 +57,7 @@ class MandatedTool(Immutable):
     count: int | None = None
     sum: MandateSum | None = None
     place: int = 0
+    ask: bool = False
 
     @property
     def unlimited(self) -> tuple[str, ...]:
@@ -71,18 +80,21 @@ class Envelope(Immutable):
     tools: tuple[MandatedTool, ...]
     rules: dict[str, str] = Field(default_factory=dict)
     run_id: str = ""
+    outside: Outside = Outside.ASK
 
 
 class Mandate(Immutable):
     """An approved envelope, for the calls of one agent in one conversation of its owner, until `until_ms`.
 
-    `granters` are the people who approved it.
+    `granters` are the people who approved it; nobody did if it lets nothing run that the rules do not allow. `person`
+    is the one for whom the agent acts, if a token says so.
     """
 
     id: str
     agent: str
     owner: str
     thread_id: str
+    person: str | None = None
     envelope: Envelope
     at_ms: int
     until_ms: int

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from sayso.records.base import Immutable
 from sayso.records.memory.bounds import LONGEST_GRANT_S, SHORTEST_GRANT_S, Amount, ArgumentName, Bounds
+from sayso.records.memory.mandates import Outside
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 
 MOST_MANDATED_CALLS = 1_000
@@ -43,6 +44,7 @@ class PlannedCalls(Bounds):
     )
     count: int | None = Field(default=None, ge=1, le=MOST_MANDATED_CALLS, description="The most of these calls.")
     sum: PlannedSum | None = None
+    ask: bool = Field(default=False, description="Ask a person about each of these calls, as without the plan.")
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -61,6 +63,8 @@ class PlannedCalls(Bounds):
         for host in (one for patterns in self.hosts.values() for one in patterns):
             if not _HOST.fullmatch(host):
                 raise ValueError(f"{host!r} is not a host in lower case; write api.example.com or *.example.com")
+        if self.ask and (self.count is not None or self.sum is not None):
+            raise ValueError("a person is asked about each of these calls; leave out `count` and `sum`, or `ask`")
         return self
 
 
@@ -73,6 +77,10 @@ class Plan(Immutable):
     count: int = Field(ge=1, le=MOST_MANDATED_CALLS, description="The most calls of all tools together.")
     sum: Amount | None = Field(default=None, description="The most that the sums of all tools may be together.")
     tools: tuple[PlannedCalls, ...] = Field(min_length=1, max_length=MOST_TOOLS)
+    outside: Outside = Field(
+        default=Outside.ASK,
+        description="What happens to calls outside the plan: a person is asked, or they are denied.",
+    )
 
     @model_validator(mode="after")
     def _check_sum(self) -> Self:

@@ -4,7 +4,7 @@ import json
 from typing import NamedTuple
 
 from sayso.policy.memory.amounts import write_amount
-from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool
+from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, Outside
 from sayso.records.memory.plans import ALL_ARGUMENTS
 from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.names import join_words
@@ -14,18 +14,18 @@ from sayso.text.language import _, ngettext
 
 
 class PlanWords(NamedTuple):
-    """A plan in sentences: the calls that would run without asking, its limits, and what happens to other calls."""
+    """A plan in sentences: the calls that would run without asking, those to ask about, its limits, and the rest."""
 
     calls: list[str]
+    asked: list[str]
     limits: str
     outside: str
 
 
 def describe_plan(envelope: Envelope) -> PlanWords:
     """Return what a plan lets run."""
-    return PlanWords(
-        [_describe_calls(one) for one in envelope.tools], _describe_limits(envelope), _describe_outside(envelope)
-    )
+    silent, asked = ([_describe_calls(one) for one in envelope.tools if one.ask is ask] for ask in (False, True))
+    return PlanWords(silent, asked, _describe_limits(envelope), _describe_outside(envelope))
 
 
 def _describe_limits(envelope: Envelope) -> str:
@@ -46,11 +46,17 @@ def _describe_limits(envelope: Envelope) -> str:
 def write_plan(envelope: Envelope) -> str:
     """Return what a plan lets run as lines of text."""
     plan = describe_plan(envelope)
-    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in plan.calls)]
+    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in plan.calls)] if plan.calls else []
+    if plan.asked:
+        lines += [_("These calls are planned, and each is asked about:"), *(f"- {one}" for one in plan.asked)]
     return "\n".join([*lines, plan.limits, plan.outside])
 
 
 def _describe_outside(envelope: Envelope) -> str:
+    if envelope.outside is Outside.DENY and envelope.run_id:
+        return _("Every other call of this run is denied, even if the rules would allow it.")
+    if envelope.outside is Outside.DENY:
+        return _("Every other call of this conversation is denied, even if the rules would allow it.")
     if envelope.run_id:
         return _("Every other call of this run is asked about, even if the rules would allow it.")
     return _("Every other call of this conversation is asked about, even if the rules would allow it.")

@@ -94,7 +94,9 @@ class MandateView(View):
     id: str
     state: MandateState
     void: bool = Field(description="Whether a rule that permitted it is gone or changed; calls of that rule are asked.")
-    sentences: list[str] = Field(description="Which calls run without asking, how often and for how long.")
+    sentences: list[str] = Field(
+        description="Which calls run without asking, how often and for how long, and which are asked about or denied."
+    )
     agent: str
     owner: str
     thread_id: str = Field(description="The conversation whose calls it covers.")
@@ -125,6 +127,9 @@ async def propose_mandate(
     body: MandateRequest, caller: Caller, parts: Parts, key: IdempotencyKey, token: PersonToken, response: Response
 ) -> MandateView:
     """Propose a plan. When people have approved its item, calls inside it run without asking, and all others ask.
+
+    With `outside: deny` all others are denied. Such a plan is in force at once if it lets nothing run that the rules
+    would ask about. Calls with `ask: true` are asked about as without the plan.
 
     Wait for the decision with `GET /mandates/{mandate_id}?wait=30s`. Rules must permit mandates with `mandates:`.
     """
@@ -260,7 +265,12 @@ def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Man
             **shown,
             "state": state,
             "void": parts.grants.mandates.find_void(mandate),
-            "sentences": [*plan.calls, plan.limits, plan.outside],
+            "sentences": [
+                *plan.calls,
+                *(f"Asked about each time: {one}" for one in plan.asked),
+                plan.limits,
+                plan.outside,
+            ],
             "run_id": envelope.run_id or None,
             "count": envelope.count,
             "sum": write_amount(envelope.sum) if envelope.sum is not None else None,

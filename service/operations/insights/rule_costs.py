@@ -1,9 +1,11 @@
 """What each rule costs: how often it asks, the time that people spend on it, and how they decide."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from sayso.text.language import _, ngettext
+from service.desk.granting import Granting
 from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.store.insights.metrics import Metric
 from service.store.insights.tallies import Count, group_by_name
@@ -18,13 +20,15 @@ class RuleCost(Outcomes):
 
     `decisions` counts all of people, more than one for an item with a quorum. `look_ms` is the time of the
     `measured` ones. In `disagreed` of the `second_opinions` a person disagreed with the call, which ran in `wrong` of
-    them. `near` counts calls that were allowed one step from a person.
+    them. `near` counts calls that were allowed one step from a person. `proposals` counts the grants that Sayso
+    proposes for it and that a person may put in force.
     """
 
     rule: str
     decisions: int
     measured: int
     look_ms: int
+    proposals: int = 0
     second_opinions: int = 0
     disagreed: int = 0
     wrong: int = 0
@@ -60,7 +64,17 @@ class RuleCost(Outcomes):
         name = _("default") if self.by_default else self.rule or _("all others")
         asks = ngettext("%(number)s ask", "%(number)s asks", self.asked, number=f"{self.asked:,}")
         denials = ngettext("%(number)s denial", "%(number)s denials", self.denied, number=f"{self.denied:,}")
-        return f"{name}: {asks}, {self.time}, {denials}"
+        cost = f"{name}: {asks}, {self.time}, {denials}"
+        if not self.proposals:
+            return cost
+        ready = ngettext("a grant proposal is ready", "%(num)s grant proposals are ready", self.proposals)
+        return f"{cost}: {ready}"
+
+
+async def add_proposals(grants: Granting, costs: Iterable[RuleCost]) -> tuple[RuleCost, ...]:
+    """Return the costs with the grants that wait for a person."""
+    ready = await grants.count_ready()
+    return tuple(replace(one, proposals=ready[one.rule]) for one in costs)
 
 
 def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:

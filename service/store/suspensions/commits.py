@@ -13,6 +13,7 @@ from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.memory.counting import count_charges
 from service.store.memory.granting import note_grants
+from service.store.memory.learning import note_lessons
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -238,6 +239,7 @@ def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         key = keys.asked_by(rule_id)
         commit.write("LPUSH", key, *entries)
         commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
+    note_lessons(commit, keys, before, change)
 
 
 def _note_tools(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

@@ -133,6 +133,9 @@ def _decision_recorded(facts: Facts) -> Sentence:
         text = _("%(decision)s with edited arguments", decision=text)
     if facts.text("grant_id"):
         text = _("%(decision)s, with grant %(grant)s", decision=text, grant=facts.text("grant_id"))
+    if suspended := facts.texts("suspends"):
+        grants = join_words(suspended)
+        text = _("%(decision)s, which suspends grant %(grant)s", decision=text, grant=grants)
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")

@@ -255,9 +255,8 @@ async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str
     texts = []
     async with world.client(who) as client:
         for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
-            place = path.format(
-                suspension_id=suspension_id, run_id=run_id, item_id="i1", inquiry_id="inq_1", attachment_id="att_1"
-            )
+            names = {"suspension_id": suspension_id, "run_id": run_id, "item_id": "i1", "seq": "99"}
+            place = path.format(**names, inquiry_id="inq_1", attachment_id="att_1")
             answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
             assert answer.status_code == 404
             texts.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))

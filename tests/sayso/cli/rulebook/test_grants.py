@@ -9,7 +9,8 @@ import pytest
 
 from sayso import Client
 from sayso.canonical_json import JsonObject
-from sayso.cli.rulebook.grants import read_grant, read_offer
+from sayso.cli.rulebook.grants import describe_use, read_grant, read_offer
+from sayso.client.rulebook import GrantView
 from sayso.errors import InvalidInput
 from service.settings import Settings
 from service.wiring import assemble
@@ -96,3 +97,26 @@ def test_options_are_read() -> None:
     assert read_offer(None, ["args.to=a", "args.n=5"]) == {"at_most": {}, "equal": {"args.to": "a", "args.n": 5}}
     with pytest.raises(InvalidInput, match=r"Write it as args\.to=VALUE"):
         read_offer(None, ["args.to"])
+
+
+@pytest.mark.parametrize(
+    ("approved", "granted_by", "says"),
+    [
+        (4, (), "would have allowed 6: 4 approved, 1 edited, 0 denied, 1 unanswered; 6 to go"),
+        (10, (), "would have allowed 6: 10 approved, 1 edited, 0 denied, 1 unanswered; ready"),
+        (10, ("anna",), "3"),
+    ],
+)
+def test_proposed_grant_is_listed_with_its_figures(approved: int, granted_by: tuple[str, ...], says: str) -> None:
+    figures = {
+        "approvals": 20,
+        "probation": 10,
+        "ready": False,
+        "would_allow": 6,
+        "edited": 1,
+        "denied": 0,
+        "unanswered": 1,
+    }
+    shown = {"id": "gra_1", "sentence": "", "state": "", "rule_id": "r", "agent": "a", "tool": "t", "calls": 3}
+    shown |= {"until": "2026-11-27T17:00:00Z", "granted_by": granted_by, "learned": {**figures, "approved": approved}}
+    assert describe_use(GrantView.model_validate(shown)) == says

@@ -16,6 +16,7 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum
 from sayso.records.memory.offers import Constraint, ConstraintKind
+from sayso.records.suspensions import Who
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from tests.sayso.rule_builders import event, policy, rule
 
@@ -155,6 +156,15 @@ def test_call_within_its_limits_runs(tool: str, args: dict[str, Any]) -> None:
 def test_call_of_another_conversation_meets_the_rules_alone(facts: dict[str, Any]) -> None:
     assert judge(make(), "pay", CALL, **facts).action is Action.REQUEST_APPROVAL
     assert judge(make(), "other", {}, **facts).action is Action.ALLOW
+
+
+def test_call_for_another_person_is_outside() -> None:
+    for_ann, for_ben = Who(person="ann"), Who(person="ben")
+    assert judge(make(person="ann"), "pay", CALL, who=for_ann).action is Action.ALLOW
+    assert judge(make(), "pay", CALL, who=Who(owner="cleo")).action is Action.ALLOW
+    for mandate, who in ((make(person="ann"), for_ben), (make(person="ann"), None), (make(), for_ben)):
+        assert judge(mandate, "pay", CALL, who=who).action is Action.REQUEST_APPROVAL
+        assert judge(mandate, "read", {"path": "/srv/a"}, who=who).action is Action.REQUEST_APPROVAL
 
 
 @pytest.mark.parametrize("facts", [{"definition": "d2"}, {"definition": None}, {"subagent_name": "helper"}])

@@ -1,0 +1,45 @@
+"""Commands that list and revoke mandates. A plan is approved or denied as any other item."""
+
+from typing import Annotated
+
+import typer
+
+from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_list
+from sayso.cli.screens import format_time, make_console, show_line
+from sayso.client.rulebook import LIST_MANDATES, revoke_mandate
+
+app = typer.Typer(help="List and revoke mandates: approved plans of agents.", no_args_is_help=True)
+
+MandateArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso mandates list`.")]
+
+
+def list_mandates(json: JsonOption = False) -> None:
+    """List the approved mandates of the last month with their use."""
+    with connect() as client:
+        found = client.exchange(LIST_MANDATES).mandates
+    rows = (
+        (
+            one.id,
+            one.state,
+            one.agent,
+            " ".join(one.sentences),
+            ", ".join(one.approved_by),
+            f"{one.calls} of {one.count}",
+            format_time(one.last_used_at) if one.last_used_at else "never",
+        )
+        for one in found
+    )
+    columns = ("id", "state", "agent", "lets run", "by", "calls", "last")
+    print_list(found, json, columns, rows, empty="No plan was approved.")
+
+
+def revoke(mandate_id: MandateArgument) -> None:
+    """End a mandate at once, also for calls that it allowed and that have not started."""
+    with connect() as client:
+        one = client.exchange(revoke_mandate(mandate_id))
+    make_console().print(show_line(f"{one.id} is {one.state}."))
+
+
+app.command("list")(list_mandates)
+app.command()(revoke)

@@ -1,0 +1,50 @@
+"""`sayso mandates`, against a running desk."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sayso import Client
+from sayso.canonical_json import JsonObject
+from service.settings import Settings
+from service.wiring import assemble
+from tests.builders import make_agent, make_person
+from tests.sayso.cli.test_commands import Run, sayso  # noqa: F401
+from tests.service.servers import served
+
+Desk = tuple[str, str, str, str]
+POLICY = """
+version: 1
+default: request_approval
+rules: [{id: pages, tool: fetch, action: request_approval, mandates: {longest: 7d}}]
+"""
+
+
+@pytest.fixture
+def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Desk]:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    settings = Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml")
+
+    async def furnish() -> tuple[str, str]:
+        async with assemble(settings) as wiring:
+            return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
+
+    with served(settings) as url:
+        agent, anna = asyncio.run(furnish())
+        yield url, agent, anna, anna
+
+
+def test_plan_is_read_approved_listed_and_revoked(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    assert "No plan was approved." in sayso("mandates", "list").stdout
+    with Client(desk[0], desk[1]) as agent:
+        fetch: JsonObject = {"tool": "fetch", "definition": {}, "hosts": {"args.url": ["example.com"]}}
+        proposed = agent.propose_mandate({"for_s": 3600, "count": 2, "tools": [fetch]})
+    assert 'fetch with url at "example.com"' in " ".join(sayso("show", proposed.suspension_id).stdout.split())
+    assert sayso("approve", proposed.suspension_id, "--yes").returncode == 0
+    (found,) = json.loads(sayso("mandates", "list", "--json").stdout)
+    assert (found["id"], found["state"], found["approved_by"]) == (proposed.id, "in_force", ["anna"])
+    assert "0 of 2" in sayso("mandates", "list").stdout
+    assert f"{proposed.id} is revoked." in sayso("mandates", "revoke", proposed.id).stdout
