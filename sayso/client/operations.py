@@ -14,10 +14,13 @@ from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
-    DecidedItem,
+    DecisionView,
+    ExternalEventsView,
     InquiryPage,
     ItemView,
+    OutcomeView,
     RedeemedItem,
+    ResponseModel,
     ResponseModelT,
     Run,
     RunPage,
@@ -32,6 +35,16 @@ _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/key
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class DecidedItem(ResponseModel):
+    """The state of an item after a decision."""
+
+    suspension_id: str
+    item_id: str
+    status: str
+    outcome: OutcomeView | None = None
+    decision: DecisionView | None = None
 
 
 class _BlockingRunner(Protocol):
@@ -261,14 +274,14 @@ class Operations:
         source: str = "agent",
         first_seq: int = 1,
         at: Sequence[datetime | None] = (),
-    ) -> Flow[requests.ExternalEventsView]:
+    ) -> Flow[ExternalEventsView]:
         """Add external events to a run's timeline. Events with the same numbers are stored once.
 
         `at` has the time of each event, for formats whose events carry none.
         """
         numbered = requests.number_events(events, first_seq, at)
         body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
-        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", requests.ExternalEventsView, body=body))
+        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsView, body=body))
 
     @operation
     def sign_in(self, name: str, password: str) -> Flow[SessionView]:

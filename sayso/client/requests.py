@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json
-from sayso.client.responses import EventPage, InquiryPage, RedeemedItem, ResponseModel, ResponseModelT, Run, Suspension
+from sayso.client.responses import EventPage, InquiryPage, RedeemedItem, ResponseModelT, Run, Suspension
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
 
@@ -42,14 +42,6 @@ class Request(Generic[ResponseModelT]):
             raise InvalidInput(f"The key {self.key[:80]!r} is not 1 to 200 visible ASCII characters. Choose another.")
         if self.body is not None:
             check_json(self.body)
-
-
-class ExternalEventsView(ResponseModel):
-    """The result of adding external events."""
-
-    added: int
-    repeated: int
-    count: int
 
 
 def new_key() -> str:

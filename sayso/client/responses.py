@@ -318,16 +318,6 @@ class EventPage(ResponseModel):
     fault: str | None = None
 
 
-class DecidedItem(ResponseModel):
-    """The state of an item after a decision."""
-
-    suspension_id: str
-    item_id: str
-    status: str
-    outcome: OutcomeView | None = None
-    decision: DecisionView | None = None
-
-
 class RedeemedItem(ResponseModel):
     """A call whose permit was redeemed: exactly these arguments may run now."""
 
@@ -341,3 +331,11 @@ class RedeemedItem(ResponseModel):
 
 class Empty(ResponseModel):
     """A response without a body."""
+
+
+class ExternalEventsView(ResponseModel):
+    """The result of adding external events."""
+
+    added: int
+    repeated: int
+    count: int

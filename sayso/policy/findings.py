@@ -14,6 +14,7 @@ from sayso.policy.conditions import compile_condition, find_args, find_compariso
 from sayso.policy.engine import Policy
 from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
+from sayso.records.decisions import fill_places
 from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
 
@@ -151,6 +152,9 @@ def _find_missing_people(
             continue  # who the manager is depends on the run
         people = {one for name in named for one in _list_people(name, groups)}
         able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
+        places = [[one for one in _list_people(name, groups) if reviewers.get(one)] for name in terms.quorum.each_of]
+        if all(places) and len(fill_places(places)) < len(places):
+            yield f"{label}: too few different people are in the {len(places)} groups of quorum.each_of; add some"
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
             if needed > max(1, len(able)) or (named and not able and verb == "approve"):
                 yield (

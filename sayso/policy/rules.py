@@ -14,9 +14,9 @@ from sayso.policy.conditions import compile_condition, find_text_order, reads_ti
 from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.policy.provenance.facts import find_misnamed
-from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
+from sayso.policy.provenance.managers import names_managers, refuse_unknown_managers
 from sayso.records.base import Immutable
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_sample, may_reach
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
@@ -332,8 +332,8 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
 def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
-        raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
+    refuse_unknown_managers(people)
+    check_each_of(terms.quorum, terms.reviewers)
     check_sample(terms, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")

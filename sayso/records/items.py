@@ -265,7 +265,7 @@ def digest_item(
             "rule_version": terms.rule_version,
             "deadline_at_ms": terms.deadline_at_ms,
             "fallback": vars(terms.fallback),
-            "quorum": vars(terms.quorum),
+            "quorum": terms.quorum.state(),
         }
     )
 

@@ -34,7 +34,7 @@ EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
-    " transitions/test_requester_notices"
+    " transitions/test_requester_notices transitions/test_each_of"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 MEMORY = _tests("sayso/policy/memory/test_counting")
@@ -83,7 +83,7 @@ _SAVES_TIME = "it avoids a commit that would be refused"
 
 _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "transitions/decision_checks.py": {
-        ("guard", "item.terms.quorum.approve == 1"): "counting gives the same result",
+        ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result",
         (
             "guard",
             "type(by) is Actor and (groups, for_person) == (by.groups, by.for_person)",

@@ -12,7 +12,7 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client.clients import Client
-from sayso.client.responses import DecidedItem
+from sayso.client.operations import DecidedItem
 from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, revoke_grant
 from sayso.errors import InvalidInput, InvalidJson
 from sayso.policy.memory.keys import read_period

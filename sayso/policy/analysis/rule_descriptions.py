@@ -4,7 +4,7 @@ _PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
 _BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer) or a fact (context.team)."
 _TERMS = {
     "reviewers": "Who may decide: names of people, and groups as group:NAME. Any reviewer without it.",
-    "quorum": "How many different people must approve, or deny.",
+    "quorum": "How many different people must approve, or deny, and of which groups one each must approve.",
     "no_self_approval": "Whether the requester cannot decide.",
     "timeout_s": "Seconds until the fallback decides; 0 decides at once.",
     "timeout": "Instead of timeout_s: a working time such as `2 working days`. It needs working_hours.",
@@ -82,6 +82,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Quorum": {
         "approve": "How many different people must approve.",
         "deny": "How many different people must deny.",
+        "each_of": "Groups, as group:NAME, and people: one different person of each must be among those who approve.",
     },
     "EscalationStep": {
         "after_s": "Seconds after the request.",
@@ -93,6 +94,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "expect": "allow, deny, request_approval, request_user_input, or ask for either of the last two.",
         "rule": "The id of the rule that should decide, or default.",
         "after": "How often the same call was let run before.",
+        "granted": "What a person granted before: for, ago, count, sum, limits on arguments, and the approved call.",
     },
     "Limit": {"count": "The most calls in every period.", "per": _PERIOD, "by": _BY},
     "Budget": {"sum": "The argument to add up.", "max": "The most in every period.", "per": _PERIOD, "by": _BY},

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo
 
 from sayso.records.base import Immutable
 from sayso.records.memory.assessments import Level
-from sayso.records.terms import Quorum, RuleTerms, may_reach
+from sayso.records.terms import RuleTerms, check_each_of, may_reach
 
 AssessorName = Annotated[str, Field(pattern="^[a-z][a-z0-9-]{0,39}$")]
 
@@ -23,7 +23,7 @@ class Scrutiny(Immutable):
     def add_to(self, terms: RuleTerms) -> RuleTerms:
         """Return the terms with this scrutiny."""
         approve = max(terms.quorum.approve, self.quorum or 1)
-        update: dict[str, Any] = {"quorum": Quorum(approve=approve, deny=terms.quorum.deny)}
+        update: dict[str, Any] = {"quorum": terms.quorum.model_copy(update={"approve": approve})}
         update["reviewers"] = self.reviewers or terms.reviewers
         update["match_number"] = terms.match_number or self.match_number
         return terms.model_copy(update=update)
@@ -72,6 +72,7 @@ def _check_scrutiny(level: str, scrutiny: Scrutiny, terms: RuleTerms, names: tup
         )
     if names and (others := [one for one in scrutiny.reviewers if one not in names]):
         raise ValueError(f"the rule's reviewers do not name {others[0]}; name some of {', '.join(names)} for {level}")
+    check_each_of(terms.quorum, scrutiny.reviewers or names)
     people, added = scrutiny.reviewers or names, scrutiny.add_to(terms)
     sampled = terms.sample is not None and terms.sample.before is not None
     if people and not may_reach(people, max(added.quorum.approve + sampled, added.quorum.deny)):

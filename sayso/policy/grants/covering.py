@@ -78,7 +78,7 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
 
 def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names, and people have granted it and nobody has ended it."""
-    granted = len(grant.granters) >= grant.people and grant.revoked_at_ms is None and grant.denial is None
+    granted = grant.is_confirmed and grant.revoked_at_ms is None and grant.denial is None
     return granted and names_call(grant, rule_id, event)
 
 

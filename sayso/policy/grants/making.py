@@ -1,7 +1,7 @@
 """Making a grant from a reviewer's decision: pure, and within what the rule lets people grant."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sayso.canonical_json import JsonObject
@@ -55,13 +55,11 @@ def make_grant(
         )
     args = item.tool.args if request.args is None else request.args
     people = max(grants.people, item.terms.quorum.approve)
-    _check_secrets(item, args, asked, grants)
-    limits = _list_constraints(asked, args, grants)
     given: dict[str, Any]
     if isinstance(asked, CounterOffer):
-        given = _limit_offer(item, grants, limits, people, now_ms)
+        given = _limit_offer(item, grants, asked, people, now_ms)
     else:
-        given = _limit_grant(rule, grants, asked, now_ms)
+        given = limit_grant(rule, grants, asked, args, item.terms.secrets, now_ms)
     return Grant(
         id=grant_id,
         rule_id=rule.rule_id,
@@ -71,9 +69,9 @@ def make_grant(
         subagent=item.subagent,
         tool=item.tool.name,
         definition=item.tool.definition,
-        constraints=limits,
         at_ms=now_ms,
         people=people,
+        each_of=item.terms.quorum.each_of,
         granters=(by,),
         suspension_id=record.id,
         item_id=item.item_id,
@@ -112,7 +110,20 @@ def list_limits(asked: Bounds) -> Iterator[Constraint]:
         yield Constraint(path=path, kind=ConstraintKind.ONE_OF, value=list(values))
 
 
-def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: int) -> dict[str, Any]:
+def limit_grant(
+    rule: PolicyRule,
+    grants: Grants,
+    asked: GrantRequest,
+    args: JsonObject,
+    secrets: Sequence[str],
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
+
+    Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
+    """
+    _check_secrets(args, secrets, asked, grants)
+    limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
         longest, given = write_period(grants.longest), write_period(asked.for_s)
@@ -129,18 +140,25 @@ def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: 
             raise InvalidInput(f"{name} at most {limit} in sum, not {write_amount(most)}. Choose less.")
         total = GrantSum(of=grants.sum.of, max=most)
     count = asked.count if asked.count is not None else grants.count
-    return {"until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
+    return {"constraints": limits, "until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
 
 
-def _limit_offer(
-    item: Item, grants: Grants, limits: tuple[Constraint, ...], people: int, now_ms: int
-) -> dict[str, Any]:
-    if people > 1 or item.terms.quorum.deny > 1:
+def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, now_ms: int) -> dict[str, Any]:
+    if people > 1 or item.terms.quorum.deny > 1 or item.terms.quorum.each_of:
         raise InvalidInput("An offer is given by one person, and this rule needs more. Deny without an offer.")
+    _check_secrets(item.tool.args, item.terms.secrets, asked, grants)
+    limits = _list_constraints(asked, item.tool.args, grants)
     until_ms = now_ms + min(OFFER_S, grants.longest) * 1000
     total = GrantSum(of=grants.sum.of, max=to_units(grants.sum.max)) if grants.sum is not None else None
     rest = digest_rest(item.tool.args, limits)
-    return {"until_ms": until_ms, "count": 1, "sum": total, "rest_digest": rest, "offered": True}
+    return {
+        "constraints": limits,
+        "until_ms": until_ms,
+        "count": 1,
+        "sum": total,
+        "rest_digest": rest,
+        "offered": True,
+    }
 
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
@@ -174,8 +192,8 @@ def _check_numbers(paths: Iterable[str], args: JsonObject) -> None:
             raise InvalidInput(f"{error.message}, so it has no maximum. Limit it to a value instead.") from error
 
 
-def _check_secrets(item: Item, args: JsonObject, asked: Bounds, grants: Grants) -> None:
-    masked = redact(args, None, item.terms.secrets).args
+def _check_secrets(args: JsonObject, secrets: Sequence[str], asked: Bounds, grants: Grants) -> None:
+    masked = redact(args, None, secrets).args
     same = (*asked.same, *grants.by) if isinstance(asked, GrantRequest) else ()
     for path in (*asked.equal, *asked.at_most, *asked.one_of, *same):
         steps = path.split(".")[1:]

@@ -232,6 +232,7 @@ def _build(
         at_ms=learned.proposed_at_ms,
         until_ms=learned.proposed_at_ms + OFFERED_MS,
         people=max(grants.people, rule.terms.quorum.approve),
+        each_of=rule.terms.quorum.each_of,
         granters=(),
         suspension_id=last.suspension_id,
         item_id=last.item_id,

@@ -11,15 +11,15 @@ from sayso.records.memory.charges import Charge
 NO_READINGS: Readings = {}
 
 
-def remember(policy: Policy, event: PolicyEvent, times: int = 0) -> PolicyEvent:
+def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readings = NO_READINGS) -> PolicyEvent:
     """Return the event as rules see it after the same call was let run so often, and nothing else was.
 
-    Assessors are not asked: every call is low.
+    `readings` are what some counters held before. Assessors are not asked: every call is low.
     """
     if not policy.remembering:
         return event
-    readings = {one.counter: Reading(assessment=_assume_low(one.question)) for one in policy.list_wanted(event)}
-    ledger = Ledger(policy, readings)
+    blank = {one.counter: Reading(assessment=_assume_low(one.question)) for one in policy.list_wanted(event)}
+    ledger = Ledger(policy, blank | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
     return event.model_copy(update={"memory": ledger.readings})

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, list_filled
 from sayso.records.memory.learning import Denial, Learned
 from sayso.records.memory.offers import Constraint
 
@@ -55,6 +55,9 @@ class Grant(Immutable):
     at_ms: int
     until_ms: int
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
+    each_of: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda names: not names, description="For each, a different granter must stand."
+    )
     granters: tuple[Actor, ...]
     suspension_id: str
     item_id: str
@@ -66,9 +69,14 @@ class Grant(Immutable):
     denial: Denial | None = None
 
     @property
+    def is_confirmed(self) -> bool:
+        """Whether everybody has granted it who must."""
+        return len(self.granters) >= self.people and list_filled(self.each_of, self.granters) == [*self.each_of]
+
+    @property
     def on_probation(self) -> bool:
-        """Whether Sayso proposed it and not enough people have granted it: it lets nothing run."""
-        return self.learned is not None and len(self.granters) < self.people
+        """Whether Sayso proposed it and not everybody has granted it who must: it lets nothing run."""
+        return self.learned is not None and not self.is_confirmed
 
     @property
     def per_s(self) -> int:
@@ -99,4 +107,4 @@ class Grant(Immutable):
             return GrantState.ENDED
         if self.learned is not None and not self.granters:
             return GrantState.PROBATION
-        return GrantState.IN_FORCE if len(self.granters) >= self.people else GrantState.WAITING
+        return GrantState.IN_FORCE if self.is_confirmed else GrantState.WAITING

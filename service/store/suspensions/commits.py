@@ -134,8 +134,7 @@ def build_commit(
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     _note_rules(commit, keys, before, change, after.updated_at_ms)
     _note_tools(commit, keys, before, after)
-    message = draft_message(before, after)
-    if message is not None:
+    if (message := draft_message(before, after)) is not None:
         write_message(commit, keys, message, after.updated_at_ms)
     for command, key, *args in list_precedents(keys, before, after):
         commit.write(command, key, *args)

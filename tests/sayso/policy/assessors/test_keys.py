@@ -2,7 +2,9 @@
 
 import pytest
 
+from sayso.policy.assessors.keys import Scrutiny
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.records.terms import RuleTerms
 
 HEAD = "version: 1\ndefault: deny\nrules:\n"
 
@@ -10,6 +12,11 @@ HEAD = "version: 1\ndefault: deny\nrules:\n"
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
+        (
+            "{id: a, action: request_approval, assess: {by: fraud, high: {reviewers: [anna]}}, "
+            "terms: {reviewers: [anna, ben], quorum: {each_of: [anna, ben]}}}",
+            "quorum.each_of names ben, who is not among the reviewers",
+        ),
         ("{id: a, action: deny, assess: {by: fraud, high: {}}}", "a denied call needs no assessor"),
         ("{id: a, action: allow, mode: shadow, assess: {by: fraud, high: {}}}", "a shadow rule asks no assessor"),
         ("{id: a, action: allow, subjects: [any], assess: {by: fraud, high: {}}}", "assessors see tool calls only"),
@@ -44,3 +51,10 @@ def test_fault_of_an_assessor_is_reported(rule: str, problem: str) -> None:
 def test_rules_without_an_assessor_keep_their_version() -> None:
     rule = parse_rulebook(f"{HEAD}  - {{id: a, action: deny}}".encode(), file="policy.yaml").rules[0]
     assert "assess" not in rule.model_dump(mode="json")
+
+
+def test_scrutiny_keeps_the_names_of_whom_one_each_must_approve() -> None:
+    names = ("group:finance", "group:legal")
+    terms = RuleTerms.model_validate({"reviewers": names, "quorum": {"each_of": names}})
+    found = Scrutiny(quorum=3).add_to(terms)
+    assert (found.quorum.approve, found.quorum.each_of) == (3, names)
