@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sayso.client import permits
 from sayso.policy import engine, memory, rules
+from sayso.policy.learning import proposing
 from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
-from sayso.records.memory import charges, mandates
+from sayso.records.memory import assessments, charges, grants, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
@@ -28,6 +29,7 @@ TERMS: dict[str, object] = {
     "actor": decisions.Actor,
     "absence": duty.Absence,
     "agent": agents.Agent,
+    "assessment": assessments.Assessment,
     "batch": batches.Batch,
     "binding": items.Binding,
     "change": suspensions.Change,
@@ -44,12 +46,14 @@ TERMS: dict[str, object] = {
     "finding": diagnostics.Finding,
     "framework": protocol.Framework,
     "freeze": freezes.Freeze,
+    "grant": grants.Grant,
     "group": groups.Group,
     "idempotency key": commits.Idempotency,
     "in doubt": items.Doubt,
     "intent": suspensions.Intent,
     "item": items.Item,
     "lease": suspensions.Lease,
+    "lesson": proposing.Lesson,
     "mandate": mandates.Mandate,
     "memory": memory,
     "outcome": decisions.Outcome,

@@ -10,13 +10,14 @@ from service.starting import SECRETS
 class Program:
     """A program to keep running: `count` processes of `python -m <module>`.
 
-    It gets only the secret settings in `sees`.
+    It gets only the secret settings in `sees`. A `niceness` above 0 gives way to the other programs, as `nice` does.
     """
 
     name: str
     module: str
     count: int = 1
     sees: tuple[str, ...] = ()
+    niceness: int = 0
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -24,8 +25,11 @@ class Program:
         return tuple(variable_of(name) for name in SECRETS if name not in self.sees)
 
 
+NICENESS = 5
+"""Of the service: under full load a worker gets three times its share, so that calls start that were decided."""
+
 SERVER = Program("server", "launch.server")
-SERVICE = Program("service", "service", sees=("metrics_token", "webhook_secret"))
+SERVICE = Program("service", "service", sees=("metrics_token", "webhook_secret"), niceness=NICENESS)
 WORKER = Program("worker", "workers")
 CLOCK = Program("clock", "workers.clock")
 DEMO_MODEL = Program("demo-model", "demo.model")

@@ -185,7 +185,7 @@ class Supervisor:
 def _render_program(program: Program) -> str:
     return _PROGRAM.format(
         name=program.name,
-        command=_escape(shlex.join([sys.executable, "-m", program.module])),
+        command=_escape(shlex.join([*_nice(program), sys.executable, "-m", program.module])),
         checkout=_escape(CHECKOUT),
         count=program.count,
         process=program.name if program.count == 1 else "%(program_name)s-%(process_num)d",
@@ -193,6 +193,11 @@ def _render_program(program: Program) -> str:
         grace=STOP_GRACE_S,
         hidden=",".join(f'{name}=""' for name in program.hidden),  # empty means unset
     )
+
+
+def _nice(program: Program) -> tuple[str, ...]:
+    """Return the command that lowers the priority; it keeps the process, so signals reach the program."""
+    return ("nice", "-n", str(program.niceness)) if program.niceness else ()
 
 
 def _escape(value: str | Path) -> str:

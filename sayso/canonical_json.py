@@ -6,7 +6,7 @@ Reading refuses duplicate keys, NaN, lone surrogates and integers beyond 2^53. W
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -23,6 +23,18 @@ _LONGEST_STEP = 80
 
 _quote = json.encoder.encode_basestring
 _PLAIN = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
+
+
+def _make_writer() -> Callable[[Any], str]:
+    """Return what writes as `_PLAIN` does, without setting up the standard library's C encoder for every value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _PLAIN.encode
+    encode = make(None, _PLAIN.default, _quote, None, ":", ",", True, False, True)
+    return lambda value: "".join(encode(value, 0))
+
+
+_write = _make_writer()
 
 Place = Any
 """A linked path: the parent place and a key or index; None at the top."""
@@ -188,7 +200,7 @@ def _check_size(text: str) -> None:
 def canonical_json(value: Any, *, limited: bool = True) -> bytes:
     """Return the RFC 8785 form of a JSON value as UTF-8; raises `InvalidJson` for a value without one."""
     plain = check_json(value, limited=limited)
-    return (_PLAIN.encode(value) if plain else _render(value)).encode("utf-8")
+    return (_write(value) if plain else _render(value)).encode("utf-8")
 
 
 def digest_json(value: Any) -> str:

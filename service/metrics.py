@@ -15,9 +15,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # they add a series 
 PROCESS = CollectorRegistry()
 """The metrics of this process. The library's own registry adds figures of the interpreter that nobody needs."""
 
-OPERATIONS = ("decide", "start", "suspend")
+OPERATIONS = ("decide", "propose", "start", "suspend")
 RESULTS = ("done", "refused", "failed")
-LIMITS = ("open_items", "pace", "other")
+LIMITS = ("backlog", "open_items", "pace", "other")
 """All values of the labels: no text of a request becomes one."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -25,7 +25,7 @@ _REPLY_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 
 
 _DURATIONS = Histogram(
     "sayso_operation_duration_seconds",
-    "How long the service took to suspend, start or decide, by result.",
+    "How long the service took for an operation, by result.",
     ("operation", "result"),
     registry=PROCESS,
     buckets=_SECONDS,
@@ -33,7 +33,7 @@ _DURATIONS = Histogram(
 _DURATION = {(one, result): _DURATIONS.labels(one, result) for one in OPERATIONS for result in RESULTS}
 _REFUSALS = Counter(
     "sayso_refused_requests",
-    "Requests to suspend or start that got 429, by the limit.",
+    "Requests to suspend, start or propose that got 429, by the limit.",
     ("limit",),
     registry=PROCESS,
 )

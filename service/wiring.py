@@ -14,6 +14,8 @@ from service.auth.passwords import Passwords
 from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
+from service.delivery.assessor_plans import assessors_of
+from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
@@ -47,6 +49,7 @@ from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.leases import NamedLeases
 from service.store.memory.grants import GRANTS, MANDATES, GrantStore
+from service.store.memory.lessons import Lessons
 from service.store.people import People
 from service.store.presence import Presence
 from service.store.rules import RuleStore
@@ -128,6 +131,7 @@ class Process:
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback)
+        self._assessors = Assessors(assessors_of(settings.assessors), self.posts)
         self._connections = connections
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
@@ -164,7 +168,8 @@ class Process:
 
     def _open_grants(self, store: TenantStore, suspensions: Suspensions, runs: Runs, rules: RulesInForce) -> Granting:
         mandates = Mandating(GrantStore(store, suspensions.recall, MANDATES), runs, rules.policy)
-        return Granting(GrantStore(store, suspensions.recall, GRANTS), suspensions, rules.policy, mandates)
+        grants = GrantStore(store, suspensions.recall, GRANTS)
+        return Granting(grants, Lessons(store), suspensions, rules.policy, mandates)
 
     def _open_rules(self, store: TenantStore) -> RulesInForce:
         settings = self.settings
@@ -173,7 +178,7 @@ class Process:
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
         people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
-        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms)
+        rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms, self._assessors.ask)
         return Wiring(
             settings=settings,
             rulebook=self.rulebook,

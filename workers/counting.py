@@ -38,6 +38,8 @@ class Counting:
                     log.warning("facts_not_counted", stored=one.stored[:200])
             facts = [one.facts for one in waiting if one.facts is not None]
             await self._note_recent(facts)
+            for fact in facts:
+                await self.wiring.recents.second_look.add_drawn(fact.drawable, fact.at_ms)
             zones = await self._find_zones({person.name for one in facts for person in one.people})
             tallied = [(one, tally(one.facts, zones) if one.facts is not None else {}) for one in waiting]
             counted += await self.wiring.counters.count(tallied)

@@ -14,6 +14,7 @@ from sayso.cli.logins import Login, forget_login, save_login
 from sayso.cli.operations.channels import channels
 from sayso.cli.operations.drills import drills
 from sayso.cli.operations.reports import reports
+from sayso.cli.operations.second_look import app as second_look
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.people.accounts import change_password, people, sessions
 from sayso.cli.people.contacts import contacts
@@ -74,6 +75,7 @@ app.add_typer(contacts, name="contacts")
 app.add_typer(channels, name="channels")
 app.add_typer(reports, name="report")
 app.add_typer(drills, name="drills")
+app.add_typer(second_look, name="second-looks")
 app.add_typer(absence, name="absence")
 app.command("preferences")(preferences)
 app.command()(who)

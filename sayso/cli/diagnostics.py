@@ -14,7 +14,7 @@ def show_findings(console: Console, found: list[Finding]) -> None:
     """Print one line for each finding, and what to do."""
     for finding in found:
         sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
-        console.print(Text.assemble(sign, show_line(f"{finding.part:<11}"), show_line(finding.message, width=500)))
+        console.print(Text.assemble(sign, show_line(f"{finding.part:<16}"), show_line(finding.message, width=500)))
         if finding.todo:
             console.print(Text.assemble("    → ", show_line(finding.todo, width=500)))
 

@@ -8,7 +8,7 @@ import typer
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from sayso.cli.screens import make_console, make_table, show_line
+from sayso.cli.screens import WIDEST, make_console, make_table, show_line
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -19,9 +19,14 @@ def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = Fa
 
 
 def print_list(
-    found: Sequence[BaseModel], json: bool, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+    found: Sequence[BaseModel],
+    json: bool,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    empty: str = "",
+    width: int = WIDEST,
 ) -> None:
-    """Print models as JSON, or their rows as a table."""
+    """Print models as JSON, or their rows as a table with cells of at most `width` characters."""
     if json:
         print_json(found)
     elif not found and empty:
@@ -29,5 +34,5 @@ def print_list(
     else:
         table = make_table(*columns)
         for row in rows:
-            table.add_row(*map(show_line, row))
+            table.add_row(*(show_line(cell, width=width) for cell in row))
         make_console().print(table)

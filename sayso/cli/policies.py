@@ -78,8 +78,10 @@ def schema() -> None:
 
 def _read_call(text: str) -> JsonObject | None:
     """Return the call in a text or a file, or None for the name of an item."""
-    if not text.startswith(("{", "@")):
+    if text.startswith("sus_"):
         return None
+    if not text.startswith(("{", "@")):
+        raise InvalidInput(f"{text[:80]!r} is no call. Give it as JSON, as @FILE, or as an item such as sus_019a/i1.")
     try:
         found = parse_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
     except OSError as error:

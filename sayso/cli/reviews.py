@@ -21,6 +21,7 @@ from sayso.cli.rulebook.grants import (
     SameOption,
     read_grant,
     read_offer,
+    show_granted,
 )
 from sayso.cli.runs import REFRESH_S
 from sayso.cli.screens import make_console, print_paged, show_line
@@ -142,8 +143,9 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         if "value" in fields:
             fields["value"] = _read_value(item, str(fields["value"]))
         decided = client.decide(found.id, item, action, key=None, **fields)
+        granted = list(show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
-    console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"))
+    console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")
 
 
 def _confirm(action: str, given: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from sayso.sentences.times import describe_left
 from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, write_piece
 
-_WIDEST = 120
+WIDEST = 120
 _HURRY_MS = 60_000
 _PIPED = 4_000
 _ONE_LINE = str.maketrans("\n\t", "  ")
@@ -51,7 +51,7 @@ def show(text: str, style: str = "") -> Text:
     return shown
 
 
-def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
+def show_line(text: str, style: str = "", width: int = WIDEST) -> Text:
     """Return a text on one line, truncated to `width`."""
     line = Text(style=style)
     for piece in collapse(text, breaks=False):

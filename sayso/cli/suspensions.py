@@ -189,6 +189,10 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     parts += show_args(item.tool.args)
     if item.computed:
         parts += [Text("Computed by Sayso", "bold"), *show_args(item.computed)]
+    if item.assessment is not None:
+        said = item.assessment["fault"] or item.assessment["reason"]
+        level = f"The assessor {item.assessment['assessor']} says {item.assessment['level']}"
+        parts.append(show_line(f"{level}: {said}" if said else f"{level}.", "bold", 500))
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
         parts += _show_requested_value(item)

@@ -1,10 +1,12 @@
-"""Requests and responses for channels, reports and drills."""
+"""Requests and responses for channels, reports, drills and second looks."""
 
 from datetime import datetime
 
 from sayso.canonical_json import JsonObject
 from sayso.client.requests import Request, segment
 from sayso.client.responses import ResponseModel
+
+_SECOND_LOOK = "/api/v1/second-looks"
 
 
 class ChannelSetting(ResponseModel):
@@ -74,15 +76,18 @@ class PersonFigures(ResponseModel):
 
     name: str
     decided: int
-    measured: int
-    fast: int
-    night: int
-    p50_look_ms: int | None = None
     approved: int = 0
     denied: int = 0
+    measured: int
+    p50_look_ms: int | None = None
+    fast: int
+    night: int
     approvals_measured: int = 0
     instant: int = 0
+    drills: int = 0
+    drills_approved: int = 0
     flagged: bool = False
+    drills_flagged: bool = False
 
 
 class RuleCost(ResponseModel):
@@ -96,6 +101,10 @@ class RuleCost(ResponseModel):
     decisions: int
     measured: int
     people_ms: int
+    proposals: int = 0
+    second_opinions: int = 0
+    disagreed: int = 0
+    near_misses: int = 0
     sentence: str
 
 
@@ -140,8 +149,31 @@ class PlantedDrill(ResponseModel):
     item_id: str
 
 
+class SeenCall(ResponseModel):
+    """A call that was drawn after it was allowed or decided."""
+
+    run_id: str
+    seq: int
+    agent: str
+    tool: str
+    args: JsonObject
+    rule_id: str | None = None
+    verdict: str
+    decided_by: tuple[str, ...] = ()
+    at: datetime
+    may_take: bool = False
+
+
+class SecondLookPage(ResponseModel):
+    """The calls that have waited longest, and how many wait."""
+
+    calls: tuple[SeenCall, ...]
+    total: int = 0
+
+
 LIST_CHANNELS = Request("GET", "/api/v1/channels", ChannelPage)
 LIST_DRILLS = Request("GET", "/api/v1/drills", DrillPage)
+LIST_SECOND_LOOK = Request("GET", _SECOND_LOOK, SecondLookPage)
 
 
 def send_test(channel: str, person: str) -> Request[AnswerPage]:
@@ -164,3 +196,9 @@ def report_insights(range_: str) -> Request[InsightsReport]:
 def plant_drill(template: str, reviewer: str) -> Request[PlantedDrill]:
     """Plant a false call of a template among a reviewer's items."""
     return Request("POST", "/api/v1/drills", PlantedDrill, body={"template": template, "reviewer": reviewer})
+
+
+def take_second_look(run_id: str, seq: int, *, agrees: bool, reason: str = "") -> Request[SeenCall]:
+    """Say whether the call of a trail event was right; a disagreement needs a reason."""
+    body: JsonObject = {"opinion": "agree" if agrees else "disagree", "reason": reason}
+    return Request("POST", f"{_SECOND_LOOK}/{segment(run_id)}/{seq}", SeenCall, body=body)

@@ -14,11 +14,13 @@ from sayso.client.administration import Key, KeyPage, SessionView
 from sayso.client.discussions import AttachmentContent, AttachmentPage, CommentPage
 from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
-    DecidedItem,
+    DecisionView,
     ExternalEventsView,
     InquiryPage,
     ItemView,
+    OutcomeView,
     RedeemedItem,
+    ResponseModel,
     ResponseModelT,
     Run,
     RunPage,
@@ -33,6 +35,16 @@ _SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/key
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class DecidedItem(ResponseModel):
+    """The state of an item after a decision."""
+
+    suspension_id: str
+    item_id: str
+    status: str
+    outcome: OutcomeView | None = None
+    decision: DecisionView | None = None
 
 
 class _BlockingRunner(Protocol):

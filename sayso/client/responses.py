@@ -74,6 +74,7 @@ class DecisionView(ResponseModel):
     by: ActorView
     at: datetime
     shown: ShownView | None = None
+    grant_id: str = ""
 
 
 class ConstraintView(ResponseModel):
@@ -189,6 +190,7 @@ class ItemView(ResponseModel):
     resembles: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     computed: JsonObject | None = None
+    assessment: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None
@@ -314,15 +316,6 @@ class EventPage(ResponseModel):
     next_after: int
     head: HeadView | None = None
     fault: str | None = None
-
-
-class DecidedItem(ResponseModel):
-    """The state of an item after a decision."""
-
-    suspension_id: str
-    item_id: str
-    status: str
-    outcome: OutcomeView | None = None
 
 
 class RedeemedItem(ResponseModel):

@@ -179,6 +179,19 @@ def restore_version(version: str, replaces: str) -> Request[VersionView]:
     return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)
 
 
+class LearnedGrant(ResponseModel):
+    """What a proposed grant would have allowed on probation, and how people decided those calls."""
+
+    approvals: int
+    probation: int
+    ready: bool
+    would_allow: int
+    approved: int
+    edited: int
+    denied: int
+    unanswered: int
+
+
 class GrantView(ResponseModel):
     """A grant and its use."""
 
@@ -191,9 +204,11 @@ class GrantView(ResponseModel):
     tool: str
     until: datetime
     granted_by: tuple[str, ...]
+    offered: bool = False
     calls: int = 0
     total: str = "0"
     last_used_at: datetime | None = None
+    learned: LearnedGrant | None = None
 
 
 class GrantPage(ResponseModel):

@@ -1,7 +1,6 @@
 """The decision of the rules on one event, the item that it asks for, and the trail event that records it."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from pydantic import ConfigDict, Field, JsonValue
 
@@ -14,14 +13,17 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
+from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered
 from sayso.records.memory.grants import Grant
+from sayso.records.memory.learning import Learning
 from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.redaction import is_secret, list_secret_paths, redact
+from sayso.text.redaction import is_secret, redact
 
+_POLICY = Actor(id="policy", kind=ActorKind.POLICY)
 MAX_REASON_CHARS = 2000
 MAX_REMEMBERED = 50
 _EMPTY_PAYLOAD = RequestPayload()
@@ -45,7 +47,11 @@ class PolicyDecision(Immutable):
 
     `remembered` is what the memory of rules said. `charges` are what the call adds to counters when it is let run, and
     `allowance` what it adds to those of the rule, or of the `grant` or `mandate` that allows it. Of a mandate the part
-    that covers the call is kept; without any part, the call is outside of it.
+    that covers the call is kept; without any part, the call is outside of it. `learning` is set where a rule that asks
+    learns grants.
+
+    `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -68,6 +74,10 @@ class PolicyDecision(Immutable):
     charges: tuple[Charge, ...] = ()
     allowance: tuple[Charge, ...] = ()
     grant: Grant | None = None
+    learning: Learning | None = None
+    near_miss: str | None = None
+    assessment: Assessment | None = None
+    scrutinized: bool = False
     mandate: Mandate | None = None
 
     @property
@@ -101,16 +111,18 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
 
 def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> Event:
     """Return the event that records the policy decision on a call, with secrets masked."""
-    rules = decision.model_dump(mode="json", include={"policy_id", "matched_rules", "rule_version"})
+    rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": [*decision.matched_rules]}
+    rules["rule_version"] = decision.rule_version
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= _describe_facts(decision)
+    failed |= _describe_facts(decision) | _describe_sample(decision)
     if computed := _mask_computed(call, decision, definition):
         failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.
     if decision.action in ASKING and not decision.remembered:
         return describe_action(call, decision.action, decision.reason, rules | failed)
-    masked = redact(call.args, definition.parameters, decision.terms.secrets).args
+    schema = definition.parameters if definition.traits.has_secrets else None
+    masked = redact(call.args, schema, decision.terms.secrets).args
     if decision.remembered:
         failed |= {"remembered": _dump_remembered(hide_amounts(decision.remembered, masked))}
     if decision.grant is not None:
@@ -123,10 +135,22 @@ def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
     found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
     found |= {"absolute": True} if decision.absolute else {}
+    would = decision.learning.would_allow if decision.learning is not None else ()
+    found |= {"would_allow": [*would]} if would else {}
+    found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
+    found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     if decision.mandate is not None:
         found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
     shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
     return found | ({"shadow": shadow} if shadow else {})
+
+
+def _describe_sample(decision: PolicyDecision) -> JsonObject:
+    """Return the share of like calls that get a second look, and who may take it; nothing for calls that do not run."""
+    sample = decision.terms.sample
+    if decision.action is not Action.ALLOW or sample is None or sample.after is None:
+        return {}
+    return {"second_look": sample.after, "reviewers": [*decision.terms.reviewers]}
 
 
 def _mask_computed(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> JsonObject | None:
@@ -167,7 +191,8 @@ def build_item(
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
     response = None if target is None else payload.response_schema or _schema_of(definition, target)
     secrets = (target,) if target is not None and response is not None and is_secret(response) else ()
-    tool = ItemTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
+    traits = definition.traits
+    tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
     return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
@@ -179,7 +204,7 @@ def build_item(
         choices=payload.choices,
         response_schema=response,
         target_arg=target,
-        terms=_terms(decision, timeout_s, definition, secrets),
+        terms=_terms(decision, timeout_s, (*traits.secrets, *secrets)),
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
@@ -187,7 +212,9 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
+        assessment=decision.assessment,
         grant_id=decision.granted_by,
+        learning=decision.learning,
         preset=_preset(decision),
     )
 
@@ -200,7 +227,7 @@ def _preset(decision: PolicyDecision) -> PresetOutcome | None:
     verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
     if verdict is None:
         return None
-    return PresetOutcome(verdict=verdict, by=Actor(id="policy", kind=ActorKind.POLICY), message=decision.reason or None)
+    return PresetOutcome(verdict=verdict, by=_POLICY, message=decision.reason or None)
 
 
 def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
@@ -209,21 +236,14 @@ def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
     return Prompt(title=payload.title, body=payload.prompt, reason=reason, metadata=metadata)
 
 
-def _terms(
-    decision: PolicyDecision, timeout_s: int | None, definition: ToolDefinition, asked: tuple[str, ...]
-) -> RuleTerms:
+def _terms(decision: PolicyDecision, timeout_s: int | None, secrets: tuple[str, ...]) -> RuleTerms:
     """Return the terms of the rules, with the agent's timeout if they have none, and with the schemas' secrets."""
     update: dict[str, object] = {}
     if timeout_s is not None and "timeout_s" not in decision.terms.model_fields_set:
         update["timeout_s"] = timeout_s
-    if secrets := (*_list_secrets(definition.model_dump_json()), *asked):
+    if secrets:
         update["secrets"] = tuple(dict.fromkeys((*decision.terms.secrets, *secrets)))
     return decision.terms.model_copy(update=update) if update else decision.terms
-
-
-@lru_cache(maxsize=1024)
-def _list_secrets(definition: str) -> tuple[str, ...]:
-    return list_secret_paths(ToolDefinition.model_validate_json(definition).parameters)
 
 
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:

@@ -15,7 +15,9 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
+from sayso.policy.assessors.weighing import list_strictest, try_assessment, want_assessment, weigh_assessment
 from sayso.policy.grants.covering import apply_grant, want_grants
+from sayso.policy.learning.shadowing import note_learning
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.mandates.covering import apply_mandates
 from sayso.policy.mandates.scopes import want_mandates
@@ -37,7 +39,6 @@ from sayso.policy.rules import (
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.policy.words.names import Names, Scalar, Stamp
 from sayso.records.base import Immutable
-from sayso.records.suspensions import Who
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -92,7 +93,7 @@ class Policy(Immutable):
         """The files that lists were read from, with their state before; empty for rules from another source."""
         return {}
 
-    @property
+    @cached_property
     def names(self) -> Names:
         """The lists and constants that conditions may read."""
         return Names(self.lists, self.constants)
@@ -126,7 +127,7 @@ class Policy(Immutable):
             (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
         )
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The first 16 hex digits of the SHA-256 over everything that can change a decision."""
         return self._version
@@ -137,9 +138,12 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls, or that grants or mandates may cover. Shadow rules never limit."""
+        """The enabled rules that remember calls, that grants or mandates may cover, or that ask an assessor.
+
+        Shadow rules never limit.
+        """
         kept = (rule for rule in self.rules if rule.enabled)
-        return tuple(rule for rule in kept if rule.condition.memory_keys or rule.grants or rule.mandates)
+        return tuple(one for one in kept if one.condition.memory_keys or one.grants or one.mandates or one.assess)
 
     @cached_property
     def mandating(self) -> bool:
@@ -161,6 +165,18 @@ class Policy(Immutable):
             tried = unname(rule) if alike and not alike.isdisjoint(rule.condition.tools) else rule
             if try_coverage(tried, case) is True:
                 yield from (*list_wanted(tried, event), *want_grants(tried, event))
+        if any(rule.assess for rule in self.remembering):
+            yield from self._want_assessments(case, alike)
+
+    def _want_assessments(self, case: Case, alike: frozenset[str]) -> Iterator[Wanted]:
+        """Yield what to ask the assessors of rules that may decide: none after a rule that decides in any case."""
+        named = [unname(rule) for rule in self.live if alike and not alike.isdisjoint(rule.condition.tools)]
+        for rules in (self.live, named):
+            for rule in rules:
+                if try_coverage(rule, case) is True:
+                    yield from want_assessment(rule, case.event)
+                    if not rule.condition.memory_keys:
+                        break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
@@ -170,7 +186,7 @@ class Policy(Immutable):
         try:
             case = Case(event, self.names, self.model_prices)
             decision = PolicyDecision.model_validate(self._weigh(case) | {"at_ms": event.at_ms})
-            decision = self._apply_permissions(event, decision)
+            decision = note_learning(self.rules, event, self._apply_permissions(event, decision))
         except Exception as error:  # noqa: BLE001 - after any error a reviewer decides
             decision = self._ask_unevaluated(event, describe_error(error))
         else:
@@ -182,12 +198,14 @@ class Policy(Immutable):
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
                 decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
-        decision = settle_managers(decision, decision.terms, _find_who(event), self.terms)
-        return _decide_model_call(decision) if _is_model_call(event) else decision
+        known = _know(event)
+        decision = settle_managers(decision, decision.terms, known.who if known is not None else None, self.terms)
+        is_model_call = known is not None and known.event_type == "llm_before_execute"
+        return _decide_model_call(decision) if is_model_call else decision
 
     def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
-        """Return the decision after mandates, which precede grants."""
-        if self.mandating and event.subject is Subject.TOOL_CALL:
+        """Return the decision after mandates, which precede grants; neither covers what an assessor adds to."""
+        if self.mandating and not decision.scrutinized and event.subject is Subject.TOOL_CALL:
             decision = apply_mandates(self.live, event, decision, self.terms)
         return decision if decision.mandate is not None else apply_grant(self.rules, event, decision)
 
@@ -208,6 +226,8 @@ class Policy(Immutable):
         problems: list[str] = []
         for rule in self.live:
             verdict = try_rule(rule, case)
+            if verdict is True and deciding is None:
+                verdict = try_assessment(rule, case.event)
             if isinstance(verdict, str):
                 problems.append(f"rule {rule.rule_id}: {verdict}")
                 if deciding is None:
@@ -226,6 +246,7 @@ class Policy(Immutable):
             decided = self._ask(reason, error, tuple(matched), doubted, deciding)
         else:
             decided = self._decide(deciding, tuple(matched), error)
+            decided = weigh_assessment(deciding, case.event, decided) if deciding is not None else decided
         decided["computed"] = case.list_computed([*doubted, *([deciding] if deciding is not None else [])])
         return (
             decided | weigh_memory(self.live, case.recalled, deciding, decided["reason"]) if case.recalled else decided
@@ -269,7 +290,7 @@ class Policy(Immutable):
     ) -> dict[str, Any]:
         rules = [*doubted, *([deciding] if deciding is not None else [])]
         asking = [rule for rule in rules if rule.action in ASKING]
-        terms = [rule.terms for rule in asking]
+        terms = [*list_strictest(asking)]
         actions = [rule.action for rule in rules]
         if deciding is None:
             actions.append(self.default)
@@ -311,14 +332,9 @@ def _order_rules(rules: Sequence[PolicyRule]) -> tuple[PolicyRule, ...]:
     return tuple(sorted(rules, key=lambda rule: (not rule.absolute, -rule.priority, rule.rule_id)))
 
 
-def _find_who(event: object) -> Who | None:
-    """Return for whom the agent acts; `event` may be anything."""
-    return event.who if isinstance(event, PolicyEvent) else None
-
-
-def _is_model_call(event: object) -> bool:
-    """Whether this is a model call; `event` may be anything."""
-    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
+def _know(event: object) -> PolicyEvent | None:
+    """Return the event, or None; `event` may be anything."""
+    return event if isinstance(event, PolicyEvent) else None
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
+from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -30,19 +31,20 @@ class ExternalCall:
     step: int = 1
 
 
-def list_wanted(
-    policy: Policy,
+def describe_calls(
     run: RunRef,
     calls: Sequence[ExternalCall],
     step: int = 1,
     progress: Progress | None = None,
     at_ms: int | None = None,
-) -> list[Wanted]:
+) -> list[PolicyEvent]:
+    """Return the calls as the rules see them; rules that read the time cannot be evaluated without `at_ms`."""
+    return [_describe(run, step, one, progress, at_ms) for one in calls]
+
+
+def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
-    if not policy.remembering:
-        return []
-    events = (_describe(run, step, one, progress, at_ms) for one in calls)
-    return [wanted for event in events for wanted in policy.list_wanted(event)]
+    return [wanted for event in described for wanted in policy.list_wanted(event)] if policy.remembering else []
 
 
 def evaluate_calls(
@@ -52,12 +54,12 @@ def evaluate_calls(
     step: int = 1,
     readings: Readings = NO_READINGS,
     progress: Progress | None = None,
-    at_ms: int | None = None,
+    described: Sequence[PolicyEvent] | None = None,
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return the items of the calls, with presets for those the policy decides, and the events to record.
 
-    `readings` hold the counters that `list_wanted` returns. `at_ms` is the store's time; rules that read the time
-    cannot be evaluated without it.
+    `readings` hold the counters that `list_wanted` returns. `described` is what `describe_calls` returned; without it
+    the time of the calls is unknown.
     """
     ledger = Ledger(policy, readings)
     names = [one.call.name for one in calls]
@@ -65,8 +67,8 @@ def evaluate_calls(
     data |= run.describe_who() | describe_progress(progress)
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
-    for one in calls:
-        decision = ledger.judge(_describe(run, step, one, progress, at_ms))
+    for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
+        decision = ledger.judge(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
@@ -160,7 +162,8 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     """Return the event of an item's call with these arguments, as of the time at which the agent asked."""
     asked_ms = item.judged_at_ms or record.created_at_ms
     call = {"tool_name": item.tool.name, "tool_args": args, "subagent_name": item.subagent}
-    return make_event(record.run, record.step, record.progress, **call, at_ms=asked_ms, definition=item.tool.definition)
+    known = {"definition": item.tool.definition, "memory": recall_assessment(item.assessment)}
+    return make_event(record.run, record.step, record.progress, **call, **known, at_ms=asked_ms)
 
 
 def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from sayso.calendars.windows import TimeWindow
-from sayso.policy.grants.keys import GrantedSum, Grants
+from sayso.policy.assessors.keys import Assess, Scrutiny
+from sayso.policy.grants.keys import GrantedSum, Grants, Learn
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
 from sayso.policy.rules import RequestPayload
@@ -36,7 +37,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
-    **{(name,): (name,) for name in ("grants", "mandates")},
+    **{(name,): (name,) for name in ("grants", "mandates", "assess")},
 }
 PATTERN = ("condition", "tool_name_pattern")
 LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
@@ -59,8 +60,12 @@ _INNER: dict[str, type[BaseModel]] = {
     "above": Above,
     "repeats": Repeats,
     "grants": Grants,
+    "assess": Assess,
+    "medium": Scrutiny,
+    "high": Scrutiny,
     "mandates": Grants,
     "sum": GrantedSum,
+    "learn": Learn,
 }
 
 

@@ -1,7 +1,7 @@
 """Findings in rules that load but do not work: dead rules, wrong names, missing reviewers."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -14,6 +14,7 @@ from sayso.policy.conditions import compile_condition, find_args, find_compariso
 from sayso.policy.engine import Policy
 from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
+from sayso.records.decisions import fill_places
 from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
 
@@ -24,12 +25,16 @@ MOST_PAIRS = 200_000
 
 @dataclass(frozen=True)
 class Known:
-    """The reviewers, with whether they are active, the tools of each agent, the members of each group, and the time."""
+    """The reviewers, with whether they are active, the tools of each agent, the members of each group, and the time.
+
+    `assessors` are the names of those that can be asked.
+    """
 
     reviewers: Mapping[str, bool] | None = None
     tools: Mapping[str, Sequence[ToolDefinition]] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     now_ms: int | None = None
+    assessors: Collection[str] | None = None
 
 
 def find_findings(policy: Policy, known: Known) -> list[str]:
@@ -40,6 +45,8 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
         checks.append(_find_outdated(policy.rules, known.now_ms))
     if known.reviewers is not None:
         checks.append(_find_missing_people(policy, rules, known.reviewers, known.groups))
+    if known.assessors is not None:
+        checks.append(_find_missing_assessors(rules, known.assessors))
     checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
     return list(dict.fromkeys(islice((found for check in checks for found in check), MOST_FINDINGS)))
 
@@ -80,6 +87,15 @@ def _find_outdated(rules: Iterable[PolicyRule], now_ms: int) -> Iterable[str]:
             who = f" with its owner {rule.owner}" if rule.owner is not None else ""
             yield (
                 f"rule {rule.rule_id}: its review_by {rule.review_by} has passed; review it{who}, then set a later date"
+            )
+
+
+def _find_missing_assessors(rules: Iterable[PolicyRule], assessors: Collection[str]) -> Iterable[str]:
+    for rule in rules:
+        if rule.assess is not None and rule.assess.by not in assessors:
+            yield (
+                f"rule {rule.rule_id}: takes every call for high, because SAYSO_ASSESSORS has no assessor "
+                f"{rule.assess.by}; add it, or name another"
             )
 
 
@@ -136,6 +152,9 @@ def _find_missing_people(
             continue  # who the manager is depends on the run
         people = {one for name in named for one in _list_people(name, groups)}
         able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
+        places = [[one for one in _list_people(name, groups) if reviewers.get(one)] for name in terms.quorum.each_of]
+        if all(places) and len(fill_places(places)) < len(places):
+            yield f"{label}: too few different people are in the {len(places)} groups of quorum.each_of; add some"
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
             if needed > max(1, len(able)) or (named and not able and verb == "approve"):
                 yield (

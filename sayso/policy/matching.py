@@ -97,10 +97,10 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is not True or not rule.condition.memory_keys:
-        return covers
-    recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
-    return recalled.applies
+    if covers is True and rule.condition.memory_keys:
+        recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
+        covers = recalled.applies
+    return covers
 
 
 def try_coverage(rule: PolicyRule, case: Case) -> bool | str:
@@ -125,11 +125,11 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         and _fits(condition.tool_name_pattern, event.tool_name)
         and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
         and is_about_agent(rule, event.agent)
-        and all(key in event.context for key in condition.context_has_keys)
-        and _has(event.context, condition.context_equals)
-        and all(key in event.claimed for key in condition.claimed_has_keys)
-        and _has(event.claimed, condition.claimed_equals)
-        and _is_of_model(event, condition.metadata_equals)
+        and (not condition.context_has_keys or all(key in event.context for key in condition.context_has_keys))
+        and (not condition.context_equals or _has(event.context, condition.context_equals))
+        and (not condition.claimed_has_keys or all(key in event.claimed for key in condition.claimed_has_keys))
+        and (not condition.claimed_equals or _has(event.claimed, condition.claimed_equals))
+        and (not condition.metadata_equals or _is_of_model(event, condition.metadata_equals))
         and (not rule.has_dates or rule.is_valid(_read_time(event)))
         and (condition.during is None or condition.during.covers(_read_time(event)))
         and (condition.outside is None or not condition.outside.covers(_read_time(event)))

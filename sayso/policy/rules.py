@@ -9,13 +9,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.calendars.windows import Day, Moment, TimeWindow, find_end_ms, find_start_ms
 from sayso.canonical_json import JsonObject
+from sayso.policy.assessors.keys import Assess, check_assess
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
 from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
 from sayso.policy.provenance.facts import find_misnamed
-from sayso.policy.provenance.managers import MANAGER_PREFIX, MANAGERS, names_managers
+from sayso.policy.provenance.managers import names_managers, refuse_unknown_managers
 from sayso.records.base import Immutable
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms, may_reach
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
@@ -77,6 +78,10 @@ ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
 _ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
 
 _SHADOWS_MODEL = "a shadow rule is for tool calls; write `subjects: [tool_call]`, or remove `mode: shadow`"
+
+
+def _is_missing(value: object) -> bool:
+    return value is None
 
 
 class Subject(StrEnum):
@@ -202,6 +207,7 @@ class PolicyRule(Immutable):
     terms: RuleTerms = RuleTerms()
     grants: Annotated[Grants | None, AfterValidator(check_grants)] = None
     mandates: Annotated[Grants | None, AfterValidator(check_grants)] = None
+    assess: Annotated[Assess | None, AfterValidator(check_assess)] = Field(default=None, exclude_if=_is_missing)
 
     @property
     def is_live(self) -> bool:
@@ -326,13 +332,9 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
 def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    if unknown := sorted(one for one in people - MANAGERS.keys() if one.startswith(MANAGER_PREFIX)):
-        raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
-    if terms.reviewers and terms.sample is not None and not may_reach(people, terms.quorum.approve + 1):
-        raise ValueError(
-            f"an item drawn by sample needs {terms.quorum.approve + 1} approvals and has {len(people)} reviewers; "
-            "add reviewers, or remove sample"
-        )
+    refuse_unknown_managers(people)
+    check_each_of(terms.quorum, terms.reviewers)
+    check_sample(terms, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):
         raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 

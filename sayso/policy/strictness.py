@@ -5,7 +5,7 @@ from typing import Any
 
 from sayso.calendars.working_time import measure_ms
 from sayso.policy.rules import Action
-from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Terms, may_reach
+from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Sample, Terms, may_reach
 
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
@@ -20,19 +20,22 @@ _STATED = ("reviewers", "quorum", "no_self_approval", "escalate", "match_number"
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     """Return terms that satisfy every condition of each: the highest quorum, the fewest reviewers, the shortest times.
 
-    If no set of reviewers can meet all conditions, the reviewers are those of the terms with the highest quorum.
+    If no set of reviewers can meet all conditions, the reviewers are those of the terms with the highest quorum, or
+    where one of each of several must approve, these.
     """
     first = all_terms[0]
     if all(one == first for one in all_terms):
         return first
     approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
-    sampled = any(one.sample is not None for one in all_terms)
-    reviewers = _choose_reviewers(all_terms, approve + sampled)
+    each_of = tuple(dict.fromkeys(name for one in all_terms for name in one.quorum.each_of))
+    approve = max(approve, len(each_of))
+    sample = _choose_sample([one.sample for one in all_terms if one.sample is not None])
+    reviewers = _choose_reviewers(all_terms, approve + (sample is not None and sample.before is not None), each_of)
     same_steps = all(one.escalate == first.escalate for one in all_terms)
     steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
     update: dict[str, Any] = {
         "reviewers": reviewers,
-        "quorum": Quorum(approve=approve, deny=deny),
+        "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
         "no_self_approval": any(one.no_self_approval for one in all_terms),
         "escalate": steps,
         "unattended_approval": all(one.unattended_approval for one in all_terms),
@@ -40,7 +43,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
         "deadline_waits": all(one.deadline_waits for one in all_terms),
         "match_number": any(one.match_number for one in all_terms),
-        "sample": max((one.sample for one in all_terms if one.sample), key=lambda one: one.before, default=None),
+        "sample": sample,
         "urgent": any(one.urgent for one in all_terms),
         "notify_requester": any(one.notify_requester for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
@@ -70,6 +73,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         narrower
         or terms.quorum.approve > frozen.quorum.approve
         or terms.quorum.deny < frozen.quorum.deny
+        or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
         or (terms.no_self_approval and not frozen.no_self_approval)
         or (terms.match_number and not frozen.match_number)
     )
@@ -86,14 +90,31 @@ def _measure_timeout_ms(terms: RuleTerms) -> int:
     return measure_ms(terms.timeout, hours.working.hours) if terms.timeout is not None and hours is not None else 0
 
 
-def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str, ...]:
+def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
+    """Return the largest share of each kind."""
+    if not samples:
+        return None
+    shares = {
+        name: max((getattr(one, name) or 0 for one in samples), default=0) or None for name in ("before", "after")
+    }
+    return Sample(**shares)
+
+
+def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tuple[str, ...]) -> tuple[str, ...]:
     named = [one.reviewers for one in all_terms if one.reviewers]
     if not named:
         return ()
+
+    def may_meet(names: tuple[str, ...]) -> bool:
+        return may_reach(names, quorum) and {*each_of} <= {*names}
+
     common = tuple(name for name in named[0] if all(name in names for names in named))
-    if common and may_reach(common, quorum):
+    if common and may_meet(common):
         return common
-    enough = [names for names in named if may_reach(names, quorum)]
+    enough = [names for names in named if may_meet(names)]
+    if each_of and not enough:
+        everybody = tuple(dict.fromkeys(name for names in (each_of, *named) for name in names))
+        return each_of if may_reach(each_of, quorum) else everybody
     return min(enough, key=len) if enough else max(all_terms, key=lambda one: one.quorum.approve).reviewers
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 
@@ -111,7 +112,12 @@ def _list_elements(
         yield path[: _MOST_PATH_CHARS + 1], name, is_recipient, value
 
 
+@lru_cache(4096)
+def _normalize(key: str) -> str:
+    return normalize(key)
+
+
 def _list_keys(before: str, is_recipient: bool, found: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
     for key, value in found.items():
-        name = normalize(key[:_MOST_PATH_CHARS])
+        name = _normalize(key[:_MOST_PATH_CHARS])
         yield f"{before}{key}"[: _MOST_PATH_CHARS + 1], name, is_recipient or name in _RECIPIENTS, value

@@ -1,5 +1,6 @@
 """Frozen models for decisions, outcomes, permits and the actors behind them."""
 
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -9,6 +10,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
 from sayso.records.memory.bounds import CounterOffer, GrantRequest
 from sayso.records.memory.offers import Offered
+from sayso.records.terms import group_of
 
 
 class ActorKind(StrEnum):
@@ -39,6 +41,33 @@ class Actor(Immutable):
         exclude_if=_is_empty,
         description="The absent reviewer for whom this one decided; the groups are then those of the absent one.",
     )
+
+
+def list_filled(names: Sequence[str], people: Collection[Actor]) -> list[str]:
+    """Return the names of reviewers for each of which a different one of these people stands, as many as possible."""
+    filled = fill_places([[one.id for one in people if _stands_for(one, name)] for name in names])
+    return [name for place, name in enumerate(names) if place in filled]
+
+
+def fill_places(places: Sequence[Iterable[str]]) -> set[int]:
+    """Return the places that different people can fill, as many as possible; each place has the people who can."""
+    seats: dict[str, int] = {}
+
+    def seat(place: int, tried: set[str]) -> bool:
+        for person in places[place]:
+            if person not in tried:
+                tried.add(person)
+                if person not in seats or seat(seats[person], tried):
+                    seats[person] = place
+                    return True
+        return False
+
+    return {place for place in range(len(places)) if seat(place, set())}
+
+
+def _stands_for(by: Actor, name: str) -> bool:
+    group = group_of(name)
+    return name in (by.id, by.for_person) if group is None else group in by.groups
 
 
 class Represented(Immutable):
@@ -114,6 +143,9 @@ class Decision(Immutable):
     grant_id: str = Field(default="", exclude_if=_is_empty, description="What the decision also granted, if anything.")
     offer: Offered | None = Field(
         default=None, exclude_if=_is_empty, description="The call that the denial offers instead, if any."
+    )
+    suspends: tuple[str, ...] = Field(
+        default=(), exclude_if=_is_empty, description="The learned grants that the denial suspends."
     )
 
 

@@ -41,6 +41,7 @@ class EventType(StrEnum):
     DEADLINES_MOVED = "deadlines_moved"
     ASKED_AGAIN = "asked_again"
     RESULT_REPORTED = "result_reported"
+    SECOND_LOOK_TAKEN = "second_look_taken"
     RUN_RESUMING = "run_resuming"
     PERMIT_REDEEMED = "permit_redeemed"
     OUTCOME_REPORTED = "outcome_reported"
@@ -85,9 +86,8 @@ def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tupl
     seq, hash_ = head.seq, head.hash
     for event in events:
         seq += 1
-        hashed = _serialize(seq, at_ms, event.type, event.data)
-        hash_ = _hash(hash_, hashed)
-        data = hashed[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
+        data = _write(event.data).decode()
+        hash_ = _hash(hash_, f'[{seq},{at_ms},"{event.type}",{data}]'.encode())
         entries.append(f'{{"seq":{seq},"at_ms":{at_ms},"type":"{event.type}","data":{data},"hash":"{hash_}"}}')
     return TrailHead(seq, hash_), entries
 
@@ -96,16 +96,16 @@ def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int 
     """Return the sequence number of the first entry that breaks the chain, or None."""
     head = head or TrailHead()
     for entry in entries:
-        expected = _hash(head.hash, _serialize(head.seq + 1, entry.at_ms, entry.type, entry.data))
+        expected = _hash(head.hash, _write([head.seq + 1, entry.at_ms, entry.type, entry.data]))
         if entry.seq != head.seq + 1 or entry.hash != expected:
             return head.seq + 1
         head = TrailHead(seq=entry.seq, hash=entry.hash)
     return None
 
 
-def _serialize(seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> bytes:
+def _write(value: Any) -> bytes:
     # Each part was within the JSON limits on input; together they may exceed them.
-    return canonical_json([seq, at_ms, type_, data], limited=False)
+    return canonical_json(value, limited=False)
 
 
 def _hash(before: str, hashed: bytes) -> str:

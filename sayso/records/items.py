@@ -12,7 +12,9 @@ from sayso.records.base import Immutable
 from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
+from sayso.records.memory.assessments import Assessment
 from sayso.records.memory.charges import Charge, Remembered, place_charges
+from sayso.records.memory.learning import Learning
 from sayso.records.memory.mandates import Envelope
 from sayso.records.memory.offers import Offered
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
@@ -113,7 +115,15 @@ class _ItemFields(Immutable):
     )
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
+    assessment: Assessment | None = Field(
+        default=None, exclude_if=lambda one: one is None, description="What the rule's assessor said about the call."
+    )
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
+    learning: Learning | None = Field(
+        default=None,
+        exclude_if=lambda learning: learning is None,
+        description="What the decision on it teaches, if its rule learns grants.",
+    )
     doubt: Doubt | None = None
     fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     secret_number: str = Field(default="", description="What the requester sees and a reviewer types to approve.")
@@ -168,14 +178,20 @@ def draw_samples(
 
 def _draw(draft: ItemDraft, key: bytes, name: str) -> ItemDraft:
     sample, quorum = draft.terms.sample, draft.terms.quorum
-    if sample is None or draft.preset is not None:
+    if sample is None or sample.before is None or draft.preset is not None:
         return draft
-    mac = digest(key, name.encode(), "sha256")
-    if int.from_bytes(mac[:8]) >= sample.before * 2**64:
+    mac = draw(key, name, sample.before)
+    if mac is None:
         return draft
     raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})
     terms = draft.terms.model_copy(update={"quorum": raised})
-    return draft.model_copy(update={"terms": terms, "drawn": mac.hex()})
+    return draft.model_copy(update={"terms": terms, "drawn": mac})
+
+
+def draw(key: bytes, name: str, share: float) -> str | None:
+    """Return the HMAC-SHA-256 of a name as hex if its first 8 bytes are below the share of 2^64, else None."""
+    mac = digest(key, name.encode(), "sha256")
+    return mac.hex() if int.from_bytes(mac[:8]) < share * 2**64 else None
 
 
 class Item(_ItemFields):
@@ -249,7 +265,7 @@ def digest_item(
             "rule_version": terms.rule_version,
             "deadline_at_ms": terms.deadline_at_ms,
             "fallback": vars(terms.fallback),
-            "quorum": vars(terms.quorum),
+            "quorum": terms.quorum.state(),
         }
     )
 

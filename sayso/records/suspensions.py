@@ -276,7 +276,8 @@ class Change(NamedTuple):
 
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
-    `grant` is what a decision also granted, and `mandate` the plan that it approved.
+    `grant` is what a decision also granted, and `mandate` the plan that it approved. `suspended` are the learned grants
+    that it suspends.
     """
 
     record: SuspensionRecord
@@ -288,3 +289,4 @@ class Change(NamedTuple):
     released: tuple[Charge, ...] = ()
     grant: Grant | None = None
     mandate: Mandate | None = None
+    suspended: tuple[Grant, ...] = ()

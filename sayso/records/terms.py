@@ -6,12 +6,13 @@ absolute times, so a later change of the rule does not affect it.
 
 from collections.abc import Collection
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field, JsonValue, ValidationInfo, field_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from sayso.calendars.windows import TimeWindow
 from sayso.calendars.working_time import WorkingTime, find_deadline_ms, measure_ms
+from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
 from sayso.text.redaction import PATH_PATTERN
 
@@ -47,11 +48,40 @@ class Fallback(Immutable):
     message: str | None = Field(default=None, max_length=2000)
 
 
-class Quorum(Immutable):
-    """How many different reviewers must approve, or deny, to decide an item."""
+def _count_names(given: dict[str, Any]) -> int:
+    """Return how many people must approve where a quorum does not say so."""
+    return max(1, len(given.get("each_of", ())))
 
-    approve: int = Field(default=1, ge=1, le=20)
+
+class Quorum(Immutable):
+    """How many different reviewers must approve, or deny, to decide an item.
+
+    Among those who approve, a different person must stand for each name of `each_of`. Without `approve`, as many
+    must approve as it has names.
+    """
+
+    each_of: tuple[str, ...] = Field(default=(), max_length=20, exclude_if=lambda names: not names)
+    approve: int = Field(default_factory=_count_names, ge=1, le=20)
     deny: int = Field(default=1, ge=1, le=20)
+
+    @field_validator("each_of")
+    @classmethod
+    def _check_names(cls, each_of: tuple[str, ...]) -> tuple[str, ...]:
+        if len({*each_of}) < len(each_of):
+            raise ValueError("each_of names somebody twice; name each person and group once")
+        return each_of
+
+    @field_validator("approve")
+    @classmethod
+    def _check_enough(cls, approve: int, info: ValidationInfo) -> int:
+        if approve < len(info.data.get("each_of", ())):
+            raise ValueError(f"each_of needs {len(info.data['each_of'])} people; raise quorum.approve, or leave it out")
+        return approve
+
+    def state(self) -> JsonObject:
+        """Return the quorum as items' digests bind it."""
+        names: JsonObject = {"each_of": [*self.each_of]} if self.each_of else {}
+        return {"approve": self.approve, "deny": self.deny} | names
 
 
 class EscalationStep(Immutable):
@@ -62,9 +92,20 @@ class EscalationStep(Immutable):
 
 
 class Sample(Immutable):
-    """The share of items, drawn by chance, that one more person must approve than the quorum asks for."""
+    """The shares of calls that are drawn by chance for another person.
 
-    before: float = Field(gt=0, le=1)
+    An item drawn `before` needs one more approval than its quorum. A call drawn `after` it was allowed or decided gets
+    a second look, which holds nothing.
+    """
+
+    before: float | None = Field(default=None, gt=0, le=1)
+    after: float | None = Field(default=None, gt=0, le=1, exclude_if=lambda after: after is None)
+
+    @model_validator(mode="after")
+    def _check_stated(self) -> Self:
+        if self.before is None and self.after is None:
+            raise ValueError("sample needs a share; write before: or after:, such as sample: {after: 0.05}")
+        return self
 
 
 class RuleTerms(Immutable):
@@ -154,6 +195,7 @@ class Terms(Immutable):
     match_number: bool = False
     deadline_waits: bool = False
     notify_requester: bool = False
+    sample: Sample | None = Field(default=None, exclude_if=lambda sample: sample is None)
 
     def reviewers_of(self, step: int) -> tuple[str, ...]:
         """Return the reviewers of an escalation step; of the rule for step 0."""
@@ -168,9 +210,32 @@ def group_of(reviewer: str) -> str | None:
     return reviewer.removeprefix(GROUP_PREFIX) if reviewer.startswith(GROUP_PREFIX) else None
 
 
+def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
+    """Raise `ValueError` if the quorum needs somebody who is not among the reviewers."""
+    if missing := [name for name in quorum.each_of if name not in reviewers]:
+        raise ValueError(f"quorum.each_of names {missing[0]}, who is not among the reviewers; add it to `reviewers`")
+
+
 def may_reach(reviewers: Collection[str], count: int) -> bool:
     """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
     return len(reviewers) >= count or any(group_of(one) is not None for one in reviewers)
+
+
+def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
+    """Raise `ValueError` for shares that need more people than the reviewers are."""
+    if not terms.reviewers or terms.sample is None:
+        return
+    approvals = terms.quorum.approve + (terms.sample.before is not None)
+    if not may_reach(people, approvals):
+        raise ValueError(
+            f"an item drawn by sample needs {approvals} approvals and has {len(people)} reviewers; "
+            "add reviewers, or remove sample"
+        )
+    if terms.sample.after is not None and not may_reach(people, approvals + 1):
+        raise ValueError(
+            f"a second look needs a reviewer who did not decide, but all {len(people)} may have to; "
+            "add reviewers, or remove sample.after"
+        )
 
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:

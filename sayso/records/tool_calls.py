@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -10,6 +10,7 @@ from sayso.canonical_json import JsonObject, digest_json, parse_json
 from sayso.errors import InvalidInput
 from sayso.records.base import Immutable
 from sayso.records.tool_names import check_tool_name
+from sayso.text.redaction import has_secrets, list_secret_paths
 
 
 class ToolDefinition(Immutable):
@@ -23,7 +24,12 @@ class ToolDefinition(Immutable):
     @property
     def digest(self) -> str:
         """The SHA-256 of the canonical definition."""
-        return _digest_definition(self.model_dump_json())
+        return self.traits.digest
+
+    @property
+    def traits(self) -> "ToolTraits":
+        """What follows from the definition alone; computed once for equal definitions."""
+        return _find_traits(self.model_dump_json())
 
     @property
     def properties(self) -> Mapping[str, JsonValue]:
@@ -32,9 +38,23 @@ class ToolDefinition(Immutable):
         return properties if isinstance(properties, dict) else {}
 
 
+class ToolTraits(NamedTuple):
+    """The digest of a tool's definition, and the paths of its secret arguments.
+
+    Without `has_secrets`, the definition names no secret anywhere.
+    """
+
+    digest: str
+    secrets: tuple[str, ...]
+    has_secrets: bool
+
+
 @lru_cache(maxsize=4096)
-def _digest_definition(definition: str) -> str:
-    return digest_json(parse_json(definition))
+def _find_traits(definition: str) -> ToolTraits:
+    parsed = parse_json(definition)
+    parameters = parsed.get("parameters") if isinstance(parsed, dict) else None
+    schema = parameters if isinstance(parameters, dict) else {}
+    return ToolTraits(digest_json(parsed), list_secret_paths(schema), has_secrets(schema))
 
 
 def define(name: str, description: str, parameters: JsonObject, idempotent: bool) -> ToolDefinition:

@@ -57,6 +57,11 @@ def write_amount(number: str, currency: str) -> str:
     return f"{currency} {value:,.{max(decimals, 0 if currency in _WITHOUT_DECIMALS else 2)}f}"
 
 
+def write_sum(number: Decimal, currency: str) -> str:
+    """Return a sum, with its currency if there is one."""
+    return write_amount(str(number), currency) if currency else f"{number.normalize():,f}"
+
+
 def name_currency(values: JsonObject) -> str:
     """Return the currency that exactly one key of an object names, such as `EUR`; empty without one."""
     found = {str(value).upper() for key, value in values.items() if normalize(key) in CURRENCIES and _is_code(value)}

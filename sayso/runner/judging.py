@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject, check_json, parse_json
 from sayso.errors import SaysoError
 from sayso.policy import asking
+from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -203,6 +204,8 @@ def _with_call(agent: Agent, about: PolicyEvent, call: ToolCall) -> PolicyEvent:
 def _as_asked(agent: Agent, about: PolicyEvent, one: BatchCall) -> PolicyEvent:
     """Return the event of a call, as of the time at which the agent asked if it was asked about."""
     event = _with_call(agent, about, one.call)
+    if one.ask is not None and one.ask.assessment is not None:
+        event = event.model_copy(update={"memory": event.memory | recall_assessment(one.ask.assessment)})
     asked_ms = one.ask.judged_at_ms if one.ask is not None else None
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 

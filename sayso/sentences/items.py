@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from sayso.canonical_json import canonical_json
-from sayso.records.decisions import Actor, Decision, DecisionAction
+from sayso.records.decisions import Actor, Decision, DecisionAction, list_filled
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import Progress, RunRef, SuspensionRecord
-from sayso.records.terms import may_reach
+from sayso.records.terms import Quorum, group_of, may_reach
 from sayso.sentences.deadlines import describe_fallback
-from sayso.sentences.names import join_words, name_reviewers
+from sayso.sentences.names import join_words, name_each, name_reviewers
 from sayso.sentences.rulebook.mandates import PlanWords, describe_plan
 from sayso.text.language import _, mark
 from sayso.transitions.closing import args_of
-from sayso.transitions.decision_checks import entitle, find_counted
+from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
 
 _AFTER_DENIAL = {
     "continue": mark("If you deny it, the agent receives your reason and continues."),
@@ -84,7 +84,7 @@ def describe_quorum(item: Item) -> str:
     It counts the largest group of equal approvals. Empty where one decision is enough.
     """
     quorum = item.terms.quorum
-    if quorum.approve == 1 and quorum.deny == 1:
+    if quorum.approve == 1 and quorum.deny == 1 and not quorum.each_of:
         return ""
     approvals, denials = _count_decisions(item)
     approved = _("1 approval is enough")
@@ -93,6 +93,8 @@ def describe_quorum(item: Item) -> str:
         if len(approvals) > 1:
             counts = _("%(most)s of %(needed)s have approved the same arguments")
         approved = counts % {"most": max(approvals.values(), default=0), "needed": quorum.approve}
+    if quorum.each_of:
+        approved = _describe_each(quorum.each_of, approved if quorum.approve > 1 else "", _list_leading(item))
     if item.drawn:
         approved = _("drawn by chance for a second look: %(approvals)s", approvals=approved)
     denied = _("1 denial is enough")
@@ -103,9 +105,9 @@ def describe_quorum(item: Item) -> str:
 
 def count_quorum(item: Item) -> str:
     """Return the most equal approvals against the quorum, such as `1 of 2`; empty where one is enough."""
-    approvals = _count_decisions(item)[0]
     needed = item.terms.quorum.approve
-    return _("%(most)s of %(needed)s", most=max(approvals.values(), default=0), needed=needed) if needed > 1 else ""
+    most = needed - _count_lacking(item.terms.quorum, _list_leading(item))
+    return _("%(most)s of %(needed)s", most=most, needed=needed) if needed > 1 else ""
 
 
 def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
@@ -117,9 +119,11 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     if terms.no_self_approval:
         excluded.update(record.run.requesters)
     left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
-    approvals, denials = _count_decisions(item)
-    approvals_needed = terms.quorum.approve - max(approvals.values(), default=0)
-    if may_reach(left, approvals_needed) or may_reach(left, terms.quorum.deny - denials):
+    denials = _count_decisions(item)[1]
+    leading, each_of = _list_leading(item), terms.quorum.each_of
+    lost = {*each_of} & excluded - {*list_filled(each_of, leading)}
+    approvable = not lost and may_reach(left, _count_lacking(terms.quorum, leading))
+    if approvable or may_reach(left, terms.quorum.deny - denials):
         return ""
     effect = describe_fallback(record, item)
     return _("Too few reviewers are left to reach the quorum. At the deadline %(effect)s.", effect=effect)
@@ -152,12 +156,31 @@ def describe_resemblance(names: Sequence[str]) -> str:
 
 def _describe_lack(item: Item, decision: Decision) -> str:
     """Return how many more decisions like this one the quorum needs."""
-    approvals, denials = _count_decisions(item)
     if decision.action is DecisionAction.DENY:
-        lack = item.terms.quorum.deny - denials
+        lack = item.terms.quorum.deny - _count_decisions(item)[1]
     else:
-        lack = item.terms.quorum.approve - approvals[canonical_json(args_of(item, decision))]
+        lack = _count_lacking(item.terms.quorum, list_agreeing(item, decision))
     return _("Waiting for %(count)s more.", count=lack)
+
+
+def _describe_each(names: Sequence[str], counts: str, agreeing: Sequence[Actor]) -> str:
+    """Return of whom each must approve and who has, after the counts: `needs one of finance and one of legal`."""
+    needs = _("needs %(names)s", names=name_each(names))
+    agreed = [group_of(one) or one for one in list_filled(names, agreeing)]
+    said = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
+    return "; ".join(one for one in (counts, needs, said) if one)
+
+
+def _list_leading(item: Item) -> list[Actor]:
+    """Return who has approved the arguments that most have approved."""
+    given = [list_agreeing(item, one) for one in item.decisions if one.action is not DecisionAction.DENY]
+    return max(given, key=len, default=[])
+
+
+def _count_lacking(quorum: Quorum, agreeing: Sequence[Actor]) -> int:
+    """Return how many more must approve what these people have approved."""
+    unfilled = len(quorum.each_of) - len(list_filled(quorum.each_of, agreeing))
+    return max(quorum.approve - len(agreeing), unfilled)
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:

@@ -11,6 +11,12 @@ def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
     return join_words([_name(one) for one in reviewers], last)
 
 
+def name_each(names: Sequence[str]) -> str:
+    """Join the names of whom each must be somebody: `anna and one of finance`."""
+    groups = [(name, group_of(name)) for name in names]
+    return join_words([_name(name) if group is None else _("one of %(group)s", group=group) for name, group in groups])
+
+
 def _name(reviewer: str) -> str:
     if reviewer == "manager_of:who.person":
         return _("the manager of the person the agent acts for")

@@ -14,7 +14,7 @@ from sayso.policy.engine import Policy, PolicyDecision
 from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.sentences.memory import describe_memory, describe_remembered
-from sayso.sentences.names import join_words, name_reviewers
+from sayso.sentences.names import join_words, name_each, name_reviewers
 from sayso.sentences.times import describe_span
 from sayso.text.lengths import cut
 from sayso.text.summaries import write_leaf
@@ -54,6 +54,7 @@ def describe_rule(rule: PolicyRule) -> str:
     dates = describe_dates(rule)
     others = [_FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
+    others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
     return " ".join((_describe_effect(rule), *others))
 
@@ -126,7 +127,8 @@ def describe_who(terms: RuleTerms) -> str:
     if not terms.reviewers:
         return "any reviewer" if count == 1 else f"any {count} reviewers"
     names = name_reviewers(terms.reviewers, "or")
-    return names if count == 1 else f"{count} of {names}"
+    counted = names if count == 1 else f"{count} of {names}"
+    return f"{counted}, among them {name_each(terms.quorum.each_of)}" if terms.quorum.each_of else counted
 
 
 def describe_wait(terms: RuleTerms) -> str:

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from sayso.canonical_json import digest_json, parse_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, Withdrawn
-from sayso.policy.external import evaluate_calls, list_wanted
+from sayso.policy.external import describe_calls, evaluate_calls, list_wanted
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.rules import Action
 from sayso.records.decisions import Actor, ActorKind, Report
@@ -107,8 +107,9 @@ class InProcessApi:
         step = max(body.step or 1, 1 + len(earlier))
         progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
         policy, now_ms = self._desk.policy, self._desk.clock.now_ms
-        readings = self._desk.counters.read(list_wanted(policy, run, calls, step, progress, now_ms), now_ms)
-        drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress, now_ms)
+        described = describe_calls(run, calls, step, progress, now_ms)
+        readings = self._desk.counters.read(list_wanted(policy, described), now_ms)
+        drafts, judged = evaluate_calls(policy, run, calls, step, readings, progress, described)
         for call, draft in zip(calls, drafts, strict=True):
             check_args(call, draft)
         self._desk.definitions |= {call.definition.digest: call.definition for call in calls}

@@ -23,6 +23,7 @@ _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 
 _MOST_PARTS = 2_000
+_NO_SECRETS: frozenset[str] = frozenset()
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_$-]+")
 _SHORTEST_SCRUBBED = 4
 """Shorter secrets are not searched for in other texts: they would match by chance."""
@@ -57,6 +58,8 @@ class Redacted(NamedTuple):
 
 def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = ()) -> Redacted:
     """Return the arguments with every secret value replaced by `MASK`, also where another value quotes it."""
+    if not (schema or paths):
+        return Redacted(args, _NO_SECRETS)
     root = schema or {}
     patterns = [tuple(_split(path)) for path in paths]
     found = _mask_object(args, [root], root, patterns)
@@ -69,7 +72,7 @@ def list_secret_paths(schema: JsonObject) -> tuple[str, ...]:
 
     A part that contains itself is secret as a whole, and so is everything in a schema with too many parts.
     """
-    if not _has_secret(schema):
+    if not has_secrets(schema):
         return ()
     finder = _PathFinder(schema)
     found = tuple(dict.fromkeys(path for path in finder.find([schema], "", frozenset()) if path))
@@ -115,10 +118,11 @@ def _prefix_items(schemas: Sequence[JsonObject]) -> int:
     return max((len(found) for one in schemas if isinstance(found := one.get("prefixItems"), list)), default=0)
 
 
-def _has_secret(value: JsonValue) -> bool:
+def has_secrets(value: JsonValue) -> bool:
+    """Return whether any part of a schema marks its value as secret."""
     if isinstance(value, dict):
-        return is_secret(value) or any(map(_has_secret, value.values()))
-    return isinstance(value, list) and any(map(_has_secret, value))
+        return is_secret(value) or any(map(has_secrets, value.values()))
+    return isinstance(value, list) and any(map(has_secrets, value))
 
 
 def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:

@@ -95,6 +95,8 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
     data: JsonObject = {"args": secrets.args, **_describe_rule(item)}
     if decision.grant_id:
         data["grant_id"] = decision.grant_id
+    if decision.suspends:
+        data["suspends"] = [*decision.suspends]
     if decision.message is not None:
         data["message"] = secrets.scrub(decision.message)
     if decision.action is DecisionAction.VALUE:
@@ -110,9 +112,14 @@ def describe_unanswered(item: Item) -> JsonObject:
 
 
 def _describe_rule(item: Item) -> JsonObject:
-    return item.terms.model_dump(
-        mode="json", include={"rule_id", "rule_version", "reviewers", "quorum", "no_self_approval"}
-    )
+    terms = item.terms
+    return {
+        "rule_id": terms.rule_id,
+        "rule_version": terms.rule_version,
+        "reviewers": [*terms.reviewers],
+        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
+        "no_self_approval": terms.no_self_approval,
+    }
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:

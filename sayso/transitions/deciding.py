@@ -180,6 +180,9 @@ def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> 
     data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message", "shown"})
     data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
     data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    sample = item.terms.sample
+    if item.outcome is not None and sample is not None and sample.after is not None:
+        data["second_look"] = sample.after
     if item.drill is not None:
         data |= {"drill": item.drill.template, "caught": decision.action is DecisionAction.DENY}
     return data | describe_decision(item, decision)

@@ -15,7 +15,7 @@ from sayso.errors import (
     StaleDigest,
     WrongNumber,
 )
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Delegate, Represented, list_filled
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX, Terms
@@ -125,9 +125,9 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
     that they requested themselves.
     """
     terms = item.terms
-    if not terms.reviewers or by.id in terms.reviewers:
-        return _keep(by, (), "")
     groups = _find_groups(terms, by.groups)
+    if not terms.reviewers or by.id in terms.reviewers:
+        return _keep(by, groups if terms.quorum.each_of else (), "")
     if groups:
         return _keep(by, groups, "")
     found = [one for one in _list_represented(by) if _may_represent(record, item, by, one)]
@@ -194,9 +194,16 @@ def is_quorum_met(item: Item, decision: Decision) -> bool:
     if decision.action is DecisionAction.DENY:
         people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
         return len(people) >= item.terms.quorum.deny
-    if item.terms.quorum.approve == 1:
+    quorum = item.terms.quorum
+    if quorum.approve == 1 and not quorum.each_of:
         return True
+    agreeing = list_agreeing(item, decision)
+    enough = len({by.id for by in agreeing}) >= quorum.approve
+    return enough and len(list_filled(quorum.each_of, agreeing)) == len(quorum.each_of)
+
+
+def list_agreeing(item: Item, decision: Decision) -> list[Actor]:
+    """Return who has approved the same arguments, or given the same value, as this decision."""
     args = canonical_json(args_of(item, decision))
     alike = [one for one in item.decisions if one.action is decision.action]
-    agreeing = {one.by.id for one in alike if canonical_json(args_of(item, one)) == args}
-    return len(agreeing) >= item.terms.quorum.approve
+    return [one.by for one in alike if canonical_json(args_of(item, one)) == args]

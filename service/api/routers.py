@@ -17,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.discussions import attachments, comments
-from service.api.operations import channels, diagnostics, drills, metrics, reports, trials
+from service.api.operations import channels, diagnostics, drills, metrics, reports, second_look, trials
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
 from service.api.policy import grants, mandates, replays, versions
 
@@ -42,6 +42,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     channels.router,
     reports.router,
     drills.router,
+    second_look.router,
     replays.router,
     versions.router,
     grants.router,

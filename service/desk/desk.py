@@ -12,6 +12,7 @@ from service.desk.inquiring import Inquiring
 from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
 from service.desk.scheduling import Scheduling
+from service.desk.second_look import SecondLooking
 from service.desk.suspending import Suspending
 from service.desk.worker_execution import WorkerExecution
 from service.metrics import timed
@@ -42,7 +43,7 @@ class Desk:
         changes = Changes(suspensions, freezes, sure_until_ms)
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
         self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
-        self.plant, self.propose = suspending.plant, suspending.propose
+        self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
@@ -55,6 +56,8 @@ class Desk:
         inquiring = Inquiring(reviewing)
         self.claim, self.release_claim = inquiring.claim, inquiring.release_claim
         self.ask_requester, self.answer_inquiry = inquiring.ask_requester, inquiring.answer_inquiry
+        second = SecondLooking(changes, runs)
+        self.find_seen_call, self.take_second_look = second.find_seen_call, second.take_second_look
         worker = WorkerExecution(changes, runs)
         self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
         self.checkpoint, self.note_results = worker.checkpoint, worker.note_results

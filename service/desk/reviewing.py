@@ -12,9 +12,14 @@ from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, Wro
 from sayso.policy.engine import Policy
 from sayso.policy.external import FinalJudgement, describe_item, judge_final
 from sayso.policy.grants.deciding import decide_with_grant
+from sayso.policy.grants.scopes import name_scope
+from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
+from sayso.policy.memory.recalling import Wanted
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args
+from sayso.records.memory.grants import Grant
+from sayso.records.memory.learning import Denial
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import ask_again, cancel, extend, find_item
 from sayso.transitions.decision_checks import check_draft, check_open
@@ -71,6 +76,7 @@ class Reviewing:
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
         freezes, policy = await self.changes.freezes(), self.policy()
+        covering = await self._find_learned(policy, suspension_id, item_id) if request.action == "deny" else ()
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -88,11 +94,16 @@ class Reviewing:
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
+                suspends=tuple(one.id for one in covering),
             )
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
                 return ask_again(record, decision, renewed, now_ms, frozen_ms)
-            return decide_with_grant(policy, record, decision, request, now_ms, frozen_ms)
+            change = decide_with_grant(policy, record, decision, request, now_ms, frozen_ms)
+            if not covering or change.record is record:
+                return change
+            denial = Denial(by=by.id, at_ms=now_ms, suspension_id=suspension_id, item_id=item_id)
+            return change._replace(suspended=suspend_grants(covering, denial))
 
         try:
             async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):
@@ -211,11 +222,25 @@ class Reviewing:
         renewed = (await self._judge(record, item, request, caller)).renewed
         if renewed is None:
             return None
+        renewed = renewed.model_copy(update={"learning": None})  # its arguments are a person's, not the agent's
         if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
             renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
             return assign_numbers((renewed,), new_number)[0]
         drawn = await self.changes.suspensions.sampling.draw((renewed,), suspension_id, (item_id,))
         return assign_numbers(drawn, new_number)[0]
+
+    async def _find_learned(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:
+        """Return the learned grants that cover the call of an item; its denial suspends them."""
+        if not learns(policy.rules):
+            return ()
+        record = (await self.changes.suspensions.read(suspension_id)).record
+        item = find_item(record, item_id)
+        if item.learning is None or item.terms.rule_id is None:
+            return ()
+        scope = name_scope(item.terms.rule_id, record.run.agent)
+        readings = await self.changes.suspensions.recall([Wanted(scope, 0, grants=True)])
+        event = describe_item(record, item, item.tool.args)
+        return find_learned(readings[scope].grants, item.terms.rule_id, event)
 
     async def _judge(
         self, record: SuspensionRecord, item: Item, request: DecisionRequest, caller: str

@@ -9,7 +9,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
+from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
 from sayso.policy.mandates.making import find_confining
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
@@ -77,7 +77,7 @@ class Suspending:
         `request` holds all that the caller sent and nothing generated. The same key with the same request returns the
         first run; with another request it raises `IdempotencyConflict`.
         """
-        await self._admit(run)
+        await self._admit(run, for_workers=True)
         run = self._place(run)
         draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
@@ -99,7 +99,7 @@ class Suspending:
         Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
         of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
         """
-        await self._admit(run)
+        await self._admit(run, for_workers=resume.mode != "poll")
         run = self._place(run)
         state = foreign.state if foreign else None
         counted = await self._count_turns(run, key)
@@ -161,8 +161,9 @@ class Suspending:
     ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
         policy = self.policy()
         at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
-        readings = await self.suspensions.recall(list_wanted(policy, run, calls, step, progress, at_ms))
-        return evaluate_calls(policy, run, calls, step, readings, progress, at_ms)
+        described = describe_calls(run, calls, step, progress, at_ms)
+        readings = await self.suspensions.recall(list_wanted(policy, described))
+        return evaluate_calls(policy, run, calls, step, readings, progress, described)
 
     async def _create(
         self,
@@ -182,9 +183,9 @@ class Suspending:
         room = self.intake.room if self.intake is not None else None
         return await self.suspensions.create(draft.id, begin, seen, room)
 
-    async def _admit(self, run: RunRef) -> None:
+    async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:
         if self.intake is not None:
-            await self.intake.admit(run.owner)
+            await self.intake.admit(run.owner, for_workers=for_workers)
 
     def _place(self, run: RunRef) -> RunRef:
         """Return the run with the tenant and environment of this desk."""

@@ -9,6 +9,7 @@ from sayso.canonical_json import parse_json
 from sayso.errors import InvalidInput
 from sayso.records.decisions import DIGEST_PATTERN
 from sayso.records.freezes import SCOPE_PATTERN
+from sayso.records.memory.bounds import ARGUMENT_PATTERN
 from sayso.records.tool_names import NAME_CHARACTERS, NAME_PATTERN
 
 _MAX_FAULTS = 20
@@ -27,6 +28,7 @@ _PLAIN = {
 _SHAPES = {  # messages in place of regular expressions
     SCOPE_PATTERN: "is no scope; write all, agent:<name> or tool:<name>",
     NAME_PATTERN: f"has a character that no tool's name may have; rename the tool with {NAME_CHARACTERS}",
+    ARGUMENT_PATTERN: "is no argument; write it as args.customer",
     DIGEST_PATTERN: "is no digest; send the item's own, 64 of 0-9 and a-f",
 }
 
@@ -61,7 +63,7 @@ def _describe_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str
 
 
 def _format_path(loc: Iterable[str | int], root: str | None) -> str:
-    parts = list(loc)
+    parts = [part for part in loc if part != "[key]"]  # the key itself stands before it
     if root is None:
         first, *parts = parts or ["body"]
         root = "$" if first == "body" else str(first)

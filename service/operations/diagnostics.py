@@ -17,6 +17,7 @@ from service.operations.endpoints import DISABLED_BY
 from service.operations.rule_checks import find_warnings
 from service.operations.rulebook.versions import describe_held_back
 from service.store.connection.durability import check_durability
+from service.store.load.backlog import describe_bound, describe_queue, is_behind
 from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
@@ -98,13 +99,14 @@ async def _check_workers(wiring: Wiring) -> Finding:
 
 
 async def _check_queue(wiring: Wiring) -> Finding:
-    number, waited_ms = await wiring.schedule.read_queue()
-    if not number:
+    queue, limits = await wiring.schedule.read_queue(), wiring.settings
+    if not queue.runs:
         return Finding("queue", True, "No run waits for a worker.")
-    text = f"{number} {'run waits' if number == 1 else 'runs wait'} for a worker, the first for {waited_ms // 1000} s."
-    if waited_ms < QUEUED_MS:
-        return Finding("queue", True, text)
-    return Finding("queue", False, text, "Start more workers: `python -m workers`, or raise SAYSO_WORKERS.")
+    text, todo = describe_queue(queue), "Start more workers: `python -m workers`, or raise SAYSO_WORKERS."
+    if is_behind(queue, limits):
+        text += f" New requests are refused until workers keep up. {describe_bound(limits)}"
+        return Finding("queue", False, text, todo)
+    return Finding("queue", queue.oldest_ms < QUEUED_MS, text, todo if queue.oldest_ms >= QUEUED_MS else "")
 
 
 async def _check_limits(wiring: Wiring) -> Finding:
@@ -166,7 +168,7 @@ def _check_rules(wiring: Wiring) -> Finding:
     wiring.rulebook.refresh()
     error = wiring.rulebook.error
     if error is None:
-        return Finding("rules", True, f"Version {wiring.rulebook.policy.version}, as in the file.")
+        return Finding("rules", True, f"The file can be read: version {wiring.rulebook.policy.version}.")
     return Finding(
         "rules", False, f"The file is invalid; the last valid rules stay in force: {error.message}", "Correct the file."
     )

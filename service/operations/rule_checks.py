@@ -7,17 +7,18 @@ from sayso.clock import now_ms
 from sayso.errors import SaysoError
 from sayso.policy.findings import Known, find_findings
 from sayso.runner.agents import AgentManifest
+from service.delivery.assessor_plans import assessors_of
 from service.wiring import Wiring
 
 log = structlog.get_logger()
 
 
 async def find_known(wiring: Wiring) -> Known:
-    """Return the reviewers, the groups, the registered agents' tools and the time."""
+    """Return the reviewers, the groups, the registered agents' tools, the time and the assessors."""
     reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
     tools = {name: one.tools for name, one in (await read_manifests(wiring)).items()}
     groups = {one.name: one.members for one in await wiring.groups.list_all()}
-    return Known(reviewers, tools, groups, now_ms())
+    return Known(reviewers, tools, groups, now_ms(), assessors_of(wiring.settings.assessors).assessors.keys())
 
 
 async def read_manifests(wiring: Wiring) -> dict[str, AgentManifest]:

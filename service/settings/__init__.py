@@ -83,6 +83,9 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     drills: Path | None = None
     """YAML file with templates of false calls that test whether reviewers look, and how often one is planted.
     Without it there are no drills."""
+    assessors: Path | None = None
+    """YAML file with the assessors that rules name: servers or functions that may add scrutiny to calls. A rule whose
+    assessor is missing takes its calls for high."""
     token_issuers: Path | None = None
     """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
     refused."""
@@ -102,7 +105,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", "channels", "drills", "token_issuers", mode="after")
+    @field_validator("home", "policy", "channels", "drills", "assessors", "token_issuers", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
         try:

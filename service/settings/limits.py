@@ -29,6 +29,12 @@ class LimitSettings(BaseSettings):
     """How often in a minute one agent's keys may have calls judged or start runs. Sooner is answered with 429."""
     asks_per_minute: _Count = 6_000
     """The same for all agents together."""
+    backlog_runs: _Count = 1_000
+    """Runs that may be ready and wait for a worker. While there are more, requests that workers execute are answered
+    with 429; decisions are always taken."""
+    backlog_s: _Count = 5
+    """Seconds that the first of them may wait, if there are more than one worker drives at once
+    (`SAYSO_DRAIN_CONCURRENCY`)."""
     waits_per_key: _Count = 1_000
     """Long polls and event streams that one key, or one person, may hold at the same time on one service process. One
     more is answered with 429."""
@@ -42,6 +48,7 @@ class LimitSettings(BaseSettings):
     """Largest request line and headers together, in bytes."""
 
 
-COUNTS = ("pending_per_key", "pending_limit", "asks_per_minute_per_key", "asks_per_minute", "waits_per_key")
+_PENDING, _PACES = ("pending_per_key", "pending_limit"), ("asks_per_minute_per_key", "asks_per_minute")
+COUNTS = (*_PENDING, *_PACES, "backlog_runs", "backlog_s", "waits_per_key")
 # Environment of a load test: one key asks for everything there.
 UNLIMITED = {f"SAYSO_{name.upper()}": str(MOST) for name in COUNTS}

@@ -36,9 +36,11 @@ class TenantKeys:
         self.freezes = f"{prefix}freezes"
         self.grants = f"{prefix}grants"  # grants by id
         self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
+        self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
         self.mandates = f"{prefix}mandates"  # mandates by id
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
+        self.learning = f"{prefix}learning"  # rules for agents whose calls people decided since the last look
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
@@ -54,6 +56,7 @@ class TenantKeys:
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
+        self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
         self.starts = f"{prefix}starts"  # how late workers took runs
@@ -92,6 +95,10 @@ class TenantKeys:
     def grants_of(self, scope: str) -> str:
         """The grants of a rule for an agent, by their end."""
         return f"{self.prefix}grants-of:{scope}"
+
+    def lessons(self, scope: str) -> str:
+        """The last decided calls of a rule for an agent, if it learns grants."""
+        return f"{self.prefix}lessons:{scope}"
 
     def mandates_of(self, scope: str) -> str:
         """The mandates of an agent in a conversation, by their end."""

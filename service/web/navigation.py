@@ -28,6 +28,7 @@ MAIN = (
 OTHERS = (
     Place("/operate", mark("Operate")),
     Place("/grants", mark("Grants")),
+    Place("/second-looks", mark("Second looks")),
     Place("/groups", mark("Groups")),
     Place("/who", mark("Who is asked")),
     Place("/people", mark("People"), admins=True),

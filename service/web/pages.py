@@ -85,7 +85,7 @@ def render(
         "path": request.url.path,
         "admin": visitor is not None and visitor.is_admin,
         "screen": read_display(request),
-        "version": request.app.version,
+        "release": request.app.version,
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,

@@ -12,7 +12,7 @@ from service.web.form_posts import check_origin
 from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
-from service.web.operations import channels, drills, operate, welcome
+from service.web.operations import channels, drills, operate, second_look, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
 from service.web.rulebook import cases, drafts, grants, replays, rules, trials, versions
@@ -36,6 +36,7 @@ _MODULES = (
     runs,
     operate,
     drills,
+    second_look,
     welcome,
     accounts,
     directory,

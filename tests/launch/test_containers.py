@@ -31,6 +31,10 @@ def test_container_runs_the_command_of_its_program(services: dict[str, Any], pro
     assert services[program.name]["command"] == ["python", "-m", program.module]
 
 
+def test_container_of_the_service_gives_way_to_the_others(services: dict[str, Any]) -> None:
+    assert {name: one["cpu_shares"] for name, one in services.items() if "cpu_shares" in one} == {"service": 341}
+
+
 def test_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> None:
     names = {program.name for program in (SERVICE, WORKER, CLOCK, DEMO_MODEL, SETUP)}
 

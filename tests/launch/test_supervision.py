@@ -22,9 +22,17 @@ def test_render_config_restarts_every_program() -> None:
     names = [name for name in config.sections() if name.startswith("program:")]
     assert names == [f"program:{p.name}" for p in (SERVER, SERVICE, WORKER, CLOCK, DEMO_MODEL)]
     assert all(config[name]["autorestart"] == "true" for name in names)
-    assert config["program:service"]["command"] == f"{sys.executable} -m service"
+    assert config["program:worker"]["command"] == f"{sys.executable} -m workers"
     assert config["program:worker"]["numprocs"] == "3"
     assert config["program:worker"]["process_name"] == "%(program_name)s-%(process_num)d"
+
+
+def test_render_config_gives_workers_priority_over_the_service() -> None:
+    config = parsed(render_config([SERVER, SERVICE, WORKER, CLOCK], Path("/home")))
+
+    assert config["program:service"]["command"] == f"nice -n 5 {sys.executable} -m service"
+    others = [config[f"program:{program.name}"]["command"] for program in (SERVER, WORKER, CLOCK)]
+    assert not [command for command in others if command.startswith("nice")]
 
 
 def test_render_config_stops_the_server_last() -> None:

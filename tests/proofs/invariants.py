@@ -18,7 +18,7 @@ FINAL = (Status.RESUMED, Status.CANCELLED)
 _TABLE_EVENTS = frozenset().union(*(step.events for step in LEGAL.values()))
 """The event kinds of the table; all others come from the run itself."""
 
-_NOT_ANNOUNCED = ("record_deliveries", "redrive", "hold", "shift_deadlines")
+_NOT_ANNOUNCED = ("record_deliveries", "take_second_look", "redrive", "hold", "shift_deadlines")
 """Steps of decided suspensions that add nothing to the ready list."""
 
 _RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
@@ -124,7 +124,9 @@ def _without_deliveries(record: SuspensionRecord) -> SuspensionRecord:
 
 
 def _check_record(step: Step, before: SuspensionRecord, after: SuspensionRecord) -> Iterable[str]:
-    if before.status in FINAL and _without_deliveries(before) != _without_deliveries(after):
+    looked_again = before.model_copy(update={"updated_at_ms": after.updated_at_ms})
+    kept = looked_again if step.verb == "take_second_look" else before
+    if before.status in FINAL and _without_deliveries(kept) != _without_deliveries(after):
         yield f"a suspension that was {before.status} was changed by {step.verb}"
     if after.updated_at_ms < before.updated_at_ms:
         yield "the update time of a record went backwards"

@@ -34,7 +34,7 @@ EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
     " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
-    " transitions/test_requester_notices"
+    " transitions/test_requester_notices transitions/test_each_of"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 MEMORY = _tests("sayso/policy/memory/test_counting")
@@ -42,7 +42,7 @@ STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
-    " test_asks desk/test_late_items desk/test_mandating"
+    " test_asks desk/test_late_items desk/test_mandating desk/test_assessors"
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
@@ -83,7 +83,7 @@ _SAVES_TIME = "it avoids a commit that would be refused"
 
 _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "transitions/decision_checks.py": {
-        ("guard", "item.terms.quorum.approve == 1"): "counting gives the same result",
+        ("guard", "quorum.approve == 1 and not quorum.each_of"): "counting gives the same result",
         (
             "guard",
             "type(by) is Actor and (groups, for_person) == (by.groups, by.for_person)",

@@ -15,7 +15,8 @@ from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, sightings
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
-from sayso.transitions.reviewers import claiming, inquiring
+from sayso.transitions.reviewers import claiming, inquiring, second_look
+from sayso.transitions.reviewers.second_look import Opinion, Seen
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
@@ -30,6 +31,8 @@ STATES = {
 }
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
 _RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
+_SEEN = Seen(seq=2, tool="refund", rule_id=None, verdict="approved", reviewers=(), deciders=("anna",))
+_OPINION = Opinion(agrees=False, reason="too much")
 ALLOWED = "-"
 """The id of the call that the rules allow."""
 
@@ -67,6 +70,7 @@ class Transitions:
     release_claim: Callable[..., Change] = claiming.release_claim
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
+    take_second_look: Callable[..., Change] = second_look.take_second_look
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
@@ -169,6 +173,7 @@ class Scenario:
             "move_cards": lambda: apply.move_cards(record, {"reviewer 1": ("reviewer 2",)}, now_ms),
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
+            "take_second_look": lambda: apply.take_second_look(record, _SEEN, _OPINION, person("ben"), now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),
         }
         return name, steps[name]()

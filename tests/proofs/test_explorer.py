@@ -181,6 +181,16 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         ),
         {*DRIVEN, "record_deliveries", "escalate"},
     ),
+    (
+        Scenario(
+            "somebody takes a second look at any time",
+            (REFUND,),
+            CONFLICTING,
+            owner_steps=("take_second_look", "cancel"),
+            crashes=2,
+        ),
+        {*DRIVEN, "take_second_look", "cancel"},
+    ),
     (Scenario("cancelled at any time", (REFUND,), CONFLICTING, owner_steps=("cancel",)), {*DRIVEN, "cancel"}),
     (
         Scenario("a run without an agent", owner_steps=("revive", "cancel"), undrivable=True, tries=0),

@@ -22,7 +22,8 @@ from service.operations.insights.fatigue import find_warning
 from service.operations.insights.figures import RANGES, Insights, read_insights
 from service.store.directory.duty import Preferences
 from service.store.insights.facts import Facts, ItemFact, Step
-from service.store.insights.tallies import Count, Metric, tally
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count, tally
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person

@@ -17,6 +17,7 @@ from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.operations.drills.planting import plant_scheduled
 from service.operations.drills.templates import drills_of
+from service.operations.rulebook.learning import propose_learned
 from service.settings import Settings
 from service.store.connection.faults import await_store
 from service.store.connection.formats import OtherFormat, check_format
@@ -38,6 +39,7 @@ from workers.withdrawals import keep_withdrawing
 TICK_S = 0.1
 _JOBS_EVERY_S = 1.0
 _DRILLS_EVERY_S = 60
+_LEARN_EVERY_S = 10
 _AT_ONCE = 32
 _BATCH_SIZE = 100
 _UNREADABLE_AGAIN_MS = 60_000
@@ -82,6 +84,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
             asyncio.create_task(keep_announcing(wiring, stopping)),
             asyncio.create_task(keep_counting(wiring, stopping)),
             asyncio.create_task(repeat(partial(plant_scheduled, wiring), _DRILLS_EVERY_S, stopping, "drill_failed")),
+            asyncio.create_task(repeat(partial(propose_learned, wiring), _LEARN_EVERY_S, stopping, "learning_failed")),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
             asyncio.create_task(keep_notifying(wiring, channels, ContactBook(wiring), stopping)),

@@ -16,8 +16,8 @@ from sayso.sentences.times import describe_brief
 
 _PAGE = 200
 _TOOL_COLUMNS = ("tool", "asked", "approved", "edited", "median", "95 % within", "fallback")
-_RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback")
-_PERSON_COLUMNS = ("reviewer", "decided", "approved", "median look", "under 3 s", "instant", "flag")
+_RULE_COLUMNS = ("rule", "asked", "time of people", "measured", "denied", "edited", "fallback", "wrong", "near")
+_PERSON_COLUMNS = ("reviewer", "decided", "approved", "median look", "under 3 s", "instant", "drills approved", "flag")
 
 RangeOption = Annotated[str, typer.Option("--range", help="24h, 7d, 30d or 90d.")]
 
@@ -63,13 +63,13 @@ def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
     with connect() as client:
         found = client.exchange(requests.report_insights(span)).rules
     rows = map(_describe_rule, found)
-    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule asked anybody in this time.")
+    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
 
 
 def _describe_rule(one: RuleCost) -> tuple[str, ...]:
     measured = f"{one.measured} of {one.decisions}"
-    time = _took(one.people_ms) if one.measured else ""
-    counts = map(str, (one.denied, one.edited, one.fallback))
+    time = _took(one.people_ms) if one.measured else "unknown"
+    counts = map(str, (one.denied, one.edited, one.fallback, one.disagreed, one.near_misses))
     return ("default" if one.rule == "-" else one.rule, str(one.asked), time, measured, *counts)
 
 
@@ -82,8 +82,10 @@ def _describe_person(one: PersonFigures) -> tuple[str, ...]:
     fast = one.fast / one.measured if one.measured else None
     approved = one.approved / (one.approved + one.denied) if one.approved + one.denied else None
     instant = one.instant / one.approvals_measured if one.approvals_measured else None
-    flag = "approves too fast" if one.flagged else ""
-    return one.name, str(one.decided), _share(approved), _took(one.p50_look_ms), _share(fast), _share(instant), flag
+    drills = f"{one.drills_approved} of {one.drills}" if one.drills else ""
+    flags = {"approves too fast": one.flagged, "approves false calls": one.drills_flagged}
+    figures = (_share(approved), _took(one.p50_look_ms), _share(fast), _share(instant), drills)
+    return one.name, str(one.decided), *figures, ", ".join(name for name, raised in flags.items() if raised)
 
 
 def _share(value: float | None) -> str:

@@ -13,7 +13,6 @@ from sayso.cli.screens import make_console, show
 from sayso.client.rulebook import ReplayView
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy, PolicyDecision
-from sayso.policy.memory.ledger import remember
 from sayso.policy.packages import check_packages
 
 if TYPE_CHECKING:
@@ -82,7 +81,9 @@ def diff(
 
 
 def _judge(policy: Policy, case: "Case") -> PolicyDecision:
-    return policy.judge(remember(policy, case.event, case.after))
+    from sayso.policy.analysis.cases import place_case
+
+    return policy.judge(place_case(policy, case)[0])
 
 
 def _compare_calls(before: Policy, after: Policy, file: Path) -> list[ChangedCall]:

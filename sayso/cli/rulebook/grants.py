@@ -1,20 +1,26 @@
 """Commands that list, confirm and revoke standing grants, and the options that make one."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 from pydantic import JsonValue
+from rich.text import Text
 
 from sayso.canonical_json import JsonObject, parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import format_time, make_console, show_line
-from sayso.client.rulebook import LIST_GRANTS, confirm_grant, revoke_grant
+from sayso.client.clients import Client
+from sayso.client.operations import DecidedItem
+from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, revoke_grant
 from sayso.errors import InvalidInput, InvalidJson
+from sayso.policy.memory.keys import read_period
 
 app = typer.Typer(help="List, confirm and revoke standing grants.", no_args_is_help=True)
 
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+_WHOLE = 2_000
+_WAITING = "waiting"
 
 GrantForOption = Annotated[
     str | None, typer.Option(help="Also let like calls run without asking, for so long: 30m, 1h, 7d.")
@@ -42,10 +48,11 @@ def read_grant(
         if any(one is not None for one in (count, most)) or same or at_most:
             raise InvalidInput("A grant needs an end. Add --grant-for, such as --grant-for 1h.")
         return None
-    unit = _UNITS.get(for_[-1:])
-    if unit is None or not (for_[:-1].isascii() and for_[:-1].isdigit()):
-        raise InvalidInput(f"{for_!r} is not a time. Write a number and m, h, d or w, such as 1h.")
-    given: JsonObject = {"for_s": int(for_[:-1]) * unit, "same": [*(same or ())], "at_most": _read_pairs(at_most)}
+    try:
+        for_s = read_period(for_)
+    except ValueError as error:
+        raise InvalidInput(f"--grant-for: {error}.") from error
+    given: JsonObject = {"for_s": for_s, "same": [*(same or ())], "at_most": _read_pairs(at_most)}
     return given | {name: value for name, value in (("count", count), ("sum", most)) if value is not None}
 
 
@@ -64,29 +71,56 @@ def list_grants(json: JsonOption = False) -> None:
     rows = (
         (
             one.id,
-            "void" if one.void else one.state,
+            _write_state(one),
             one.sentence,
-            ", ".join(one.granted_by),
-            str(one.calls),
+            ", ".join(one.granted_by) or "nobody yet",
+            describe_use(one),
             format_time(one.last_used_at) if one.last_used_at else "never",
         )
         for one in found
     )
-    print_list(found, json, ("id", "state", "lets run", "by", "calls", "last"), rows, empty="Nothing is granted.")
+    columns = ("id", "state", "lets run", "by", "calls", "last")
+    print_list(found, json, columns, rows, empty="Nothing is granted.", width=_WHOLE)
+
+
+def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
+    """Yield what a decision granted or offered, and how to go on; nothing without a grant."""
+    grant_id = decided.decision.grant_id if decided.decision is not None else ""
+    for one in client.exchange(LIST_GRANTS).grants if grant_id else ():
+        if one.id == grant_id:
+            yield show_line(f"{'Offers' if one.offered else 'Grants'}: {one.sentence}.", width=_WHOLE)
+            if one.state == _WAITING:
+                yield show_line(f"It waits for another person, who runs: sayso grants confirm {one.id}")
+            else:
+                yield show_line(f"To revoke it, run: sayso grants revoke {one.id}")
 
 
 def confirm(grant_id: GrantArgument) -> None:
-    """Grant together with the people who did."""
+    """Grant together with the people who did, or put a grant in force that Sayso proposed."""
     with connect() as client:
         one = client.exchange(confirm_grant(grant_id))
-    make_console().print(show_line(f"{one.id} is {one.state}: {one.sentence}."))
+    make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))
 
 
 def revoke(grant_id: GrantArgument) -> None:
-    """End a grant at once, also for calls that it allowed and that have not started."""
+    """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
     with connect() as client:
         one = client.exchange(revoke_grant(grant_id))
-    make_console().print(show_line(f"{one.id} is {one.state}."))
+    make_console().print(show_line(f"{one.id} is {_write_state(one)}."))
+
+
+def _write_state(one: GrantView) -> str:
+    return "void" if one.void else one.state.replace("_", " ")
+
+
+def describe_use(one: GrantView) -> str:
+    """Return the calls that a grant let run, or on probation how people decided those that it would have."""
+    if one.learned is None or one.granted_by:
+        return str(one.calls)
+    tried = one.learned
+    counts = f"{tried.approved} approved, {tried.edited} edited, {tried.denied} denied, {tried.unanswered} unanswered"
+    left = max(0, tried.probation - tried.approved)
+    return f"would have allowed {tried.would_allow}: {counts}; {f'{left} to go' if left else 'ready'}"
 
 
 def _read_pairs(given: list[str] | None) -> JsonObject:
@@ -94,7 +128,7 @@ def _read_pairs(given: list[str] | None) -> JsonObject:
     for one in given or ():
         path, sign, value = one.partition("=")
         if not sign:
-            raise InvalidInput(f"{one!r} has no value. Write it as args.amount=200.")
+            raise InvalidInput(f"{one!r} has no value. Write it as {one}=VALUE.")
         pairs[path] = value
     return pairs
 

@@ -1,6 +1,5 @@
 """`sayso policy replay`: all recorded calls of a range judged again by other rules."""
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from sayso.cli.screens import format_time, make_console, make_table, show, show_
 from sayso.client import Client, rulebook
 from sayso.client.rulebook import ListedCall, ReplayCell, ReplayView
 from sayso.clock import iso_utc, now_ms
-from sayso.rendering.money import write_amount
+from sayso.rendering.money import write_sum
 from sayso.sentences.rulebook.replays import describe_past, describe_review_time
 from sayso.text.summaries import write_pretty
 
@@ -104,6 +103,8 @@ def _show_matrix(console: Console, found: ReplayView) -> None:
         table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
     if rows:
         console.print(table)
+    if any(one.sums for one in found.cells):
+        console.print(show_line("In brackets is the sum of the calls.", "dim"))
 
 
 def _write_cell(cell: ReplayCell | None) -> str:
@@ -111,11 +112,6 @@ def _write_cell(cell: ReplayCell | None) -> str:
         return "-"
     sums = ", ".join(write_sum(number, currency) for currency, number in sorted(cell.sums.items()))
     return f"{cell.count:,}" + (f" ({sums})" if sums else "")
-
-
-def write_sum(number: Decimal, currency: str) -> str:
-    """Return a sum, with its currency if there is one."""
-    return write_amount(str(number), currency) if currency else f"{number:,}"
 
 
 def _show_listed(console: Console, cell: ReplayCell) -> None:

@@ -28,7 +28,7 @@ def attest(file: Path, json: JsonOption = False) -> None:
         print_json(found)
         return
     console = make_console()
-    console.print(show_line(f"{file}: version {found.version}, SHA-256 {found.digest}."))
+    console.print(show_line(f"{file}: version {found.version}, SHA-256 {found.digest}.", width=1000))
     missing = found.needed - found.attested
     rest = f"; {missing} more needed before it takes force" if missing > 0 and not found.in_force else ""
     console.print(show_line(f"Attested by {_name_people(found)}{rest}."))
@@ -76,7 +76,7 @@ def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOp
 def _find(listed: Sequence[VersionView], begin: str) -> VersionView:
     found = [one for one in listed if one.version.startswith(begin)]
     if len(found) != 1:
-        raise InvalidInput(f"{len(found)} versions begin with {begin!r}. `sayso policy versions` lists them.")
+        raise InvalidInput(f"{len(found) or 'No'} versions begin with {begin!r}. `sayso policy versions` lists them.")
     return found[0]
 
 

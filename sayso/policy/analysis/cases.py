@@ -11,10 +11,12 @@ from pydantic import Field, ValidationError, field_validator
 
 from sayso.calendars.windows import find_start_ms
 from sayso.canonical_json import JsonObject
+from sayso.errors import SaysoError
 from sayso.policy.analysis.explaining import Explanation, Match, explain
+from sayso.policy.analysis.granted import GRANTED_KEYS, Granted, identify, read_granted
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.file_faults import describe_unknown
-from sayso.policy.memory.ledger import remember
+from sayso.policy.memory.ledger import NO_READINGS, remember
 from sayso.policy.rules import ASKING
 from sayso.policy.yaml_documents import Document, Loc, read_document
 from sayso.records.base import Immutable
@@ -25,25 +27,26 @@ DEFAULT = "default"
 """The name of the default in `rule`."""
 
 _CALL_KEYS = {"tool": "tool_name", "args": "tool_args", "subagent": "subagent_name", "event": "event_type"}
-_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms", "definition"}
+_OTHERS = {*_CALL_KEYS.values(), "memory", "at_ms", "definition", "thread_id"}
 _EVENT_KEYS = {name: name for name in PolicyEvent.model_fields if name not in _OTHERS} | _CALL_KEYS
 _AT = "at"
 """When the agent asks: a date, or a time with a zone. Rules that read the time need it."""
 
 CALL_KEYS = (*_EVENT_KEYS, _AT)
-CASE_KEYS = ("name", "call", "after", "expect", "rule")
+CASE_KEYS = ("name", "call", "granted", "after", "expect", "rule")
 EXPECTATIONS = (ASK, *Action, "defer")
 
 
 class Case(Immutable):
     """A call, the action that it expects (or `ask`, in either way), and the rule that should decide it.
 
-    `after` is how often the same call was let run before, for rules that remember calls.
+    `granted` is what a person granted before, and `after` how often the same call was let run since.
     """
 
     name: str = Field(max_length=200)
     place: str
     event: PolicyEvent
+    granted: Granted | None = None
     after: int = Field(default=0, ge=0, le=1_000)
     expect: str
     rule: str | None = None
@@ -90,6 +93,18 @@ def check_cases(document: Document, tests: Any) -> Iterator[Case]:
             yield case
 
 
+def place_case(policy: Policy, case: Case) -> tuple[PolicyEvent, str]:
+    """Return the call of a case with its past, and why nobody could grant what the case says, if so."""
+    event, readings, fault = case.event, NO_READINGS, ""
+    if case.granted is not None:
+        event = identify(event)
+        try:
+            readings = read_granted(policy, case.granted, event)
+        except SaysoError as error:
+            fault = f"granted: {error.message}"
+    return remember(policy, event, case.after, readings), fault
+
+
 def run_cases(policy: Policy, cases: list[Case]) -> list[CaseResult]:
     """Return how each case ends under the rules."""
     return [_run(policy, case) for case in cases]
@@ -101,24 +116,34 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     if not isinstance(test, dict) or not isinstance(test.get("call"), dict) or "expect" not in test:
         document.report(loc, f"{label}needs `call:` with a tool, and `expect:`")
         return None
+    granted = test.get("granted", {})
+    approved = granted.get("call", {}) if isinstance(granted, dict) else None
+    if not isinstance(approved, dict):
+        document.report((*loc, "granted"), f"{label}granted: write what was granted, such as {{for: 1h, count: 5}}")
+        return None
     keys: list[tuple[Loc, dict[str, Any], Collection[str]]] = [
         (loc, test, CASE_KEYS),
         ((*loc, "call"), test["call"], CALL_KEYS),
+        ((*loc, "granted"), granted, GRANTED_KEYS),
+        ((*loc, "granted", "call"), approved, CALL_KEYS),
     ]
     unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
     for place, key, known in unknown:
         document.report((*place, key), label + describe_unknown(key, known), at_key=True)
-    if unknown:
-        return None
+    return None if unknown else _build_case(document, loc, label, test)
+
+
+def _build_case(document: Document, loc: Loc, label: str, test: dict[str, Any]) -> Case | None:
     line, column = document.values[loc]
-    name = str(test.get("name") or f"case {index + 1}")
-    event: JsonObject = {"run_id": "run_case", "agent": "agent", "step": 1, "subagent_name": ""}
-    event |= {_EVENT_KEYS[key]: value for key, value in test["call"].items() if key != _AT}
-    found = {"name": name, "place": f"{document.file}:{line}:{column}", "event": event, "expect": test["expect"]}
+    name = str(test.get("name") or label.removesuffix(": "))
+    found = {"name": name, "place": f"{document.file}:{line}:{column}", "expect": test["expect"]}
     try:
-        if _AT in test["call"]:
-            event["at_ms"] = find_start_ms(str(test["call"][_AT]))
-        return Case.model_validate({**found, "after": test.get("after", 0), "rule": test.get("rule")})
+        found |= {"event": _read_call(test["call"]), "after": test.get("after", 0), "rule": test.get("rule")}
+        if "granted" in test:
+            limits = {key: value for key, value in test["granted"].items() if key != "call"}
+            approved = {**test["call"], **test["granted"].get("call", {})}
+            found["granted"] = {**limits, "event": _read_call(approved)}
+        return Case.model_validate(found)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = ".".join(map(str, fault["loc"]))
@@ -128,13 +153,21 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
     return None
 
 
+def _read_call(call: dict[str, Any]) -> JsonObject:
+    """Return the fields of an event; raises `ValueError` for a time that is none."""
+    event: JsonObject = {"run_id": "run_case", "agent": "agent", "step": 1, "subagent_name": ""}
+    event |= {_EVENT_KEYS[key]: value for key, value in call.items() if key != _AT}
+    return event | ({"at_ms": find_start_ms(str(call[_AT]))} if _AT in call else {})
+
+
 def _run(policy: Policy, case: Case) -> CaseResult:
-    found = explain(policy, remember(policy, case.event, case.after))
+    event, ungranted = place_case(policy, case)
+    found = explain(policy, event)
     decision = found.decision
     done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
     wanted = None if case.rule == DEFAULT else case.rule
     right = case.rule is None or decision.policy_id == wanted
-    fault = "" if done and right else _describe_fault(case, found)
+    fault = ungranted or ("" if done and right else _describe_fault(case, found))
     return CaseResult(case=case, rule_id=decision.policy_id, action=decision.action, fault=fault)
 
 

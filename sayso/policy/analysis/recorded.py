@@ -93,7 +93,7 @@ def _read_call(
         "context": run.facts,
         "claimed": run.claimed,
         "at_ms": data.get("at_ms", entry.at_ms),
-        "memory": _read_memory(data.get("remembered")),
+        "memory": _read_memory(data.get("remembered")) | _read_assessment(data.get("assessment")),
     }
     try:
         grant = Grant.model_validate(data["grant"]) if "grant" in data else None
@@ -127,6 +127,11 @@ def _read_memory(remembered: JsonValue) -> JsonObject:
     """Return what counters of rules held when the call was judged."""
     found = [one for one in remembered if isinstance(one, dict)] if isinstance(remembered, list) else []
     return {str(one.get("counter")): {"total": one.get("total"), "samples": one.get("samples", 0)} for one in found}
+
+
+def _read_assessment(assessment: JsonValue) -> JsonObject:
+    """Return what an assessor said when the call was judged."""
+    return {str(assessment.get("key")): {"assessment": assessment}} if isinstance(assessment, dict) else {}
 
 
 def _recall_grant(grant: Grant) -> dict[str, Any]:

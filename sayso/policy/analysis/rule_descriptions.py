@@ -4,7 +4,7 @@ _PERIOD = "A number with s, m, h, d or w, such as 1h or 90d."
 _BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer) or a fact (context.team)."
 _TERMS = {
     "reviewers": "Who may decide: names of people, and groups as group:NAME. Any reviewer without it.",
-    "quorum": "How many different people must approve, or deny.",
+    "quorum": "How many different people must approve, or deny, and of which groups one each must approve.",
     "no_self_approval": "Whether the requester cannot decide.",
     "timeout_s": "Seconds until the fallback decides; 0 decides at once.",
     "timeout": "Instead of timeout_s: a working time such as `2 working days`. It needs working_hours.",
@@ -20,7 +20,7 @@ _TERMS = {
     "secrets": "Paths of arguments to mask, such as token, login.password or items[].key.",
     "urgent": "Whether cards are sent at once, also in quiet hours and outside working hours.",
     "notify_requester": "Whether the requester is notified of the outcome.",
-    "sample": "How many items are drawn by chance for one more approval.",
+    "sample": "How many calls are drawn by chance for another person.",
 }
 
 DESCRIPTIONS: dict[str, dict[str, str]] = {
@@ -61,6 +61,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "when": "A condition in CEL, such as `args.amount > 100`.",
         "ask": "What reviewers see and may answer.",
         "terms": "Who decides and until when. A key replaces that of the file's terms.",
+        "assess": "An assessor that may add scrutiny, and what each of its levels adds.",
         "grants": "What reviewers may grant beside an approval. Without it, nothing.",
         "mandates": "What plans of agents may cover once people approve them. Without it, nothing.",
     },
@@ -81,6 +82,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Quorum": {
         "approve": "How many different people must approve.",
         "deny": "How many different people must deny.",
+        "each_of": "Groups, as group:NAME, and people: one different person of each must be among those who approve.",
     },
     "EscalationStep": {
         "after_s": "Seconds after the request.",
@@ -92,6 +94,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "expect": "allow, deny, request_approval, request_user_input, or ask for either of the last two.",
         "rule": "The id of the rule that should decide, or default.",
         "after": "How often the same call was let run before.",
+        "granted": "What a person granted before: for, ago, count, sum, limits on arguments, and the approved call.",
     },
     "Limit": {"count": "The most calls in every period.", "per": _PERIOD, "by": _BY},
     "Budget": {"sum": "The argument to add up.", "max": "The most in every period.", "per": _PERIOD, "by": _BY},
@@ -110,9 +113,29 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "sum": "The most of an argument over all its calls.",
         "by": "Arguments that must stay as in the approved call, or that a plan must name.",
         "people": "How many people must grant it, or approve the plan.",
+        "learn": "When Sayso proposes a grant. Without it, never.",
+    },
+    "Learn": {
+        "after": "How many like calls people must approve, and none deny or edit.",
+        "probation": "How many calls that it would have allowed people must then approve.",
+        "free": "Arguments that may differ between like calls.",
     },
     "GrantedSum": {"of": "The argument to add up.", "max": "The most in sum."},
-    "Sample": {"before": "The share of items to draw, such as 0.1."},
+    "Sample": {
+        "before": "The share of items, such as 0.1, that need one more approval.",
+        "after": "The share of allowed and decided calls, such as 0.05, that somebody reviews afterwards.",
+    },
+    "Assess": {
+        "by": "The name of the assessor in the file of SAYSO_ASSESSORS.",
+        "medium": "What the level medium adds. Without it, nothing.",
+        "high": "What the level high adds, also if there is no usable answer.",
+    },
+    "Scrutiny": {
+        "quorum": "How many different people must approve.",
+        "reviewers": "Who may decide: some of the rule's reviewers.",
+        "match_number": "Whether an approval needs the two digits that the requester sees.",
+        "reason": "A text beside the rule's reason.",
+    },
     "Repeats": {"within": _PERIOD, "more_than": "How many equal calls may run."},
     "FileTerms": _TERMS,
     "RuleTerms": {

@@ -43,18 +43,7 @@ def build_rule_schema() -> _Schema:
     approves = {"properties": {"fallback": {"properties": {"action": {"const": "approve"}}, "required": ["action"]}}}
     attended = {"properties": {"unattended_approval": {"const": True}, "match_number": {"const": False}}}
     terms |= {"if": {**approves, "required": ["fallback"]}, "then": {**attended, "required": ["unattended_approval"]}}
-    defs["Case"] = {
-        "type": "object",
-        "required": ["call", "expect"],
-        "additionalProperties": False,
-        "properties": {
-            "name": {},
-            "call": {"type": "object", "additionalProperties": False, "properties": {name: {} for name in CALL_KEYS}},
-            "expect": {"enum": [*EXPECTATIONS]},
-            "rule": {"type": ["string", "null"]},
-            "after": {},
-        },
-    }
+    defs["Case"] = _build_case()
     defs["Rule"] = _build_rule(model, model["$defs"]["RuleCondition"]["properties"])
     _describe(defs)
     return {
@@ -78,6 +67,22 @@ def build_rule_schema() -> _Schema:
             "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}, "description": "The rules, in any order."},
         },
         "$defs": dict(sorted(defs.items())),
+    }
+
+
+def _build_case() -> _Schema:
+    return {
+        "type": "object",
+        "required": ["call", "expect"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {},
+            "call": {"type": "object", "additionalProperties": False, "properties": {name: {} for name in CALL_KEYS}},
+            "expect": {"enum": [*EXPECTATIONS]},
+            "rule": {"type": ["string", "null"]},
+            "granted": {"type": "object"},
+            "after": {},
+        },
     }
 
 

@@ -44,7 +44,7 @@ def find_granting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "Policy
 
 def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Allow a call that its rule asks about without any doubt, and that a grant of this rule covers."""
-    doubt = decision.error or decision.in_doubt or decision.resembles
+    doubt = decision.error or decision.in_doubt or decision.resembles or decision.scrutinized
     if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
         return decision
     rule = find_granting(rules, decision.policy_id)
@@ -77,10 +77,16 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
 
 
 def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
+    """Return whether a call is one that the grant names, and people have granted it and nobody has ended it."""
+    granted = grant.is_confirmed and grant.revoked_at_ms is None and grant.denial is None
+    return granted and names_call(grant, rule_id, event)
+
+
+def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names. What is unknown of a call is not covered."""
     about = (rule_id, event.agent, event.started_by, event.subagent_name, event.tool_name, event.definition)
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
-    if about != named or len(grant.granters) < grant.people or grant.revoked_at_ms is not None:
+    if about != named:
         return False
     if not all(holds(one, event.tool_args) for one in grant.constraints):
         return False
@@ -131,6 +137,7 @@ _CHECKS: dict[ConstraintKind, Callable[[Any, JsonValue, str], bool]] = {
     ConstraintKind.EQUAL: lambda value, wanted, _: same_json(value, wanted),
     ConstraintKind.ONE_OF: _is_one_of,
     ConstraintKind.AT_MOST: _is_at_most,
+    ConstraintKind.ANY: lambda *_: True,
     ConstraintKind.HOSTS: _are_at,
     ConstraintKind.WITHIN: lambda value, folder, _: is_within(value, str(folder)),
 }

@@ -1,7 +1,7 @@
 """Making a grant from a reviewer's decision: pure, and within what the rule lets people grant."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sayso.canonical_json import JsonObject
@@ -10,7 +10,8 @@ from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rest, digest_rule, find_granting, follow
 from sayso.policy.grants.keys import Grants
-from sayso.policy.memory.amounts import to_units, write_amount
+from sayso.policy.memory.amounts import read_amount, to_units, write_amount
+from sayso.policy.memory.keys import write_period
 from sayso.policy.rules import PolicyRule
 from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item, ItemKind
@@ -54,13 +55,11 @@ def make_grant(
         )
     args = item.tool.args if request.args is None else request.args
     people = max(grants.people, item.terms.quorum.approve)
-    _check_secrets(item, args, asked, grants)
-    limits = _list_constraints(asked, args, grants)
     given: dict[str, Any]
     if isinstance(asked, CounterOffer):
-        given = _limit_offer(item, grants, limits, people, now_ms)
+        given = _limit_offer(item, grants, asked, people, now_ms)
     else:
-        given = _limit_grant(rule, grants, asked, now_ms)
+        given = limit_grant(rule, grants, asked, args, item.terms.secrets, now_ms)
     return Grant(
         id=grant_id,
         rule_id=rule.rule_id,
@@ -70,9 +69,9 @@ def make_grant(
         subagent=item.subagent,
         tool=item.tool.name,
         definition=item.tool.definition,
-        constraints=limits,
         at_ms=now_ms,
         people=people,
+        each_of=item.terms.quorum.each_of,
         granters=(by,),
         suspension_id=record.id,
         item_id=item.item_id,
@@ -111,10 +110,24 @@ def list_limits(asked: Bounds) -> Iterator[Constraint]:
         yield Constraint(path=path, kind=ConstraintKind.ONE_OF, value=list(values))
 
 
-def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: int) -> dict[str, Any]:
+def limit_grant(
+    rule: PolicyRule,
+    grants: Grants,
+    asked: GrantRequest,
+    args: JsonObject,
+    secrets: Sequence[str],
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the limits of a grant for calls like one with these arguments, as fields of a `Grant`.
+
+    Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
+    """
+    _check_secrets(args, secrets, asked, grants)
+    limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
-        raise InvalidInput(f"{name} at most {grants.longest} s, not {asked.for_s} s. Choose a shorter time.")
+        longest, given = write_period(grants.longest), write_period(asked.for_s)
+        raise InvalidInput(f"{name} at most {longest}, not {given}. Choose a shorter time.")
     if asked.count is not None and grants.count is not None and asked.count > grants.count:
         raise InvalidInput(f"{name} at most {grants.count} calls, not {asked.count}. Choose fewer.")
     if asked.sum is not None and grants.sum is None:
@@ -127,23 +140,31 @@ def _limit_grant(rule: PolicyRule, grants: Grants, asked: GrantRequest, now_ms: 
             raise InvalidInput(f"{name} at most {limit} in sum, not {write_amount(most)}. Choose less.")
         total = GrantSum(of=grants.sum.of, max=most)
     count = asked.count if asked.count is not None else grants.count
-    return {"until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
+    return {"constraints": limits, "until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
 
 
-def _limit_offer(
-    item: Item, grants: Grants, limits: tuple[Constraint, ...], people: int, now_ms: int
-) -> dict[str, Any]:
-    if people > 1 or item.terms.quorum.deny > 1:
+def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, now_ms: int) -> dict[str, Any]:
+    if people > 1 or item.terms.quorum.deny > 1 or item.terms.quorum.each_of:
         raise InvalidInput("An offer is given by one person, and this rule needs more. Deny without an offer.")
+    _check_secrets(item.tool.args, item.terms.secrets, asked, grants)
+    limits = _list_constraints(asked, item.tool.args, grants)
     until_ms = now_ms + min(OFFER_S, grants.longest) * 1000
     total = GrantSum(of=grants.sum.of, max=to_units(grants.sum.max)) if grants.sum is not None else None
     rest = digest_rest(item.tool.args, limits)
-    return {"until_ms": until_ms, "count": 1, "sum": total, "rest_digest": rest, "offered": True}
+    return {
+        "constraints": limits,
+        "until_ms": until_ms,
+        "count": 1,
+        "sum": total,
+        "rest_digest": rest,
+        "offered": True,
+    }
 
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
     """Return the limits of the request, and the values that must stay as in the call."""
     found = [*list_limits(asked)]
+    _check_numbers(asked.at_most, args)
     limited = {one.path for one in found}
     if not isinstance(asked, GrantRequest):
         _check_known(limited, args)
@@ -161,8 +182,18 @@ def _check_known(paths: Iterable[str], args: JsonObject) -> None:
             raise InvalidInput(f"The call has no {path}. Limit one of its own arguments.")
 
 
-def _check_secrets(item: Item, args: JsonObject, asked: Bounds, grants: Grants) -> None:
-    masked = redact(args, None, item.terms.secrets).args
+def _check_numbers(paths: Iterable[str], args: JsonObject) -> None:
+    """Refuse a maximum for what is no number: no like call would be within it."""
+    for path in sorted(paths):
+        value = follow(args, path.split(".")[1:])
+        try:
+            read_amount(0 if value is None else value, path)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error.message}, so it has no maximum. Limit it to a value instead.") from error
+
+
+def _check_secrets(args: JsonObject, secrets: Sequence[str], asked: Bounds, grants: Grants) -> None:
+    masked = redact(args, None, secrets).args
     same = (*asked.same, *grants.by) if isinstance(asked, GrantRequest) else ()
     for path in (*asked.equal, *asked.at_most, *asked.one_of, *same):
         steps = path.split(".")[1:]

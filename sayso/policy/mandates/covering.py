@@ -92,14 +92,17 @@ def _list_current(event: "PolicyEvent") -> list[Mandate]:
 def _find(
     rules: Iterable["PolicyRule"], mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision
 ) -> MandateCovering | None:
-    digest = None
+    digest, person = None, event.who.person if event.who is not None else None
     if decision.action is not Action.ALLOW:
         doubt = decision.error or decision.in_doubt or decision.resembles
         rule = find_permitting(rules, decision.policy_id)
         if doubt or rule is None or decision.action is not Action.REQUEST_APPROVAL:
             return None
         digest = digest_rule(rule)
-    for mandate in mandates:
+    # A plan that nobody approved only takes away: it covers nothing beside one that people approved.
+    for mandate in [one for one in mandates if one.granters] or mandates:
+        if mandate.person != person:
+            continue  # its reviewers decided for another person
         if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:
             continue
         for tool in mandate.envelope.tools:

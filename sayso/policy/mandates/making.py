@@ -57,6 +57,7 @@ def draft_from(
         agent=run.agent,
         owner=run.owner,
         thread_id=run.thread_id,
+        person=run.who.person if run.who is not None else None,
         envelope=envelope,
         at_ms=at_ms,
         until_ms=at_ms + envelope.for_s * 1000,

@@ -9,6 +9,7 @@ from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.records.memory.assessments import assess_unanswered
 from sayso.records.memory.charges import Charge, find_slot, first_slot
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.mandates import Mandate
@@ -38,8 +39,10 @@ def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
     if change.following is not None:
         now += _list_held(change.following)
     begun, begins = (_list_begun(before) if before is not None else []), _list_begun(change.record)
-    if not (was or now or begun or begins or change.released):
+    if was == now and begun == begins and not change.released:
         return NOTHING
+    if not (was or begun or change.released):
+        return Counted((*now, *begins))
     added = Counter((*now, *begins)) - Counter((*was, *begun))
     removed = Counter(was) - Counter(now) + Counter(change.released)
     return Counted(tuple(added.elements()), tuple(removed.elements()))
@@ -84,6 +87,10 @@ class CounterBook:
         """Return what the counters hold at this time."""
         found: dict[str, Reading] = {}
         for one in wanted:
+            if one.question is not None:
+                fault = "this desk asks no assessors"
+                found[one.counter] = Reading(assessment=assess_unanswered(one.question, fault))
+                continue
             grants = self._list_grants(one.counter, now_ms) if one.grants else ()
             mandates = self._list_mandates(one.counter, now_ms) if one.tool is not None else ()
             held = one.grants or one.tool is not None

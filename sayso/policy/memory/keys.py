@@ -23,14 +23,23 @@ _PERIOD = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
 _PLACE = re.compile(r"(args|context)(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}")
 
 
-def _read_period(value: Any) -> Any:
-    """Return a period such as `90d` in seconds; seconds stay as they are."""
-    if not isinstance(value, str):
-        return value
-    found = _PERIOD.fullmatch(value)
+def read_period(text: str) -> int:
+    """Return a period such as `90d` in seconds; raises `ValueError`."""
+    found = _PERIOD.fullmatch(text)
     if found is None:
-        raise ValueError(f"{value!r} is not a period; write a number and s, m, h, d or w, as in 1h or 90d")
+        raise ValueError(f"{text!r} is not a period; write a number and s, m, h, d or w, as in 1h or 90d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def write_period(seconds: int) -> str:
+    """Return seconds as a period in its largest whole unit but weeks, such as `90d`."""
+    unit = next(name for name in ("d", "h", "m", "s") if seconds % _UNITS[name] == 0)
+    return f"{seconds // _UNITS[unit]}{unit}"
+
+
+def _read_text(value: Any) -> Any:
+    """Return a text as a period in seconds; other values stay as they are."""
+    return read_period(value) if isinstance(value, str) else value
 
 
 def _check_period(seconds: int) -> int:
@@ -67,7 +76,7 @@ _PERIOD_SCHEMA: JsonDict = {
 _NAME_SCHEMA: JsonDict = {"type": "string", "pattern": rf"^({'|'.join(_NAMES)}|(args|context){_PATH})$"}
 _NAMES_SCHEMA: JsonDict = {"anyOf": [_NAME_SCHEMA, {"type": "array", "items": _NAME_SCHEMA, "maxItems": 8}]}
 
-Period = Annotated[int, BeforeValidator(_read_period), AfterValidator(_check_period), WithJsonSchema(_PERIOD_SCHEMA)]
+Period = Annotated[int, BeforeValidator(_read_text), AfterValidator(_check_period), WithJsonSchema(_PERIOD_SCHEMA)]
 ArgumentPath = Annotated[
     str, AfterValidator(_check_path), WithJsonSchema({"type": "string", "pattern": f"^args{_PATH}$"})
 ]

@@ -5,19 +5,28 @@ from collections.abc import Sequence
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.recalling import Reading, Readings
+from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.records.memory.charges import Charge
 
 NO_READINGS: Readings = {}
 
 
-def remember(policy: Policy, event: PolicyEvent, times: int = 0) -> PolicyEvent:
-    """Return the event as rules see it after the same call was let run so often, and nothing else was."""
+def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readings = NO_READINGS) -> PolicyEvent:
+    """Return the event as rules see it after the same call was let run so often, and nothing else was.
+
+    `readings` are what some counters held before. Assessors are not asked: every call is low.
+    """
     if not policy.remembering:
         return event
-    ledger = Ledger(policy, {one.counter: Reading() for one in policy.list_wanted(event)})
+    blank = {one.counter: Reading(assessment=_assume_low(one.question)) for one in policy.list_wanted(event)}
+    ledger = Ledger(policy, blank | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
     return event.model_copy(update={"memory": ledger.readings})
+
+
+def _assume_low(question: Question | None) -> Assessment | None:
+    return question and Assessment(key=question.key, assessor=question.assessor, level=Level.LOW)
 
 
 class Ledger:
@@ -28,11 +37,18 @@ class Ledger:
         self.readings = dict(readings)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:
-        """Return the decision on a call; an allowed one counts for the next."""
+        """Return the decision on a call; an allowed one counts for the next.
+
+        If it used up a limit, so that the same call once more would not be allowed, the decision is a near miss.
+        """
         decision = self._judge(event)
-        if decision.action is Action.ALLOW:
-            self._count(decision.due_charges)
-        return decision
+        if decision.action is not Action.ALLOW:
+            return decision
+        self._count(decision.due_charges)
+        rule_id = self._find_used_up(decision)
+        if rule_id is None or self._judge(event).action is Action.ALLOW:
+            return decision
+        return decision.model_copy(update={"near_miss": rule_id})
 
     def judge_start(
         self, event: PolicyEvent, charged: Sequence[Charge] = (), *, by_person: bool = True
@@ -64,9 +80,22 @@ class Ledger:
         if any(one.counter not in self.readings for one in self.policy.list_wanted(event)):
             raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
 
+    def _find_used_up(self, decision: PolicyDecision) -> str | None:
+        """Return the first rule with a limit that has no room for the same call again; None with a grant or mandate."""
+        if decision.granted_by:
+            return None
+        limits = {one.counter: one for one in decision.due_charges if one.most is not None}
+        for one in decision.remembered:
+            charge = limits.get(one.counter)
+            if charge is not None and charge.most is not None:
+                known = self.readings.get(one.counter)
+                if known is not None and known.total + charge.amount > charge.most:
+                    return one.rule_id
+        return None
+
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
         if self.policy.remembering:
-            event = event.model_copy(update={"memory": self.readings.copy()})
+            event = event.model_copy(update={"memory": event.memory | self.readings})
         return self.policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:

@@ -10,8 +10,9 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.memory.amounts import read_amount, to_units
-from sayso.policy.memory.keys import Above, Budget, Limit, Repeats
+from sayso.policy.memory.keys import Above, Budget
 from sayso.records.base import Immutable
+from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
@@ -25,17 +26,30 @@ if TYPE_CHECKING:
 class Reading(Immutable):
     """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
 
-    Of grants or mandates it holds those in force.
+    Of grants or mandates it holds those in force, and grants on probation, which let nothing run. `assessment` is
+    instead what an assessor said about the call.
     """
 
     total: int = 0
     samples: int = 0
     grants: tuple[Grant, ...] = ()
+    assessment: Assessment | None = None
     mandates: tuple[Mandate, ...] = ()
 
 
 Readings = Mapping[str, Reading]
 """Readings by counter."""
+
+_FIELDS = {
+    "args": "tool_args",
+    "context": "context",
+    "agent": "agent",
+    "tool": "tool_name",
+    "run": "run_id",
+    "subagent": "subagent_name",
+    "key": "key",
+}
+"""The names by which rules count, and the fields of the event; `owner` and `person` are fields of its `who`."""
 
 
 class Wanted(NamedTuple):
@@ -43,12 +57,14 @@ class Wanted(NamedTuple):
 
     With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
     `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
+    With a `question`, an assessor is asked instead.
     """
 
     counter: str
     per_s: int
     percentile: int | None = None
     grants: bool = False
+    question: Question | None = None
     tool: str | None = None
 
 
@@ -193,16 +209,16 @@ def _list_stated(condition: "RuleCondition") -> Iterator[tuple[MemoryKey, Any]]:
 
 
 def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part:
-    if isinstance(stated, Repeats):
+    if key == "repeats":
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
         wanted = Wanted(_name_counter(rule, key, stated.within, "", (), [call]), stated.within)
         return _Part(key, wanted, 1, stated.more_than)
     by = [_fold(_find(event, name), name) for name in stated.by]
-    if isinstance(stated, Budget):
+    if key in ("budget", "over.budget"):
         return _read_budget(rule, key, stated, event, by)
-    if isinstance(stated, Above):
+    if key == "above":
         return _read_above(rule, key, stated, event, by)
-    if isinstance(stated, Limit):
+    if key in ("limit", "over.limit"):
         wanted = Wanted(_name_counter(rule, key, stated.per, "", stated.by, by), stated.per)
         return _Part(key, wanted, 1, stated.count, by=stated.by)
     value, within = stated.value, stated.within
@@ -243,12 +259,11 @@ def _read_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, 
 def _find(event: "PolicyEvent", name: str) -> Any:
     """Return what the call has under a name such as `args.order.total`; raises `InvalidInput` without it."""
     first, *steps = name.split(".")
-    who = event.who
-    known = {"agent": event.agent, "tool": event.tool_name, "run": event.run_id, "subagent": event.subagent_name}
-    known |= {"key": event.key, "owner": who.owner if who else None, "person": who.person if who else None}
-    found: Any = known.get(first)
-    if first in ("args", "context"):
-        found = event.tool_args if first == "args" else event.context
+    field, who = _FIELDS.get(first), event.who
+    if field is not None:
+        found: Any = getattr(event, field)
+    else:
+        found = getattr(who, first) if who is not None and first in ("owner", "person") else None
     found = _follow(found, steps)
     if found is None:
         raise InvalidInput(f"{name} is missing")
@@ -272,5 +287,7 @@ def _fold(value: Any, name: str) -> JsonValue:
     if not isinstance(value, str | int | float):
         raise InvalidInput(f"{name} is neither a text nor a number, so calls cannot be counted by it")
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if text.isascii():
+        return " ".join(text.casefold().split())
     visible = (sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
     return " ".join("".join(visible).casefold().split())

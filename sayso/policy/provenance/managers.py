@@ -1,5 +1,6 @@
 """Reviewers that rules name by a fact of the run: the manager of the person behind it."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from sayso.errors import InvalidInput
@@ -17,6 +18,12 @@ MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "
 def names_managers(terms: RuleTerms) -> bool:
     """Return whether the terms name a manager as a reviewer."""
     return any(one in MANAGERS for one in _list_named(terms))
+
+
+def refuse_unknown_managers(reviewers: Iterable[str]) -> None:
+    """Raise `ValueError` for a reviewer who reads as a manager and is none."""
+    if unknown := sorted(one for one in reviewers if one.startswith(MANAGER_PREFIX) and one not in MANAGERS):
+        raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
 
 
 def check_managers(terms: RuleTerms, who: Who | None) -> bool:
@@ -40,8 +47,9 @@ def resolve_managers(terms: RuleTerms, who: Who | None, otherwise: RuleTerms) ->
     steps = [(step, _resolve(step.reviewers, who)) for step in terms.escalate]
     escalate = tuple(step.model_copy(update={"reviewers": names}) for step, names in steps if names)
     stuck = terms.fallback.action is FallbackAction.ESCALATE and not escalate
-    update = {"reviewers": reviewers, "escalate": escalate} | ({"fallback": Fallback()} if stuck else {})
-    return terms.model_copy(update=update)
+    quorum = terms.quorum.model_copy(update={"each_of": _resolve(terms.quorum.each_of, who)})
+    update = {"reviewers": reviewers, "quorum": quorum, "escalate": escalate}
+    return terms.model_copy(update=update | ({"fallback": Fallback()} if stuck else {}))
 
 
 def settle_managers(decision: Decision, terms: RuleTerms, who: Who | None, otherwise: RuleTerms) -> Decision:

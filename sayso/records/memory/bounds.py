@@ -11,7 +11,8 @@ LONGEST_GRANT_S = 366 * 86_400
 SHORTEST_GRANT_S = 60
 MOST_GRANTED_CALLS = 1_000_000
 
-ArgumentName = Annotated[str, Field(pattern=r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}$")]
+ARGUMENT_PATTERN = r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}$"
+ArgumentName = Annotated[str, Field(pattern=ARGUMENT_PATTERN)]
 Amount = Annotated[Decimal, Field(gt=0, le=9_000_000_000, decimal_places=6)]
 Values = Annotated[tuple[JsonValue, ...], Field(min_length=1, max_length=100)]
 

@@ -5,7 +5,8 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, list_filled
+from sayso.records.memory.learning import Denial, Learned
 from sayso.records.memory.offers import Constraint
 
 COUNTER_PREFIX = "grant."
@@ -22,10 +23,12 @@ class GrantSum(Immutable):
 class GrantState(StrEnum):
     """Whether a grant lets calls run: only one `in_force` does."""
 
+    PROBATION = "probation"
     WAITING = "waiting"
     IN_FORCE = "in_force"
     ENDED = "ended"
     REVOKED = "revoked"
+    SUSPENDED = "suspended"
 
 
 class Grant(Immutable):
@@ -33,7 +36,8 @@ class Grant(Immutable):
 
     `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
     Arguments without a constraint are free, unless `rest_digest` fixes them: it is the digest of all arguments that
-    have no constraint. `offered` marks what a denial offered instead of its call.
+    have no constraint. `offered` marks what a denial offered instead of its call. A `learned` grant has no granters
+    while it is on probation, and a denial of a call that it covers suspends it.
     """
 
     id: str
@@ -51,6 +55,9 @@ class Grant(Immutable):
     at_ms: int
     until_ms: int
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
+    each_of: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda names: not names, description="For each, a different granter must stand."
+    )
     granters: tuple[Actor, ...]
     suspension_id: str
     item_id: str
@@ -58,6 +65,18 @@ class Grant(Immutable):
     offered: bool = False
     revoked_by: str | None = None
     revoked_at_ms: int | None = None
+    learned: Learned | None = None
+    denial: Denial | None = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether everybody has granted it who must."""
+        return len(self.granters) >= self.people and list_filled(self.each_of, self.granters) == [*self.each_of]
+
+    @property
+    def on_probation(self) -> bool:
+        """Whether Sayso proposed it and not everybody has granted it who must: it lets nothing run."""
+        return self.learned is not None and not self.is_confirmed
 
     @property
     def per_s(self) -> int:
@@ -74,10 +93,18 @@ class Grant(Immutable):
         """The name of the counter of its sum."""
         return f"{COUNTER_PREFIX}{self.id}.sum"
 
+    def tries(self, now_ms: int) -> bool:
+        """Return whether it is on probation, so that what it would allow is recorded."""
+        return self.on_probation and self.find_state(now_ms) in (GrantState.PROBATION, GrantState.WAITING)
+
     def find_state(self, now_ms: int) -> GrantState:
         """Return whether it lets calls run at this time."""
         if self.revoked_at_ms is not None:
             return GrantState.REVOKED
+        if self.denial is not None:
+            return GrantState.SUSPENDED
         if now_ms >= self.until_ms:
             return GrantState.ENDED
-        return GrantState.IN_FORCE if len(self.granters) >= self.people else GrantState.WAITING
+        if self.learned is not None and not self.granters:
+            return GrantState.PROBATION
+        return GrantState.IN_FORCE if self.is_confirmed else GrantState.WAITING

@@ -86,13 +86,15 @@ class Envelope(Immutable):
 class Mandate(Immutable):
     """An approved envelope, for the calls of one agent in one conversation of its owner, until `until_ms`.
 
-    `granters` are the people who approved it; nobody did if it lets nothing run that the rules do not allow.
+    `granters` are the people who approved it; nobody did if it lets nothing run that the rules do not allow. `person`
+    is the one for whom the agent acts, if a token says so.
     """
 
     id: str
     agent: str
     owner: str
     thread_id: str
+    person: str | None = None
     envelope: Envelope
     at_ms: int
     until_ms: int

@@ -13,6 +13,7 @@ class ConstraintKind(StrEnum):
     EQUAL = "equal"
     AT_MOST = "at_most"
     ONE_OF = "one_of"
+    ANY = "any"
     HOSTS = "hosts"
     WITHIN = "within"
 
@@ -20,12 +21,13 @@ class ConstraintKind(StrEnum):
 class Constraint(Immutable):
     """A limit on one argument: its value, its values, or for `at_most` its largest amount in millionths.
 
-    For `hosts` the value lists the hosts of its URLs, for `within` it is the folder of its paths.
+    For `hosts` the value lists the hosts of its URLs, for `within` it is the folder of its paths. With `any` the
+    argument must be there, and its value does not matter.
     """
 
     path: str
     kind: ConstraintKind
-    value: JsonValue
+    value: JsonValue = None
 
 
 class Offered(Immutable):

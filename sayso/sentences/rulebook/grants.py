@@ -7,12 +7,22 @@ from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
 from sayso.sentences.names import join_words
-from sayso.sentences.times import describe_clock
+from sayso.sentences.times import describe_clock, describe_span
 from sayso.text.language import _, ngettext
 
 
 def describe_grant(grant: Grant) -> Sentence:
-    """Return which calls a grant lets run, as one sentence with its end."""
+    """Return which calls a grant lets run, as one sentence with its end, or its length before people granted it."""
+    if grant.learned is not None and not grant.granters:
+        return compose(
+            _("%(tool)s by %(agent)s, requested by %(owner)s, with %(limits)s, %(times)s, for %(span)s once in force"),
+            tool=grant.tool,
+            agent=_name_agent(grant),
+            owner=grant.owner,
+            limits=_describe_limits(grant),
+            times=_describe_times(grant),
+            span=describe_span(grant.learned.lasts_s * 1000),
+        )
     return compose(
         _("%(tool)s by %(agent)s, requested by %(owner)s, with %(limits)s, %(times)s, until %(until)s"),
         tool=grant.tool,
@@ -44,10 +54,12 @@ def describe_left_over(grant: Grant, calls: int, total: int) -> str:
 def describe_grant_state(state: GrantState) -> str:
     """Return the state of a grant in a word or two."""
     words = {
+        GrantState.PROBATION: _("on probation"),
         GrantState.WAITING: _("waits for another person"),
         GrantState.IN_FORCE: _("in force"),
         GrantState.ENDED: _("ended"),
         GrantState.REVOKED: _("revoked"),
+        GrantState.SUSPENDED: _("suspended by a denial"),
     }
     return words[state]
 
@@ -57,6 +69,8 @@ def describe_constraint(one: Constraint) -> str:
     argument = name_argument(one.path)
     if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
         return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(one.value))
+    if one.kind is ConstraintKind.ANY:
+        return _("any %(argument)s", argument=argument)
     listed = one.value if isinstance(one.value, list) and one.kind is not ConstraintKind.EQUAL else [one.value]
     written = join_words([json.dumps(value, ensure_ascii=False) for value in listed], "or")
     if one.kind is ConstraintKind.HOSTS:
@@ -80,6 +94,7 @@ def _name_agent(grant: Grant) -> str:
 def _describe_limits(grant: Grant) -> str:
     limits = [describe_constraint(one) for one in grant.constraints]
     others = _("otherwise the same arguments") if grant.rest_digest else _("any other arguments")
+    others = _("no other arguments") if grant.learned is not None else others
     return join_words([*limits, others]) if limits else _("any arguments")
 
 

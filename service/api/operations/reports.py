@@ -107,6 +107,10 @@ class RuleCostView(OutcomesView):
     decisions: int = Field(description="Decisions of people, more than one for an item with a quorum.")
     measured: int = Field(description="Those whose look was measured.")
     people_ms: int = Field(description="Their time; an unmeasured look counts as the average of the measured ones.")
+    proposals: int = Field(description="The grants that Sayso proposes for it, and that a person may put in force.")
+    second_opinions: int = Field(description="Second looks taken of its calls.")
+    disagreed: int = Field(description="Those in which a person disagreed with the call.")
+    near_misses: int = Field(description="Calls that ran and were wrong, or that ran one step from a person.")
     sentence: str
 
 

@@ -1,5 +1,6 @@
 """Routes of standing grants: list, confirm and revoke. A decision makes one."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -12,13 +13,38 @@ from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp, View
 from service.api.views.items import ConstraintView
+from service.desk.granting import is_ready
 from service.http.openapi import WRITES, problems
 from service.store.memory.grants import Use
+from service.store.memory.lessons import Trial
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/grants", tags=["grants"], route_class=SignedInRoute)
 
 GrantId = Annotated[str, Path(min_length=1, max_length=100, examples=["gra_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
+
+
+class LearnedView(View):
+    """Where a proposed grant comes from, and what it would have allowed on probation."""
+
+    approvals: int = Field(description="How many like calls people had approved when it was proposed.")
+    proposed_at: Timestamp = Field(validation_alias="proposed_at_ms")
+    probation: int = Field(description="How many calls that it would have allowed people must approve.")
+    ready: bool = Field(description="Whether people have approved so many, so that it can be put in force.")
+    would_allow: int = Field(description="The calls that it would have allowed. How people decided them:")
+    approved: int
+    edited: int
+    denied: int
+    unanswered: int = Field(description="Nobody decided them, or not yet.")
+
+
+class DenialView(View):
+    """The denial that suspended a learned grant."""
+
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    suspension_id: str
+    item_id: str
 
 
 class GrantView(View):
@@ -48,6 +74,8 @@ class GrantView(View):
     last_used_at: Timestamp | None
     revoked_by: str | None
     revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
+    learned: LearnedView | None = Field(description="Set if Sayso proposed it.")
+    denial: DenialView | None
 
 
 class GrantList(BaseModel):
@@ -59,13 +87,15 @@ class GrantList(BaseModel):
 @router.get("", operation_id="listGrants", responses=problems(401, 403))
 async def list_grants(caller: Person, parts: Parts) -> GrantList:
     """List grants with their use, also those that ended in the last month."""
-    uses, now_ms = await parts.grants.list_uses(), await parts.grants.now_ms()
-    return GrantList(grants=[_view(parts, one, now_ms) for one in uses])
+    return GrantList(grants=await _describe(parts, await parts.grants.list_uses()))
 
 
 @router.post("/{grant_id}/confirm", operation_id="confirmGrant", responses=WRITES)
 async def confirm_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
-    """Grant together with the people who did: it takes force when enough have. You must be a reviewer of its item."""
+    """Grant together with the people who did: it takes force when enough have. You must be a reviewer of its item.
+
+    A grant that Sayso proposed can be granted when people have approved enough calls that it would have allowed.
+    """
     await parts.grants.confirm(grant_id, caller.reviewer("api"))
     return await _read(parts, grant_id)
 
@@ -78,11 +108,19 @@ async def revoke_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Grant
 
 
 async def _read(parts: Wiring, grant_id: str) -> GrantView:
-    return _view(parts, await parts.grants.find_use(grant_id), await parts.grants.now_ms())
+    (found,) = await _describe(parts, [await parts.grants.find_use(grant_id)])
+    return found
 
 
-def _view(parts: Wiring, use: Use[Grant], now_ms: int) -> GrantView:
+async def _describe(parts: Wiring, uses: Sequence[Use[Grant]]) -> list[GrantView]:
+    trials, now_ms = await parts.grants.lessons.read_trials(one.grant for one in uses), await parts.grants.now_ms()
+    return [_view(parts, one, trials.get(one.grant.id, Trial()), now_ms) for one in uses]
+
+
+def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantView:
     grant = use.grant
+    tried = {**trial._asdict(), "would_allow": trial.asked, "unanswered": trial.unanswered}
+    learned = dict(grant.learned) | tried | {"ready": is_ready(grant, trial)} if grant.learned is not None else None
     shown = {name: getattr(grant, name) for name in Grant.model_fields if name in GrantView.model_fields}
     return GrantView.model_validate(
         {
@@ -98,5 +136,6 @@ def _view(parts: Wiring, use: Use[Grant], now_ms: int) -> GrantView:
             "total": write_amount(use.total),
             "last_used_at": use.last_ms,
             "revoked_at_ms": grant.revoked_at_ms,
+            "learned": learned,
         }
     )

@@ -8,6 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Actor, DecisionAction, Shown, Verdict
 from sayso.records.deliveries import DeliveryState
 from sayso.records.items import Answer, ItemKind, ItemTool, Prompt
+from sayso.records.memory.assessments import Level
 from sayso.records.memory.charges import Remembered
 from sayso.records.memory.offers import ConstraintKind
 from sayso.records.terms import EscalationStep, Fallback, Quorum
@@ -36,6 +37,16 @@ class DecisionView(View):
     by: Actor
     at: Timestamp = Field(validation_alias="at_ms")
     grant_id: str = Field(description="The grant that the decision made; empty without one.")
+
+
+class AssessmentView(View):
+    """What an assessor outside Sayso said about the call. It can add scrutiny, and never decides."""
+
+    assessor: str
+    level: Level
+    score: float | None
+    reason: str
+    fault: str = Field(description="Why there is no usable answer, so that the call counts as high; or empty.")
 
 
 class ConstraintView(View):
@@ -189,6 +200,9 @@ class ItemView(View):
     computed: JsonObject | None = Field(
         description="What Sayso computed from the call for the rules behind the item, such as the programs of a shell "
         "command; null if they computed nothing. Secrets are masked."
+    )
+    assessment: AssessmentView | None = Field(
+        description="What the assessor of the rule said about the call; null if the rule has none."
     )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...]

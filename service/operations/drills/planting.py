@@ -23,7 +23,7 @@ async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: 
     drill = drills_of(wiring.settings.drills).find(template)
     found = await wiring.reviewers.find(reviewer)
     if found is None or not found.active:
-        raise NotFound(f"There is no active reviewer {reviewer[:80]!r}. Read `sayso reviewers` for their names.")
+        raise NotFound(f"There is no active reviewer {reviewer[:80]!r}. `sayso people list` lists them.")
     definition = ToolDefinition(name=drill.tool, description=drill.description)
     await wiring.runs.save_definitions([definition])
     item = ItemDraft(

@@ -16,13 +16,13 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, NotFound
-from sayso.policy.yaml_documents import read_document
 from sayso.records.decisions import OUR_NAMES
 from sayso.records.terms import LONGEST_WAIT_S
+from service.settings.plans import read_plan
 
 
 class InvalidDrills(InvalidInput):
@@ -83,18 +83,4 @@ def drills_of(path: Path | None) -> DrillPlan:
 
 def read_drills(path: Path | None) -> DrillPlan:
     """Return the plan of a file, an empty one without a file; raises `InvalidDrills` with all faults."""
-    if path is None:
-        return DrillPlan()
-    try:
-        document = read_document(path.read_bytes(), path.name)
-    except OSError as error:
-        raise InvalidDrills(f"{path} cannot be read: {error.strerror}. Correct SAYSO_DRILLS.") from error
-    try:
-        if not document.problems:
-            return DrillPlan.model_validate(document.content or {})
-    except ValidationError as error:
-        for fault in error.errors(include_url=False, include_input=False):
-            field = ".".join(map(str, fault["loc"]))
-            words = fault["msg"].removeprefix("Value error, ")
-            document.report(fault["loc"], f"{field}: {words}" if field else words)
-    raise InvalidDrills("\n".join(map(str, sorted(document.problems))))
+    return read_plan(path, DrillPlan, "SAYSO_DRILLS", InvalidDrills)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from service.operations.drills.results import is_flagged
 from service.store.insights.drills import DrillResults
-from service.store.insights.tallies import Count, Metric, find_quantile, group_by_name, middle_of, read_histogram
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count, find_quantile, group_by_name, middle_of, read_histogram
 from service.wiring import Wiring
 
 

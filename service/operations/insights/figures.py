@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 from sayso.clock import DAY_MS, HOUR_MS
 from service.operations.insights.attention import Limits, PersonFigures, add_drills, list_people, read_limits
 from service.operations.insights.outcomes import Outcomes, read_outcomes
-from service.operations.insights.rule_costs import RuleCost, list_rule_costs
+from service.operations.insights.rule_costs import RuleCost, add_proposals, list_rule_costs
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
-from service.store.insights.tallies import Count, Metric, find_quantile, group_by_name, read_histogram
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count, find_quantile, group_by_name, read_histogram
 from service.wiring import Wiring
 
 Range = Literal["24h", "7d", "30d", "90d"]
@@ -94,13 +95,15 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     suggesting = await _read(wiring.counters, _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
     found = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
-    return replace(found, people=await add_drills(wiring.recents.drills, found.people))
+    people = await add_drills(wiring.recents.drills, found.people)
+    return replace(found, people=people, rules=await add_proposals(wiring.grants, found.rules))
 
 
 async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:
     """Return what a rule cost in the last 30 days; None if it asked for nothing."""
     slots = await _read(wiring.counters, _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
-    return next((one for one in list_rule_costs(_add(slots)) if one.rule == rule), None)
+    found = (one for one in list_rule_costs(_add(slots)) if one.rule == rule)
+    return next(iter(await add_proposals(wiring.grants, found)), None)
 
 
 def _build(

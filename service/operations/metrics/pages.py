@@ -38,6 +38,7 @@ def _describe(reading: Reading) -> Iterator[Metric]:
     queue, overdue = reading.queue, reading.overdue
     yield _gauge("sayso_backlog_runs", "Runs that are ready and that no worker has taken.", queue.runs)
     yield _gauge("sayso_backlog_oldest_seconds", "How long the first of them has waited.", queue.oldest_ms / 1000)
+    yield _gauge("sayso_backlog_refusing", "1 while new work for workers is refused.", int(reading.refusing))
     yield _start_delays(reading)
     yield _by("sayso_open_items", "Open items and active runs, by age.", "age", reading.open_by_age.items())
     if reading.in_doubt is not None:

@@ -8,6 +8,7 @@ from sayso.clock import monotonic_ms
 from sayso.records.suspensions import RunStatus
 from service.jobs import count_workers
 from service.operations.card_counts import CardCounts, count_cards
+from service.store.load.backlog import is_behind
 from service.store.load.sizes import Messages, Overdue
 from service.store.load.starts import StartDelays
 from service.store.suspensions.schedule import Queue
@@ -26,6 +27,7 @@ class Reading:
     """What the store holds; `in_doubt` is None where an agent named too many tools to count them."""
 
     queue: Queue
+    refusing: bool
     open_by_age: dict[str, int]
     in_doubt: int | None
     overdue: Overdue
@@ -55,8 +57,10 @@ class Readings:
     async def _read(self) -> Reading:
         wiring, sizes = self._wiring, self._wiring.schedule.sizes
         buckets = await wiring.buckets.read()
+        queue = await wiring.schedule.read_queue()
         return Reading(
-            queue=await wiring.schedule.read_queue(),
+            queue=queue,
+            refusing=is_behind(queue, wiring.settings),
             open_by_age=await sizes.count_open(),
             in_doubt=None if buckets is None else sum(one.size for one in buckets if one.facets.doubt),
             overdue=await sizes.find_overdue(),

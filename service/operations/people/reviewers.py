@@ -1,18 +1,15 @@
 """Add and deactivate people, with what depends on them: rules that name them and items that need their decision."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sayso.canonical_json import canonical_json
 from sayso.errors import Conflict
 from sayso.policy.rules import ASKING, PolicyRule
-from sayso.records.decisions import Actor, DecisionAction
+from sayso.records.decisions import Actor, DecisionAction, list_filled
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
-from sayso.transitions.closing import args_of
-from sayso.transitions.decision_checks import find_counted
+from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
 from sayso.transitions.sightings import may_decide
 from service.store.people import Reviewer
 from service.store.suspensions.reading import split_readable
@@ -80,7 +77,9 @@ def _find_short(record: SuspensionRecord, actors: Sequence[Actor], leaving: str)
 
 def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]) -> int:
     """Return how many approvals the item lacks if every one of these people approves it."""
-    assents = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action in _ASSENTS)
-    given = max(assents.values(), default=0)  # approvals agree only on the same arguments
-    free = sum(may_decide(record, item, one) and find_counted(item, one) is None for one in actors)
-    return item.terms.quorum.approve - given - free
+    free = [entitle(record, item, one) for one in actors if may_decide(record, item, one)]
+    able = [one for one in free if one is not None and find_counted(item, one) is None]
+    agreeing = max((list_agreeing(item, one) for one in item.decisions if one.action in _ASSENTS), key=len, default=[])
+    each_of = item.terms.quorum.each_of
+    unfilled = len(each_of) - len(list_filled(each_of, [*agreeing, *able]))
+    return max(item.terms.quorum.approve - len(agreeing) - len(able), unfilled)

@@ -105,11 +105,13 @@ class RuleReplays:
         wiring = self._wiring
         known = await find_known(wiring)
         version = ""
-        for text, file in ((asked.base, "the rules to compare with"), (asked.text, asked.file)):
+        for text, file, path in ((asked.base, "base", "$.base"), (asked.text, asked.file, "$.text")):
             if text is not None:
                 checked = await wiring.desk.evaluations.check_rules(text, file, known, lists=asked.lists, caller=by)
                 if checked.faults:
-                    raise InvalidInput(f"{file} has faults: {checked.faults[0]}", errors=_list_errors(checked.faults))
+                    raise InvalidInput(
+                        f"{file} has faults: {checked.faults[0]}", errors=_list_errors(checked.faults, path)
+                    )
                 version = checked.version or ""
         at_ms = await wiring.schedule.now_ms()
         replay = Replay(
@@ -245,5 +247,5 @@ class _Work:
             yield f"{self._cut} of the runs have more than {MOST_EVENTS} events. Later calls of them are not counted."
 
 
-def _list_errors(faults: Sequence[str]) -> list[JsonObject]:
-    return [{"path": "$.text", "message": one} for one in faults]
+def _list_errors(faults: Sequence[str], path: str) -> list[JsonObject]:
+    return [{"path": path, "message": one} for one in faults]

@@ -47,13 +47,13 @@ class VersionState:
 
 
 def describe_held_back(held: HeldBack) -> tuple[str, str]:
-    """Return why rules in a file take no force, and what to do."""
+    """Return why rules in a file are not in force, and what to do."""
     page = f"the page /rules/-/versions/{held.version}"
     if held.why == UNATTESTED:
         people = f"{held.attested} of {held.needed}"
-        text = f"Version {held.version} of {held.file} takes no force: {people} admins have attested its bytes."
+        text = f"Version {held.version} of {held.file} is not in force: {people} admins have attested its bytes."
         return text, f"Read it and attest it on {page}, or with `sayso policy attest FILE`."
-    text = f"Version {held.version} of {held.file} takes no force: an admin put an earlier version in its place."
+    text = f"Version {held.version} of {held.file} is not in force: an admin put an earlier version in its place."
     return text, f"Correct the file, or put this version back in force on {page}."
 
 
@@ -114,7 +114,7 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
     """
     state = await read_version(wiring, version)
     if state.in_force:
-        raise Conflict(f"Version {version} is in force already.")
+        raise Conflict(f"Version {version} is in force already. Choose an earlier one.")
     if not state.spans:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
     policy = await asyncio.to_thread(_parse, state.found)

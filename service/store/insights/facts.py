@@ -1,15 +1,17 @@
 """Facts for the insights: what one commit asked and decided. They are saved in that commit and counted later."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sayso.records.decisions import ActorKind, Outcome, Verdict
+from sayso.records.events import Event
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from service.store.insights.event_facts import Candidate, list_candidates, list_noted
 from service.store.suspensions.rule_hits import DEFAULT
 
 
@@ -50,7 +52,8 @@ class PersonFact(NamedTuple):
 class Facts(NamedTuple):
     """The facts of one commit. `commit` makes equal facts of two commits two members of the queue.
 
-    `came` and `left` count suspensions that began to wait for people, or stopped.
+    `came` and `left` count suspensions that began to wait for people, or stopped. `drawable` may be drawn for a second
+    look. `noted` are counters of rules to raise by 1, each with its rule.
     """
 
     commit: str
@@ -59,23 +62,32 @@ class Facts(NamedTuple):
     left: int = 0
     items: tuple[ItemFact, ...] = ()
     people: tuple[PersonFact, ...] = ()
+    drawable: tuple[Candidate, ...] = ()
+    noted: tuple[tuple[str, str], ...] = ()
 
 
 _STORED = TypeAdapter(Facts)
 
 
 def write_facts(
-    before: SuspensionRecord | None, after: SuspensionRecord, following: SuspensionRecord | None
+    before: SuspensionRecord | None,
+    after: SuspensionRecord,
+    following: SuspensionRecord | None,
+    events: Sequence[Event] = (),
+    first_seq: int = 1,
 ) -> str | None:
-    """Return the facts of a change, as stored; None if there are none."""
+    """Return the facts of a change, as stored; None if there are none. The first event has the number `first_seq`."""
     pairs = [(before, after), *([(None, following)] if following is not None else [])]
     items = tuple(fact for prior, record in pairs for fact in _list_items(prior, record))
     came = sum(_is_pending(record) and not _is_pending(prior) for prior, record in pairs)
     left = int(_is_pending(before) and not _is_pending(after))
     people = tuple(_list_people(before, after)) if before is not None else ()
-    if not (items or people or came or left):
+    drawable, noted = list_candidates(after.run.id, events, first_seq), tuple(list_noted(events))
+    if not (items or people or came or left or drawable or noted):
         return None
-    return json.dumps(Facts(f"{after.id} {after.version}", after.updated_at_ms, came, left, items, people))
+    commit = f"{after.id} {after.version}"
+    facts = Facts(commit, after.updated_at_ms, came, left, items, people, drawable, noted)
+    return to_json(facts).decode()
 
 
 def read_facts(stored: bytes) -> Facts:

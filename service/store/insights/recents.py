@@ -7,6 +7,7 @@ from sayso.clock import DAY_MS
 from service.store.connection.connecting import text, translated
 from service.store.insights.drills import DrillResults
 from service.store.insights.facts import PersonFact
+from service.store.insights.second_look import SecondLook
 from service.store.tenants import TenantStore
 
 _KEPT = 40
@@ -35,6 +36,7 @@ class Recents:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self.drills = DrillResults(store)
+        self.second_look = SecondLook(store)
 
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         """Add decisions, each with its time, and forget the oldest."""

@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from math import floor, log2
 from zoneinfo import ZoneInfo
 
 from sayso.records.decisions import Verdict
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step
+from service.store.insights.metrics import Metric
 
 FAST_MS = 3_000
 """A decision after a shorter look counts as fast."""
@@ -19,39 +19,6 @@ MOST_LOOK_MS = 600_000
 _FIRST_MS = 100
 _PER_DOUBLING = 4
 _NIGHT = (22, 5)
-
-
-class Metric(StrEnum):
-    """The counters: of suspensions, then of tools, people and rules. A histogram's bucket follows its name."""
-
-    CAME = "came"
-    LEFT = "left"
-
-    ASKED = "asked"
-    DECIDED = "decided"
-    APPROVED = "approved"
-    DENIED = "denied"
-    EDITED = "edited"
-    FALLBACK = "fallback"
-    WAIT = "wait"
-
-    BY = "by"
-    FAST = "fast"
-    NIGHT = "night"
-    LOOK = "look"
-    YES = "yes"
-    NO = "no"
-    YES_LOOK = "yes_look"
-
-    RULE_ASKED = "rule_asked"
-    RULE_DECIDED = "rule_decided"
-    RULE_APPROVED = "rule_approved"
-    RULE_DENIED = "rule_denied"
-    RULE_EDITED = "rule_edited"
-    RULE_FALLBACK = "rule_fallback"
-    RULE_DECISIONS = "rule_decisions"
-    RULE_MEASURED = "rule_measured"
-    RULE_LOOK_MS = "rule_look_ms"
 
 
 Count = tuple[str, str]
@@ -70,6 +37,7 @@ def tally(facts: Facts, zones: Mapping[str, ZoneInfo]) -> Counter[Count]:
         local = datetime.fromtimestamp(facts.at_ms / 1000, tz=UTC).astimezone(zones.get(person.name, UTC))
         counts.update((metric, person.name) for metric in _list_person_metrics(person, local.hour))
     counts.update(_tally_rules(facts))
+    counts.update(facts.noted)
     return +counts
 
 

@@ -90,6 +90,11 @@ them.
   sayso:{t}:mandates        hash    mandate -> what it lets run, until when and by whom, as JSON; a month after its end
   sayso:{t}:mandates-of:<hash>  zset  mandates of an agent in a conversation that are not revoked -> their end, ms; see
                                     `grants.lua`
+  sayso:{t}:grant-trials    hash    "<grant> asked", "approved", "edited" or "denied" -> the calls that the grant would have
+                                    allowed on probation, and how people decided them
+  sayso:{t}:lessons:<hash>  list    "<suspension> <item> <answer>" of the last 500 calls of a rule for an agent that people
+                                    decided, the latest last, if the rule learns grants; 30 days
+  sayso:{t}:learning        set     rules for agents with new `lessons`, by the hash of their key
   sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:precedents:<hash>  list  measures of the last 200 calls of an agent's tool that people approved, as JSON; 180 days
@@ -117,7 +122,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true, ZREMRANGEBYRANK = true,
+  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 

@@ -17,6 +17,7 @@ from service.store.connection.pipeline import Pipeline, Script
 from service.store.directory.groups import Group
 from service.store.keys import CHANGES, TenantKeys
 from service.store.lua import read_script
+from service.store.memory.learning import TRIED
 from service.store.people import Reviewer
 from service.store.tenants import TenantStore
 
@@ -81,7 +82,11 @@ async def read_current(
 
 def _read_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> list[Kept]:
     found = (kind.read(raw) for raw in held if raw)
-    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE]
+    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms)]
+
+
+def _is_tried(one: Grant | Mandate, now_ms: int) -> bool:
+    return isinstance(one, Grant) and one.tries(now_ms)
 
 
 async def _find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -159,6 +164,8 @@ class GrantStore(Generic[Kept]):
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
                 pipe.publish(CHANGES + self._keys.tenant, "")
+            if changed.until_ms != known.until_ms:
+                pipe.zadd(self._find_scope(changed), {grant_id: changed.until_ms})
             if changed.revoked_at_ms is not None:
                 pipe.zrem(self._find_scope(changed), grant_id)
             return changed
@@ -182,6 +189,7 @@ class GrantStore(Generic[Kept]):
                 for one in old:
                     pipe.hdel(self._all, one.id)
                     pipe.zrem(self._keys.grant_uses, one.id)
+                    pipe.hdel(self._keys.grant_trials, *(f"{one.id} {field}" for field in TRIED))
                 await pipe.execute()
 
     def _find_scope(self, one: Kept) -> str:

@@ -23,7 +23,7 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
     called = list(dict.fromkeys(one for one in wanted if one.tool is not None))
     grants = await read_current(pipeline, keys, GRANTS, scopes)
     mandates = await read_current(pipeline, keys, MANDATES, list(dict.fromkeys(one.counter for one in called)))
-    asked += [counter for held in grants.values() for one in held for counter in list_counters(one)]
+    asked += [counter for held in grants.values() for one in held if one.granters for counter in list_counters(one)]
     asked += [
         counter
         for about in called

@@ -1,9 +1,10 @@
 """Announcements of a change for webhook endpoints; saved in the commit of the change, if any endpoint exists."""
 
-import json
 from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
+
+from pydantic_core import to_json
 
 from sayso.records.base import Immutable
 from sayso.records.items import Item
@@ -94,7 +95,7 @@ def _asked(record: SuspensionRecord) -> bool:
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:
     identity = f"{record.id} {record.version} {type_} {item_id}"
-    return json.dumps(
+    return to_json(
         {
             "id": f"evt_{sha256(identity.encode()).hexdigest()[:32]}",
             "type": type_,
@@ -102,4 +103,4 @@ def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> s
             "item_id": item_id,
             "at_ms": record.updated_at_ms,
         }
-    )
+    ).decode()

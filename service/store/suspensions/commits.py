@@ -8,10 +8,12 @@ from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
+from service.store.insights.event_facts import list_taken
 from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.memory.counting import count_charges
 from service.store.memory.granting import note_grants
+from service.store.memory.learning import note_lessons
 from service.store.suspensions.announcements import list_announcements
 from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -76,7 +78,8 @@ class Commit:
         self.totals.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        self.writes += [len(args), command, self._place(key), *args]
+        keys = self.keys
+        self.writes += (len(args), command, keys.setdefault(key, len(keys) + 1), *args)
 
     def write_if(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
         """Write only if the key `present` exists at the time of the commit."""
@@ -108,6 +111,7 @@ def build_commit(
     keys = keys_of(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
+    first_seq = head.seq + 1
     head, entries = write_events(head, change.events, after.updated_at_ms)
     packed = pack_record(after, head, commit_id, small=small)
     commit.write("SET", keys.suspension(after.id), packed)
@@ -130,14 +134,13 @@ def build_commit(
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     _note_rules(commit, keys, before, change, after.updated_at_ms)
     _note_tools(commit, keys, before, after)
-    message = draft_message(before, after)
-    if message is not None:
+    if (message := draft_message(before, after)) is not None:
         write_message(commit, keys, message, after.updated_at_ms)
     for command, key, *args in list_precedents(keys, before, after):
         commit.write(command, key, *args)
     for announcement in list_announcements(before, after, change.following):
         commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
-    facts = write_facts(before, after, change.following)
+    facts = write_facts(before, after, change.following, change.events, first_seq)
     if facts is not None:
         commit.write("ZADD", keys.facts, after.updated_at_ms, facts)
     if seen is not None:
@@ -229,10 +232,13 @@ def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | Non
         for rule_id, count in hits.items():
             commit.write("HINCRBY", key, rule_id, count)
         commit.write("PEXPIRE", key, HITS_KEPT_MS)
+    if taken := list_taken(change.record.run.id, change.events):
+        commit.write("ZREM", keys.second_look, *taken)
     for rule_id, entries in list_asked(before, change).items():
         key = keys.asked_by(rule_id)
         commit.write("LPUSH", key, *entries)
         commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
+    note_lessons(commit, keys, before, change)
 
 
 def _note_tools(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

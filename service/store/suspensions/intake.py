@@ -4,11 +4,13 @@ from math import ceil
 from typing import NamedTuple
 
 from sayso.errors import TooManyRequests
-from service.settings.limits import LimitSettings
+from service.settings import Settings
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Script
+from service.store.load.backlog import Backlog
 from service.store.lua import read_script
 from service.store.suspensions.commits import Room
+from service.store.suspensions.schedule import Schedule
 from service.store.tenants import TenantStore
 
 _PACE = Script(read_script("pace"))
@@ -26,14 +28,20 @@ class Opened(NamedTuple):
 class Intake:
     """The limits from the settings; the store counts for all processes."""
 
-    def __init__(self, store: TenantStore, limits: LimitSettings) -> None:
+    def __init__(self, store: TenantStore, limits: Settings) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._pipeline = store.connections.intake
         self.limits = limits
+        self._backlog = Backlog(Schedule(store), limits)
         self.room = Room(limits.pending_per_key, limits.pending_limit)
 
-    async def admit(self, owner: str) -> None:
-        """Count one request to suspend or to start a run; raises `TooManyRequests` over the pace."""
+    async def admit(self, owner: str, *, for_workers: bool = False) -> None:
+        """Count one request to suspend or to start a run; raises `TooManyRequests` over the pace.
+
+        One whose calls are `for_workers` is not counted but refused while workers are behind.
+        """
+        if for_workers:
+            await self._backlog.admit()
         keys = self._keys
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]

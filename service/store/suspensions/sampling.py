@@ -22,12 +22,13 @@ class Sampling:
         self, drafts: Sequence[ItemDraft], suspension_id: str, item_ids: Sequence[str] | None = None
     ) -> Sequence[ItemDraft]:
         """Return the drafts, with one more approval for those that are drawn; their ids are i1, i2, … by default."""
-        if all(draft.terms.sample is None for draft in drafts):
+        if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
             return drafts
         ids = item_ids or [f"i{place}" for place in range(1, len(drafts) + 1)]
-        return draw_samples(drafts, await self._read_secret(), f"{self._keys.tenant} {suspension_id}", ids)
+        return draw_samples(drafts, await self.read_secret(), f"{self._keys.tenant} {suspension_id}", ids)
 
-    async def _read_secret(self) -> bytes:
+    async def read_secret(self) -> bytes:
+        """Return the secret, the same in every process of the tenant."""
         if not self._secret:
             async with translated():
                 await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)

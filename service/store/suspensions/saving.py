@@ -2,7 +2,7 @@
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from sayso.errors import (
     Unavailable,
     Unreadable,
 )
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.recalling import Reading, Readings, Wanted
 from sayso.records.events import TrailHead
+from sayso.records.memory.assessments import Question, assess_unanswered
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
@@ -39,6 +40,16 @@ _READING_MS = 1_000  # the age, ms, up to which a reading of the store's time co
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
 Step = Callable[[SuspensionRecord | None, int], Change]
+
+
+AskAssessors = Callable[[Mapping[str, Question]], Awaitable[dict[str, Reading]]]
+"""Return what assessors say, by the key of the question."""
+
+
+async def ask_nobody(questions: Mapping[str, Question]) -> dict[str, Reading]:
+    """Answer for assessors where none can be asked: every call counts as high."""
+    unanswered = {key: assess_unanswered(one, "no assessor can be asked here") for key, one in questions.items()}
+    return {key: Reading(assessment=one) for key, one in unanswered.items()}
 
 
 class Found(NamedTuple):
@@ -85,10 +96,16 @@ class _Attempt(NamedTuple):
 
 
 class Suspensions(SuspensionLookups):
-    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached."""
+    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached.
 
-    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0) -> None:
+    `ask` puts questions to assessors.
+    """
+
+    def __init__(
+        self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0, ask: AskAssessors = ask_nobody
+    ) -> None:
         super().__init__(store)
+        self._ask = ask
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
         self.sampling = Sampling(store)
@@ -188,8 +205,11 @@ class Suspensions(SuspensionLookups):
         raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
-        """Return what the counters hold; without counters nothing is read."""
-        return await read_counters(self._connections.changes, self._keys, wanted) if wanted else {}
+        """Return what the counters hold and assessors say; without counters nothing is read."""
+        questions = {one.counter: one.question for one in wanted if one.question is not None}
+        said = await self._ask(questions) if questions else {}
+        counted = [one for one in wanted if one.question is None] if questions else wanted
+        return {**said, **await read_counters(self._connections.changes, self._keys, counted)} if counted else said
 
     def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
         """Return a packed record as `known`; None where it must be read."""

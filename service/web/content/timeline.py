@@ -133,6 +133,9 @@ def _decision_recorded(facts: Facts) -> Sentence:
         text = _("%(decision)s with edited arguments", decision=text)
     if facts.text("grant_id"):
         text = _("%(decision)s, with grant %(grant)s", decision=text, grant=facts.text("grant_id"))
+    if suspended := facts.texts("suspends"):
+        grants = join_words(suspended)
+        text = _("%(decision)s, which suspends grant %(grant)s", decision=text, grant=grants)
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
     return "bad" if action in ("deny", "fail") else "good", text, facts.text("message")
@@ -143,6 +146,13 @@ def _decided(facts: Facts) -> Sentence:
     if covered:
         return "plain", _("One decision was enough; the other items are closed"), ""
     return "plain", _("All decided"), ""
+
+
+def _second_look(facts: Facts) -> Sentence:
+    named = {"who": facts.actor, "call": facts.text("tool_name", _("a call"))}
+    if facts.flag("agrees"):
+        return "good", _("%(who)s agreed with %(call)s on a second look", **named), facts.text("reason")
+    return "bad", _("%(who)s disagreed with %(call)s on a second look", **named), facts.text("reason")
 
 
 _TIMED_OUT: Mapping[str, str] = {
@@ -296,6 +306,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         _("The worker that started %(item)s reported its result", item=facts.item),
         "",
     ),
+    EventType.SECOND_LOOK_TAKEN: _second_look,
     EventType.RUN_RELEASED: lambda facts: ("quiet", _("The worker released the run"), facts.text("reason")),
     EventType.RUN_REVIVED: lambda facts: ("plain", _("%(who)s retried the run", who=facts.actor), ""),
     EventType.RUN_RESUMING: _run_resuming,

@@ -11,15 +11,20 @@ from sayso.records.memory.mandates import MANDATE_PREFIX, Mandate
 from sayso.sentences.moments import Sentence
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state, describe_left_over
+from sayso.sentences.rulebook.learned import describe_missing, describe_trial
 from sayso.sentences.rulebook.mandates import PlanWords, describe_mandate, describe_plan, describe_rest
 from sayso.text.language import _
+from service.desk.granting import is_ready
 from service.store.memory.grants import Use
+from service.store.memory.lessons import Trial
 from service.web.errors import show_page_again
 from service.web.form_posts import check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/grants.html"
+_WAITING = (GrantState.PROBATION, GrantState.WAITING)
+_OVER = (GrantState.ENDED, GrantState.REVOKED, GrantState.SUSPENDED)
 
 router = APIRouter()
 
@@ -35,6 +40,9 @@ class GrantRow(NamedTuple):
     left: str
     waits: bool
     in_force: bool
+    tried: str = ""
+    rest: str = ""
+    ready: bool = False
 
 
 class MandateRow(NamedTuple):
@@ -81,14 +89,17 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
 async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     grants = wiring_of(request).grants
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
+    trials = await grants.lessons.read_trials(one.grant for one in uses)
     rows = [_describe(one, grants.find_void(one.grant), now_ms, visitor.name) for one in uses]
+    proposed = [row for row in rows if row.use.grant.find_state(now_ms) is GrantState.PROBATION]
     return {
         **await _gather_mandates(request, now_ms),
         "title": _("Grants"),
         "sentence": "",
         "now_ms": now_ms,
+        "proposed": [_add_trial(row, trials[row.use.grant.id]) for row in proposed],
         "current": [row for row in rows if row.in_force or row.use.grant.find_state(now_ms) is GrantState.WAITING],
-        "ended": [row for row in rows if row.use.grant.find_state(now_ms) in (GrantState.ENDED, GrantState.REVOKED)],
+        "ended": [row for row in rows if row.use.grant.find_state(now_ms) in _OVER],
     }
 
 
@@ -118,8 +129,8 @@ def _describe_mandate(use: Use[Mandate], void: bool, now_ms: int) -> MandateRow:
 
 def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRow:
     grant, state = use.grant, use.grant.find_state(now_ms)
-    alive = state in (GrantState.IN_FORCE, GrantState.WAITING)
-    css = {GrantState.IN_FORCE: "approved", GrantState.WAITING: "pending"}.get(state, "denied")
+    alive = state in (GrantState.IN_FORCE, *_WAITING)
+    css = {GrantState.IN_FORCE: "approved", **dict.fromkeys(_WAITING, "suspended")}.get(state, "denied")
     return GrantRow(
         use=use,
         sentence=describe_grant(grant),
@@ -130,3 +141,12 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
         waits=state is GrantState.WAITING and not void and visitor not in [one.id for one in grant.granters],
         in_force=state is GrantState.IN_FORCE,
     )
+
+
+def _add_trial(row: GrantRow, trial: Trial) -> GrantRow:
+    """Return the row of a proposed grant with what it would have allowed."""
+    grant = row.use.grant
+    rest = describe_missing(grant.learned, trial.approved) if grant.learned is not None else ""
+    void = row.css == "denied"
+    tried = describe_trial(**trial._asdict(), unanswered=trial.unanswered)
+    return row._replace(tried=tried, rest=rest, ready=is_ready(grant, trial) and not void)

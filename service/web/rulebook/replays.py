@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.analysis.matrix import Cell, Listed, Past, Tally
 from sayso.policy.analysis.replaying import Effect
-from sayso.rendering.money import write_amount
+from sayso.rendering.money import write_sum
 from sayso.sentences.rulebook.replays import describe_effect, describe_past, describe_review_time, describe_status
 from sayso.text.language import _
 from sayso.text.summaries import Summary, summarize
@@ -119,6 +119,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         replay=replay,
         found=found,
         rows=_list_rows(found),
+        summed=any(one.sums for one in found.list_cells()),
         effects={one: describe_effect(one) for one in Effect},
         changes=[_describe_change(one) for one in found.list_cells() if one.listed],
         review_time=describe_review_time(found.look_times.total(), *estimates),
@@ -190,7 +191,7 @@ def _list_rows(found: Tally) -> list[MatrixRow]:
 def _describe_cell(cell: Cell | None) -> MatrixCell | None:
     if cell is None:
         return None
-    sums = [write_amount(str(x), name) if name else f"{x:,}" for name, x in sorted(cell.sums.items())]
+    sums = [write_sum(number, currency) for currency, number in sorted(cell.sums.items())]
     return MatrixCell(cell.count, sums, cell.changed, _is_risky(cell))
 
 

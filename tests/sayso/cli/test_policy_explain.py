@@ -56,6 +56,7 @@ def test_explain_says_that_nobody_can_lift_a_denial(home: Path) -> None:
         ("@none.json", "none.json cannot be read"),
         ("sus_1/i1", "Only a desk knows items"),
         ("{", "JSON"),
+        ("refund", "'refund' is no call. Give it as JSON, as @FILE, or as an item such as sus_019a/i1."),
     ],
 )
 def test_explain_refuses_what_is_no_call(home: Path, call: str, words: str) -> None:

@@ -162,8 +162,16 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             "4:35: rule a: terms: an item drawn by sample needs 2 approvals and has 1 reviewers",
         ),
         (
-            HEAD + "  - {id: a, action: defer, terms: {sample: {before: 0.1, after: 0.1}}}",
-            "rule a: terms.sample: there is no key `after` here; use `before`",
+            HEAD + "  - {id: a, action: defer, terms: {reviewers: [anna], sample: {after: 0.1}}}",
+            "4:35: rule a: terms: a second look needs a reviewer who did not decide, but all 1 may have to",
+        ),
+        (
+            HEAD + "  - {id: a, action: defer, terms: {sample: {}}}",
+            "rule a: terms.sample: sample needs a share; write before: or after:",
+        ),
+        (
+            HEAD + "  - {id: a, action: defer, terms: {sample: {before: 0.1, later: 0.1}}}",
+            "rule a: terms.sample: there is no key `later` here; did you mean `after`?",
         ),
         (
             HEAD.replace("rules", "terms: {reviewers: [anna], quorum: {approve: 2}}\nrules")

@@ -130,6 +130,14 @@ def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words:
             ["there is no group 'payment' (did you mean 'payments'?); create it", "1 must approve"],
         ),
         ({"reviewers": ["group:"]}, ["there is no group ''", "1 must approve"]),
+        (
+            {"reviewers": ["group:payments", "group:mixed"], "quorum": {"each_of": ["group:payments", "group:mixed"]}},
+            [],
+        ),
+        (
+            {"reviewers": ["group:payments", "group:mixed", "anna"], "quorum": {"each_of": ["anna", "group:mixed"]}},
+            ["too few different people are in the 2 groups of quorum.each_of"],
+        ),
         ({"reviewers": ["group:gone"]}, ["the group 'gone' has no active member", "1 must approve"]),
         ({"reviewers": ["payments"]}, ["did you mean 'group:payments'?", "1 must approve"]),
         (

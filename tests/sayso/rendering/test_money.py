@@ -1,9 +1,11 @@
 """Payments name the approval by amount and currency, if both are certain."""
 
+from decimal import Decimal
+
 import pytest
 
 from sayso.canonical_json import JsonObject
-from sayso.rendering.money import write_amount
+from sayso.rendering.money import write_amount, write_sum
 from sayso.rendering.table import render_call
 
 
@@ -19,6 +21,13 @@ from sayso.rendering.table import render_call
 )
 def test_write_amount_keeps_every_digit(number: str, currency: str, written: str) -> None:
     assert write_amount(number, currency) == written
+
+
+@pytest.mark.parametrize(
+    ("number", "currency", "written"), [("280.0", "", "280"), ("1694.50", "", "1,694.5"), ("900", "EUR", "EUR 900.00")]
+)
+def test_write_sum_names_its_currency_if_any(number: str, currency: str, written: str) -> None:
+    assert write_sum(Decimal(number), currency) == written
 
 
 def test_payment_names_amount_and_recipient() -> None:

@@ -43,6 +43,11 @@ ASK = "request_approval"
             {"terms": {"timeout_s": 60, "reviewers": ["anna", "group:pay"], "quorum": {"approve": 2}}},
             "wait 1 min for 2 of anna or the group pay; then",
         ),
+        (
+            ASK,
+            {"terms": {"reviewers": ["anna", "group:pay"], "quorum": {"approve": 2, "each_of": ["group:pay"]}}},
+            "for 2 of anna or the group pay, among them one of pay; then",
+        ),
         (ASK, {"terms": {"timeout_s": 60, "quorum": {"approve": 2}}}, "for any 2 reviewers"),
         (ASK, {"terms": {"timeout_s": 0}}, "wait for nobody: they are denied at once."),
         (ASK, {"terms": {"fallback": {"action": "fail"}}}, "then the run fails."),

@@ -40,6 +40,15 @@ def test_quorum_counts_only_decisions_of_the_same_kind() -> None:
     assert not is_quorum_met(item, denial)
 
 
+def test_decision_that_closes_a_sampled_item_names_its_share() -> None:
+    sampled = pending(ask(sample={"after": 0.25}, quorum={"approve": 2}))
+    first = decide(sampled, word(sampled, by="ada"), T0)
+    assert "second_look" not in first.events[0].data, "the item is open"
+    assert decide(first.record, word(first.record, by="ben"), T0).events[0].data["second_look"] == 0.25
+    for record in (pending(), pending(ask(sample={"before": 0.5}))):
+        assert "second_look" not in decide(record, word(record), T0).events[0].data
+
+
 def test_describe_decision_names_a_grant_only_if_one_was_made() -> None:
     record = pending()
     assert "grant_id" not in describe_decision(record.items[0], word(record))

@@ -38,6 +38,7 @@ from sayso.transitions.in_doubt import put_in_doubt
 from sayso.transitions.permits import approved_args
 from sayso.transitions.reviewers.claiming import claim, release_claim
 from sayso.transitions.reviewers.inquiring import answer_inquiry, ask_requester
+from sayso.transitions.reviewers.second_look import Opinion, Seen, take_second_look
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
@@ -45,6 +46,7 @@ from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, 
 
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
+SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=(), deciders=())
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
@@ -55,6 +57,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "release_claim": lambda record: release_claim(record, "i1", person("ada"), T0),
     "ask_requester": lambda record: ask_requester(record, "i1", "inq_1", "Why?", person("ada"), T0),
     "answer_inquiry": lambda record: answer_inquiry(inquired(record), "i1", "inq_1", "So.", person("bot"), T0),
+    "take_second_look": lambda record: take_second_look(record, SEEN, Opinion(agrees=True), person("ada"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
     "escalate": lambda record: escalate(record, T0),

@@ -72,6 +72,8 @@ ROWS: dict[str, Row] = {
     "reportHeadless": people(),
     "reportInsights": people(),
     "listDrills": admins(),
+    "listSecondLooks": people(),
+    "takeSecondLook": people(404, {"opinion": "agree"}),
     "plantDrill": admins(404, {"template": "none", "reviewer": "ben"}),
     "listSenders": admins(),
     "createSender": admins(201, {"name": "pager", "reviewer": "ben"}),
@@ -220,6 +222,7 @@ async def test_operation_answers_each_credential_as_listed(world: World, name: s
     names |= {"group": group.name, "contact_id": "con_" + "0" * 32, "absence_id": "abs_" + "0" * 32}
     names |= {"replay_id": "rpl_" + "0" * 32, "version": world.wiring.rules.policy().version}
     names |= {"view_id": "view_" + "0" * 32, "grant_id": "gra_" + "0" * 32, "mandate_id": "man_" + "0" * 32}
+    names |= {"seq": "2"}
     names |= {"inquiry_id": "inq_" + "0" * 32, "attachment_id": "att_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:
@@ -252,9 +255,8 @@ async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str
     texts = []
     async with world.client(who) as client:
         for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
-            place = path.format(
-                suspension_id=suspension_id, run_id=run_id, item_id="i1", inquiry_id="inq_1", attachment_id="att_1"
-            )
+            names = {"suspension_id": suspension_id, "run_id": run_id, "item_id": "i1", "seq": "99"}
+            place = path.format(**names, inquiry_id="inq_1", attachment_id="att_1")
             answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
             assert answer.status_code == 404
             texts.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))

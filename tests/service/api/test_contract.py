@@ -97,6 +97,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "attachment_id": "att_none",
             "replay_id": "rpl_none",
             "grant_id": "gra_none",
+            "seq": "2",
             "mandate_id": "man_none",
             "version": "none",
         }

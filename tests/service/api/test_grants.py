@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from service.operations.rulebook.learning import propose_learned
 from service.settings import Settings
 from tests.builders import make_person
 from tests.service.worlds import World
@@ -17,7 +18,14 @@ rules:
     tool: payout
     action: request_approval
     grants: {longest: 7d, count: 50, sum: {of: args.amount, max: 5000}, by: [args.customer]}
+  - id: learned
+    priority: 200
+    tool: payout
+    when: args.customer == "C-1"
+    action: request_approval
+    grants: {longest: 7d, sum: {of: args.amount, max: 5000}, learn: {after: 2, probation: 1}}
 """
+LEARNED = "C-1"
 
 
 @pytest.fixture
@@ -89,3 +97,27 @@ async def test_grant_or_offer_that_is_not_allowed_is_refused(world: World, body:
         found = await suspend(demo, 100)
         assert (await decide(root, found, **body)).status_code == 422
         assert (await root.get("/api/v1/grants")).json() == {"grants": []}
+
+
+async def test_proposed_grant_is_listed_and_confirmed(world: World) -> None:
+    world.tokens["ben"] = await make_person(world.wiring, "ben")
+    async with world.client("demo") as demo, world.client("root") as root, world.client("ben") as ben:
+        for amount in (100, 200):
+            await decide(root, await suspend(demo, amount, LEARNED))
+        (made,) = await propose_learned(world.wiring)
+        place = f"/api/v1/grants/{made.id}/confirm"
+        assert (await ben.post(place)).status_code == 409
+        await decide(root, await suspend(demo, 150, LEARNED))
+        (listed,) = (await ben.get("/api/v1/grants")).json()["grants"]
+        assert (listed["state"], listed["granted_by"], listed["denial"]) == ("probation", [], None)
+        assert listed["learned"]["ready"] is True
+        figures = ("approvals", "would_allow", "approved", "edited", "denied", "unanswered")
+        assert [listed["learned"][one] for one in figures] == [2, 1, 1, 0, 0, 0]
+        waiting = await suspend(demo, 150, LEARNED)
+        confirmed = (await ben.post(place)).json()
+        assert (confirmed["state"], confirmed["granted_by"]) == ("in_force", ["ben"])
+        assert (await suspend(demo, 150, LEARNED))["items"][0]["outcome"]["verdict"] == "approved"
+        await decide(root, waiting, action="deny")
+        (suspended,) = (await ben.get("/api/v1/grants")).json()["grants"]
+        assert (suspended["state"], suspended["denial"]["by"]) == ("suspended", "root")
+        assert (await suspend(demo, 150, LEARNED))["items"][0]["outcome"] is None

@@ -24,6 +24,13 @@ rules:
     tool: refund
     action: request_approval
     grants: {longest: 1d, count: 10, sum: {of: args.amount, max: 1000}, by: args.order}
+  - id: each
+    priority: 300
+    tool: refund
+    when: args.amount > 900
+    action: request_approval
+    grants: {longest: 1d}
+    terms: {reviewers: ["group:finance", "group:legal"], quorum: {each_of: ["group:finance", "group:legal"]}}
   - id: two
     priority: 200
     tool: refund
@@ -147,16 +154,36 @@ async def test_two_people_grant_together(wiring: Wiring) -> None:
         await wiring.grants.confirm(made.id, person("demo"))
     await wiring.grants.confirm(made.id, person("ben"))
     assert verdicts(await put(wiring, 600)) == ["approved"]
-    with pytest.raises(Conflict, match="does not wait"):
+    with pytest.raises(Conflict, match="does not wait for anybody: it is in force"):
         await wiring.grants.confirm(made.id, person("ben"))
+
+
+async def test_grant_waits_for_one_of_each_group(wiring: Wiring) -> None:
+    def of(name: str, group: str) -> Actor:
+        return person(name).model_copy(update={"groups": (group,)})
+
+    await wiring.groups.create("finance", ("anna", "ben"), (), "root")
+    await wiring.reviewers.add("lea", "lea-long-password", ("reviewer",))
+    await wiring.groups.create("legal", ("lea",), (), "root")
+    record = (await put(wiring, 950)).record
+    request = DecisionRequest.model_validate(
+        {"action": "approve", "digest": record.items[0].digest, "grant": {"for_s": 3600}}
+    )
+    decided = (await wiring.desk.decide(record.id, "i1", request, of("anna", "finance"), key="k")).record
+    grant_id = decided.items[0].decisions[0].grant_id
+    assert (await wiring.grants.confirm(grant_id, of("ben", "finance"))).find_state(1) is GrantState.WAITING
+    assert verdicts(await put(wiring, 950)) == ["asked"]
+    await wiring.grants.confirm(grant_id, of("lea", "legal"))
+    assert verdicts(await put(wiring, 950)) == ["approved"]
 
 
 @pytest.mark.parametrize(
     ("grant", "says"),
     [
-        ({"for_s": 90_000}, "at most 86400 s"),
+        ({"for_s": 90_000}, "at most 1d, not 25h"),
         ({"for_s": 60, "count": 11}, "at most 10 calls"),
         ({"for_s": 60, "sum": "1000.01"}, "at most 1,000 in sum"),
+        ({"for_s": 60, "at_most": {"args.order": 5}}, r"args\.order is not a plain number .* Limit it to a value"),
         ({"for_s": 60, "same": ["args.other"]}, r"The call has no args\.other"),
     ],
 )

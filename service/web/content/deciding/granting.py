@@ -15,6 +15,7 @@ from sayso.policy.memory.amounts import to_units, write_amount
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.memory.bounds import CounterOffer, GrantRequest
+from sayso.records.terms import Quorum
 from sayso.sentences.moments import Sentence
 from sayso.sentences.rulebook.grants import describe_grant
 from sayso.text.language import _
@@ -91,8 +92,13 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
         people=people,
         arguments=arguments,
         message=post.get("message", ""),
-        offers=people == 1 and item.terms.quorum.deny == 1 and any(one.number or one.text for one in arguments),
+        offers=people == 1 and _may_offer(item.terms.quorum) and any(one.number or one.text for one in arguments),
     )
+
+
+def _may_offer(quorum: Quorum) -> bool:
+    """Whether one person may offer another call: any one of those who may deny."""
+    return quorum.deny == 1 and not quorum.each_of
 
 
 def find_grant_step(post: Post) -> str:

@@ -43,5 +43,5 @@ def test_report_insights_prints_tables_or_json(desk: Desk, sayso: Run) -> None: 
 
 
 def test_report_rules_prints_a_table_or_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
-    assert "No rule asked anybody in this time." in sayso("report", "rules").stdout
+    assert "No rule cost anything in this time." in sayso("report", "rules").stdout
     assert json.loads(sayso("report", "rules", "--json").stdout) == []

@@ -99,4 +99,4 @@ def test_version_is_attested_and_rolled_back(desk: Desk, sayso: Run, tmp_path: P
     assert "in force" in listed
     text = sayso("policy", "version", current[:6], key=root).stdout
     assert text.strip() == POLICY.strip()
-    assert "0 versions begin with 'zzz'" in sayso("policy", "version", "zzz", key=root).stderr
+    assert "No versions begin with 'zzz'" in sayso("policy", "version", "zzz", key=root).stderr

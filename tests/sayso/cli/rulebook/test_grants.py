@@ -9,7 +9,8 @@ import pytest
 
 from sayso import Client
 from sayso.canonical_json import JsonObject
-from sayso.cli.rulebook.grants import read_grant, read_offer
+from sayso.cli.rulebook.grants import describe_use, read_grant, read_offer
+from sayso.client.rulebook import GrantView
 from sayso.errors import InvalidInput
 from service.settings import Settings
 from service.wiring import assemble
@@ -56,6 +57,8 @@ def test_grant_is_made_listed_and_revoked(desk: Desk, sayso: Run) -> None:  # no
     words = ("--grant-for", "1h", "--grant-count", "2", "--same", "args.customer", "--at-most", "args.amount=200")
     done = sayso("approve", put(desk, 100), *words, "--yes")
     assert done.returncode == 0, done.stderr
+    assert "Grants: payout by bot, requested by bot, with amount at most 200" in done.stdout
+    assert "sayso grants revoke gra_" in done.stdout
     assert find_verdict(desk, put(desk, 200)) == "approved"
     assert find_verdict(desk, put(desk, 201)) == ""
     (found,) = json.loads(sayso("grants", "list", "--json").stdout)
@@ -68,13 +71,16 @@ def test_grant_is_made_listed_and_revoked(desk: Desk, sayso: Run) -> None:  # no
 
 def test_offer_is_sent_with_a_denial(desk: Desk, sayso: Run) -> None:  # noqa: F811
     denied = put(desk, 900)
-    assert sayso("deny", denied, "--at-most", "args.amount=200", "--yes").returncode == 0
+    said = sayso("deny", denied, "--at-most", "args.amount=200", "--yes").stdout
+    assert "Offers: payout by bot" in said
     assert find_verdict(desk, denied) == "denied"
     assert find_verdict(desk, put(desk, 150)) == "approved"
     assert find_verdict(desk, put(desk, 150)) == ""
 
 
-@pytest.mark.parametrize(("for_", "count", "says"), [(None, 5, "needs an end"), ("1y", None, "is not a time")])
+@pytest.mark.parametrize(
+    ("for_", "count", "says"), [(None, 5, "needs an end"), ("1y", None, "--grant-for: '1y' is not a period")]
+)
 def test_options_that_make_no_grant_are_refused(for_: str | None, count: int | None, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         read_grant(for_, count, None, None, None)
@@ -89,5 +95,28 @@ def test_options_are_read() -> None:
         "sum": "5",
     }
     assert read_offer(None, ["args.to=a", "args.n=5"]) == {"at_most": {}, "equal": {"args.to": "a", "args.n": 5}}
-    with pytest.raises(InvalidInput, match="has no value"):
-        read_offer(["args.amount"], None)
+    with pytest.raises(InvalidInput, match=r"Write it as args\.to=VALUE"):
+        read_offer(None, ["args.to"])
+
+
+@pytest.mark.parametrize(
+    ("approved", "granted_by", "says"),
+    [
+        (4, (), "would have allowed 6: 4 approved, 1 edited, 0 denied, 1 unanswered; 6 to go"),
+        (10, (), "would have allowed 6: 10 approved, 1 edited, 0 denied, 1 unanswered; ready"),
+        (10, ("anna",), "3"),
+    ],
+)
+def test_proposed_grant_is_listed_with_its_figures(approved: int, granted_by: tuple[str, ...], says: str) -> None:
+    figures = {
+        "approvals": 20,
+        "probation": 10,
+        "ready": False,
+        "would_allow": 6,
+        "edited": 1,
+        "denied": 0,
+        "unanswered": 1,
+    }
+    shown = {"id": "gra_1", "sentence": "", "state": "", "rule_id": "r", "agent": "a", "tool": "t", "calls": 3}
+    shown |= {"until": "2026-11-27T17:00:00Z", "granted_by": granted_by, "learned": {**figures, "approved": approved}}
+    assert describe_use(GrantView.model_validate(shown)) == says

@@ -112,6 +112,60 @@ def test_faulty_case_is_a_fault_of_the_file(tests: str, fault: str) -> None:
     assert fault in caught.value.message
 
 
+GRANTS = """\
+version: 1
+default: allow
+rules:
+  - {id: free, priority: 500, tool: refund, when: args.amount < 5, action: allow}
+  - {id: asked, tool: refund, action: request_approval, grants: {longest: 1d, count: 3, by: [args.customer]}}
+tests:
+"""
+CALL = "call: {tool: refund, args: {customer: C-1, amount: 50}}"
+
+
+@pytest.mark.parametrize(
+    ("test", "fault"),
+    [
+        ("granted: {for: 1h}, expect: allow, rule: asked", ""),
+        ("granted: {for: 1h, ago: 3599s}, expect: allow, rule: asked", ""),
+        ("granted: {for: 1h, ago: 1h}, expect: ask, rule: asked", ""),
+        ("granted: {for: 1h}, after: 3, expect: ask", ""),
+        ("granted: {for: 1h, at_most: {args.amount: 49}}, expect: ask", ""),
+        ("granted: {for: 1h, call: {args: {customer: C-2, amount: 50}}}, expect: ask", ""),
+        ("granted: {for: 1h}, expect: deny", "expected deny, but rule asked says allow"),
+        ("granted: {for: 2d}, expect: ask", "granted: The rule asked grants at most 1d, not 2d."),
+        (
+            "granted: {for: 1h, call: {args: {amount: 1}}}, expect: ask",
+            "granted: rule free lets nobody grant such calls",
+        ),
+        ("granted: {for: 1h, call: {tool: other}}, expect: ask", "granted: the default lets nobody grant such calls"),
+    ],
+)
+def test_case_with_a_grant_is_judged_as_if_a_person_had_given_it(test: str, fault: str) -> None:
+    raw = f"{GRANTS}  - {{{CALL}, {test}}}\n".encode()
+    cases, faults = read_cases(raw, "policy.yaml")
+    assert faults == []
+    (found,) = run_cases(parse_rulebook(raw, file="policy.yaml"), cases)
+    assert (found.fault.startswith(fault), bool(found.fault)) == (True, bool(fault))
+
+
+@pytest.mark.parametrize(
+    ("granted", "fault"),
+    [
+        ("[1h]", "policy.yaml:7:72: case 1: granted: write what was granted, such as {for: 1h, count: 5}"),
+        ("{call: 5, for: 1h}", "case 1: granted: write what was granted"),
+        ("{count: 5}", "case 1: granted.for: Field required"),
+        ("{for: 1h, cuont: 5}", "there is no key `cuont` here; did you mean `count`?"),
+        ("{for: 1h, call: {tol: a}}", "there is no key `tol` here; did you mean `tool`?"),
+        ("{for: an hour}", "case 1: granted.for: 'an hour' is not a period"),
+        ("{for: 1h, same: [customer]}", "case 1: granted.same.0: "),
+    ],
+)
+def test_faulty_grant_of_a_case_is_a_fault_of_the_file(granted: str, fault: str) -> None:
+    _, faults = read_cases(f"{GRANTS}  - {{{CALL}, granted: {granted}, expect: ask}}\n".encode(), "policy.yaml")
+    assert fault in "\n".join(faults)
+
+
 def test_cases_do_not_change_the_version_of_the_rules() -> None:
     bare = parse_rulebook(RULES.encode(), file="a")
     tested = parse_rulebook((RULES + "tests: [{call: {tool: a}, expect: deny}]").encode(), file="a")

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sayso.policy.analysis.cases import Case, CaseResult, read_cases, run_cases
+from sayso.policy.analysis.cases import Case, CaseResult, place_case, read_cases, run_cases
 from sayso.policy.engine import Action, Policy
 from sayso.policy.findings import Known, find_findings
-from sayso.policy.memory.ledger import remember
 from tests.sayso.policy.memory.calls import Calls
 from tests.sayso.policy.rule_files import parse
 
@@ -62,10 +61,10 @@ def test_a_tool_that_looks_alike_is_never_judged_more_freely(title: str) -> None
     policy, cases = read_policy(title)
     for one in (case for case in cases if (case.event.tool_name or "").islower()):
         name = str(one.event.tool_name)
-        own = policy.judge(remember(policy, one.event, one.after)).action
+        own = policy.judge(place_case(policy, one)[0]).action
         for spelling in (name.upper(), name.replace("_", "-"), name.replace("_", "."), f"{name}_"):
-            event = one.event.model_copy(update={"tool_name": spelling})
-            other = policy.judge(remember(policy, event, one.after)).action
+            renamed = one.model_copy(update={"event": one.event.model_copy(update={"tool_name": spelling})})
+            other = policy.judge(place_case(policy, renamed)[0]).action
             assert other is not Action.ALLOW or own is Action.ALLOW, f"{name} as {spelling}"
 
 
@@ -102,6 +101,12 @@ def test_four_eyes_also_decide_without_an_amount() -> None:
         decision = policy.judge(case.event)
         assert (decision.terms.quorum.approve, decision.terms.reviewers) == (2, ("group:payments",)), case.name
         assert decision.terms.no_self_approval
+
+
+def test_contracts_need_finance_and_legal_under_any_spelling() -> None:
+    policy, cases = read_policy("Finance and legal together")
+    for case in cases:
+        assert policy.judge(case.event).terms.quorum.each_of == ("group:finance", "group:legal"), case.name
 
 
 @pytest.mark.parametrize(("name", "reviewers"), [("case 1", ("ines",)), ("no manager", ("group:finance",))])

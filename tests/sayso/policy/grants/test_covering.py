@@ -114,6 +114,7 @@ def test_call_beyond_what_is_left_is_asked(calls: int, total: int) -> None:
     "fields",
     [
         {"people": 2},
+        {"each_of": ("group:finance",)},
         {"revoked_at_ms": 5, "revoked_by": "ben"},
         {"rule_digest": "0" * 64},
         {"rule_id": "other"},

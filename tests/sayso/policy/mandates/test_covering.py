@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.policy.assessors.weighing import name_assessment
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
@@ -13,9 +14,11 @@ from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading
 from sayso.records.decisions import Actor, ActorKind
+from sayso.records.memory.assessments import Assessment, Level
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum
 from sayso.records.memory.offers import Constraint, ConstraintKind
+from sayso.records.suspensions import Who
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from tests.sayso.rule_builders import event, policy, rule
 
@@ -157,6 +160,15 @@ def test_call_of_another_conversation_meets_the_rules_alone(facts: dict[str, Any
     assert judge(make(), "other", {}, **facts).action is Action.ALLOW
 
 
+def test_call_for_another_person_is_outside() -> None:
+    for_ann, for_ben = Who(person="ann"), Who(person="ben")
+    assert judge(make(person="ann"), "pay", CALL, who=for_ann).action is Action.ALLOW
+    assert judge(make(), "pay", CALL, who=Who(owner="cleo")).action is Action.ALLOW
+    for mandate, who in ((make(person="ann"), for_ben), (make(person="ann"), None), (make(), for_ben)):
+        assert judge(mandate, "pay", CALL, who=who).action is Action.REQUEST_APPROVAL
+        assert judge(mandate, "read", {"path": "/srv/a"}, who=who).action is Action.REQUEST_APPROVAL
+
+
 @pytest.mark.parametrize("facts", [{"definition": "d2"}, {"definition": None}, {"subagent_name": "helper"}])
 def test_call_of_another_tool_or_subagent_is_outside(facts: dict[str, Any]) -> None:
     assert judge(make(), "read", {"path": "/srv/a"}, **facts).action is Action.REQUEST_APPROVAL
@@ -208,6 +220,20 @@ def test_rule_that_did_not_permit_it_as_it_is_asks(rules: dict[str, str]) -> Non
 def test_call_that_rules_cannot_evaluate_is_not_covered() -> None:
     doubtful = policy(PAYING, rule("doubt", "deny", priority=500, tool_name="pay", when="args.missing > 1"))
     assert judge(make(), "pay", CALL, doubtful).action is Action.REQUEST_APPROVAL
+
+
+@pytest.mark.parametrize(("level", "asked"), [(Level.LOW, False), (Level.HIGH, True)])
+def test_call_to_which_an_assessor_adds_scrutiny_is_not_covered(level: Level, asked: bool) -> None:
+    assessed = rule(
+        "payouts", "request_approval", tool_name="pay", mandates=LIMITS, assess={"by": "fraud", "high": {"quorum": 2}}
+    )
+    rules, mandate = policy(assessed), make(rules={"payouts": digest_rule(assessed)})
+    about = event("pay", tool_args=CALL, **FACTS)
+    key = name_assessment("fraud", about)
+    readings = {one.counter: Reading() for one in list_mandate_counters(mandate, "pay")}
+    readings |= {name_scope_of(mandate): Reading(mandates=(mandate,))}
+    readings[key] = Reading(assessment=Assessment(key=key, assessor="fraud", level=level))
+    assert (Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL) is asked
 
 
 def test_look_alike_name_is_not_covered() -> None:
@@ -263,6 +289,16 @@ def test_grant_does_not_reach_outside_a_mandate() -> None:
     assert Ledger(rules, readings).judge(about).action is Action.ALLOW
     readings[name_scope_of(mandate)] = Reading(mandates=(mandate,))
     assert Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL
+
+
+def test_plan_that_nobody_approved_widens_no_approved_one() -> None:
+    everything = MandatedTool(tool="other", definition="d1", free=("args",))
+    confining = make(everything, rules={}, id="man_2", granters=(), at_ms=500)
+    assert judge(confining, "other", {}).action is Action.ALLOW
+    about = event("other", tool_args={}, **FACTS)
+    readings = {one.counter: Reading() for one in list_mandate_counters(confining, "other")}
+    readings[name_scope_of(confining)] = Reading(mandates=(confining, make()))
+    assert Ledger(RULES, readings).judge(about).action is Action.REQUEST_APPROVAL
 
 
 def test_calls_of_one_turn_count_for_each_other() -> None:

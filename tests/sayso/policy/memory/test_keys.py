@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.policy.engine import Policy
-from sayso.policy.memory.keys import Budget, Limit
+from sayso.policy.memory.keys import Budget, Limit, read_period, write_period
 from tests.sayso.policy.rule_files import HEAD, parse, read_problems
 
 ALLOW, DENY = "  - {id: a, action: allow, %s}\n", "  - {id: a, action: deny, %s}\n"
@@ -49,3 +49,8 @@ def test_keys_survive_publication() -> None:
 def test_refused_keys_say_what_to_do(rule: str, problem: str) -> None:
     (found,) = read_problems(HEAD + rule)
     assert problem in found
+
+
+@pytest.mark.parametrize("period", ["10s", "90m", "8h", "7d"])
+def test_period_is_written_as_it_is_read(period: str) -> None:
+    assert write_period(read_period(period)) == period

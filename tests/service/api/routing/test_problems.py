@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from sayso import errors
 from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailable
 from sayso.problems import PROBLEM_TYPES, error_class_of
+from sayso.records.memory.bounds import CounterOffer
 from service.api.routing.problems import describe_problem
 from service.http.bodies import misfit, read_body
 
@@ -99,6 +100,11 @@ def test_list_with_an_invalid_entry_is_not_called_too_short() -> None:
         with pytest.raises(errors.InvalidInput) as found:
             read_body(sent, Orders)
         assert [one["path"] for one in found.value.facts["errors"]] == faults  # type: ignore[attr-defined]
+
+
+def test_fault_in_a_key_names_the_key_and_its_form() -> None:
+    with pytest.raises(errors.InvalidInput, match=r"\$\.at_most\.amount is no argument; write it as args\.customer"):
+        read_body(b'{"at_most":{"amount":5}}', CounterOffer)
 
 
 def test_hundred_faults_list_twenty_and_name_three() -> None:

@@ -26,6 +26,7 @@ OUR_OWN = {
         "drill",  # a drill looks like any other item
     },
     Doubt: {"charges"},
+    Terms: {"sample"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key", "number", "offer"},  # the outcome shows it
     RunRef: {"tenant"},
     Permit: {"report_by_ms"},

@@ -1,11 +1,13 @@
 """The cost of a rule is one line: what it asked, the time of people, and what they denied."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from service.operations.insights.rule_costs import list_rule_costs
-from service.store.insights.tallies import Count, Metric
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import Count
 
 
 def count(rule: str, asked: int, decisions: int, measured: int, look_ms: int) -> Counter[Count]:
@@ -30,6 +32,13 @@ def count(rule: str, asked: int, decisions: int, measured: int, look_ms: int) ->
 def test_cost_is_said_in_a_line(counts: Counter[Count], sentence: str) -> None:
     (cost,) = list_rule_costs(counts)
     assert cost.sentence == sentence
+
+
+def test_cost_says_that_a_grant_is_proposed() -> None:
+    (cost,) = list_rule_costs(count("refunds-under-50", 412, 412, 206, 5_580_000))
+    said = "refunds-under-50: 412 asks, 3.1 h, 0 denials"
+    assert replace(cost, proposals=1).sentence == f"{said}: a grant proposal is ready"
+    assert replace(cost, proposals=2).sentence == f"{said}: 2 grant proposals are ready"
 
 
 def test_rules_with_the_most_time_come_first() -> None:

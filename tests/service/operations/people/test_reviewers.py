@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from sayso.errors import Conflict
-from service.operations.people.reviewers import deactivate_reviewer
-from tests.builders import PASSWORD
+from sayso.records.terms import RuleTerms
+from service.operations.people.reviewers import deactivate_reviewer, find_shortages
+from tests.builders import PASSWORD, ask, make_pending
 from tests.service.worlds import World
 
 
@@ -27,3 +28,16 @@ async def test_reviewer_can_be_deactivated_beside_one_admin(world: World) -> Non
     assert not (await deactivate_reviewer(world.wiring, "anna", "root")).active
     with pytest.raises(Conflict, match="deactivate yourself"):
         await deactivate_reviewer(world.wiring, "root", "root")
+
+
+async def test_member_who_alone_can_fill_a_place_is_missed(world: World) -> None:
+    for name in ("fay", "lea", "lou"):
+        await world.wiring.reviewers.add(name, PASSWORD, ("reviewer",))
+    await world.wiring.groups.create("finance", ("fay",), (), "root")
+    await world.wiring.groups.create("legal", ("lea", "lou"), (), "root")
+    groups = ("group:finance", "group:legal")
+    terms = RuleTerms.model_validate({"reviewers": groups, "quorum": {"each_of": groups}})
+    await make_pending(world.wiring, ask(terms=terms))
+    (found,) = await find_shortages(world.wiring, "fay")
+    assert found.missing == 1
+    assert await find_shortages(world.wiring, "lou") == []

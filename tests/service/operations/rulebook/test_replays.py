@@ -166,6 +166,9 @@ async def test_replay_of_faulty_rules_does_not_start(world: World, replays: Rule
     with pytest.raises(InvalidInput, match=r"draft\.yaml has faults: draft\.yaml:1:1: default: is missing") as caught:
         await replays.start(ReplayRequest("version: 1\nrules: []\n", "draft.yaml", *FOREVER), "root")
     assert len(caught.value.facts["errors"]) == 1  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"base has faults: base:1:1: default: is missing") as caught:
+        await replays.start(ReplayRequest(LIVE, "draft.yaml", *FOREVER, base="version: 1\nrules: []\n"), "root")
+    assert caught.value.facts["errors"][0]["path"] == "$.base"  # type: ignore[index]
     with pytest.raises(InvalidInput, match="range is empty"):
         await replays.start(ReplayRequest(LIVE, "draft.yaml", 5, 5), "root")
     with pytest.raises(InvalidInput, match=r"args\.amount"):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from sayso.clock import HOUR_MS
 from service.store.insights.facts import Facts, ItemFact, PersonFact, Step, read_facts
-from service.store.insights.tallies import Metric, find_bucket, find_quantile, middle_of, tally
+from service.store.insights.metrics import Metric
+from service.store.insights.tallies import find_bucket, find_quantile, middle_of, tally
 
 NOON_MS = 19_700 * 24 * HOUR_MS + 12 * HOUR_MS
 

@@ -1,0 +1,130 @@
+"""Questions to assessors. Every failure counts as the level high, so silence never makes a call look safe."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import BoundedSemaphore, Thread
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sayso.canonical_json import parse_json
+from sayso.clock import new_id
+from sayso.errors import SaysoError
+from sayso.policy.memory.recalling import Reading
+from sayso.records.memory.assessments import LEVELS, Assessment, Level, Question, assess_unanswered
+from service.delivery.assessor_plans import AssessorPlan, AssessorPlans
+from service.delivery.http import Posts
+
+MOST_BYTES = 4_096
+"""The longest answer."""
+
+_THREADS = 8
+_BUSY = f"{_THREADS} earlier calls of functions have not ended"
+
+log = structlog.get_logger()
+
+
+class NoAnswer(SaysoError):
+    """The assessor gave no usable answer, so the call counts as high."""
+
+
+class AssessorAnswer(BaseModel):
+    """What an assessor answers: a score, a level or both, of which the higher counts."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    level: Level | None = Field(default=None, strict=False)
+    score: float | None = Field(default=None, ge=0, le=1)
+    reason: str = Field(default="", max_length=2000)
+
+    @model_validator(mode="after")
+    def _check_stated(self) -> "AssessorAnswer":
+        if self.level is None and self.score is None:
+            raise ValueError("an answer has a score or a level")
+        return self
+
+
+class Assessors:
+    """The assessors of one process. Functions run in a few threads; one that never ends keeps its thread."""
+
+    def __init__(self, plans: AssessorPlans, posts: Posts) -> None:
+        self._plans, self._posts = plans.assessors, posts
+        self._threads = BoundedSemaphore(_THREADS)
+
+    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Reading]:
+        """Return what the assessors say, all at once, by the key of the question. Never raises for an answer."""
+        found = await asyncio.gather(*map(self._ask, questions.values()))
+        return {one.key: Reading(assessment=one) for one in found}
+
+    async def _ask(self, question: Question) -> Assessment:
+        plan = self._plans.get(question.assessor)
+        if plan is None:
+            return assess_unanswered(question, "SAYSO_ASSESSORS defines no assessor of this name")
+        try:
+            async with asyncio.timeout(plan.timeout_s):
+                raw = await (self._call(plan, question) if plan.url is None else self._post(plan, plan.url, question))
+            return _read_answer(plan, question, raw)
+        except TimeoutError:
+            fault = f"no answer within {plan.timeout_s:g} s"
+        except SaysoError as error:
+            fault = error.message
+        log.warning("assessor_failed", assessor=question.assessor, fault=fault)
+        return assess_unanswered(question, fault)
+
+    async def _post(self, plan: AssessorPlan, url: str, question: Question) -> bytes:
+        secrets = [plan.secret.get_secret_value()] if plan.secret is not None else []
+        answer = await self._posts.post(url, secrets, new_id("msg"), question.body)
+        if answer.error:
+            raise NoAnswer(answer.error)
+        if answer.status != 200:
+            raise NoAnswer(f"the status is {answer.status}, not 200")
+        return answer.body
+
+    async def _call(self, plan: AssessorPlan, question: Question) -> bytes:
+        if not self._threads.acquire(blocking=False):
+            raise NoAnswer(_BUSY)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bytes] = loop.create_future()
+
+        def settle(answer: bytes, fault: str) -> None:
+            if answered.done():
+                return  # too late
+            if fault:
+                answered.set_exception(NoAnswer(fault))
+            else:
+                answered.set_result(answer)
+
+        def run() -> None:
+            answer, fault = b"", ""
+            try:
+                answer = json.dumps(plan.load_function()(json.loads(question.body)), allow_nan=False).encode()
+            except Exception as error:  # noqa: BLE001 - the function is not ours; its call counts as high
+                fault = f"the function raised {type(error).__name__}"
+            finally:
+                self._threads.release()
+            with suppress(RuntimeError):  # the process ends
+                loop.call_soon_threadsafe(settle, answer, fault)
+
+        Thread(target=run, name=f"assessor-{question.assessor}", daemon=True).start()
+        return await answered
+
+
+def _read_answer(plan: AssessorPlan, question: Question, raw: bytes) -> Assessment:
+    if len(raw) > MOST_BYTES:
+        raise NoAnswer(f"the answer has more than {MOST_BYTES} bytes")
+    try:
+        answer = AssessorAnswer.model_validate(parse_json(raw))
+    except ValidationError as error:
+        raise NoAnswer("the answer is not an object with a score from 0 to 1 or a level, and a reason") from error
+    except SaysoError as error:
+        raise NoAnswer("the answer is not JSON") from error
+    stated = [one for one in (answer.level, plan.find_level(answer.score) if answer.score is not None else None) if one]
+    return Assessment(
+        key=question.key,
+        assessor=question.assessor,
+        level=max(stated, key=LEVELS.index),
+        score=answer.score,
+        reason=answer.reason,
+    )
