@@ -23,11 +23,19 @@ OUR_OWN = {
     Item: {
         *("reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"),
         *("judged_at_ms", "charges", "drawn", "grant_id"),
+        *("mandate", "learning"),  # the arguments show a plan, the trail what grants on probation would allow
         "drill",  # a drill looks like any other item
     },
     Doubt: {"charges"},
     Terms: {"sample"},
-    Decision: {"suspension_id", "suspension_version", "idempotency_key", "number", "offer"},  # the outcome shows it
+    Decision: {
+        "suspension_id",
+        "suspension_version",
+        "idempotency_key",
+        "number",
+        "offer",
+        "suspends",
+    },  # outcome and trail
     RunRef: {"tenant"},
     Permit: {"report_by_ms"},
     CardDelivery: {"tries", "off_duty", "references", "shown", "reminded"},
