@@ -15,7 +15,7 @@ RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
 JOURNEYS := tests/launch tests/journeys tests/chaos
-TESTS := tests --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
+TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
 export PYTHON3
 
@@ -25,7 +25,7 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run all tests except pages, journeys, proofs and openapi (TESTS=tests/workers for some)
+test: $(DEV) ## run all tests but those of the other targets (TESTS=tests/workers for some)
 	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser and not drawn"
 
 pages: $(DEV) ## test the pages in a real browser

@@ -8,7 +8,9 @@ import httpx
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
+from sayso.policy.mandates.making import name_mandate
 from sayso.records.items import Item
+from sayso.records.memory.mandates import Envelope, MandatedTool
 from service.app import create_app
 from service.operations.discussing.attachments import attach
 from service.store.rulebook.replays import Replay
@@ -51,6 +53,9 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
     key = await make_agent(wiring, "demo")
     unattended = await make_pending(wiring, ask(terms=UNATTENDED))
     await wiring.freezes.freeze("agent:nobody", "", person("root"))
+    calls = MandatedTool(tool="refund", definition="d" * 64)
+    envelope = Envelope(for_s=60, count=1, tools=(calls,))
+    plan = await make_pending(wiring, ask().model_copy(update={"mandate": envelope}))
     file = await attach(wiring, unattended.id, "i1", "log.txt", b"a log", person("ben"))
     replay = Replay(id="rpl_1", by="root", file="f", version="v", from_ms=0, to_ms=1, started_at_ms=0, updated_at_ms=0)
     await wiring.rules.history.replays.create(replay)
@@ -63,7 +68,7 @@ async def populate(wiring: Wiring) -> dict[str, Any]:
         "name": "anna",
         "group": "payments",
         "id": "x",
-        "mandate_id": "man_none",
+        "mandate_id": name_mandate(plan.id),
         "like": f"{unattended.id}-i1",
         "replay_id": replay.id,
         "version": wiring.rules.policy().version,
