@@ -12,7 +12,7 @@ from demo.stacks import Stack
 from demo.turns import load_turns
 from tests.browser import running_browser
 from tests.journeys.stacks import PATIENCE_S, quick_stack
-from tests.service.web.reading import approve_edit, read_to_the_end
+from tests.service.web.reading import approve_edit, read_to_the_end, settle
 
 BANK, MAILS, _, HOTELS, _ = load_turns()
 DENIAL = "Not to Jane."
@@ -97,3 +97,4 @@ def open_from_inbox(page: Page, words: str) -> None:
     page.get_by_role("link", name="Inbox").first.click()
     page.locator("#rows li", has_text=words).get_by_role("link").click()
     expect(page.get_by_role("heading", name="Your decision")).to_be_visible()
+    settle(page)

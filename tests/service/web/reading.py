@@ -29,6 +29,12 @@ def approve_edit(page: Page) -> None:
     approve.click()
 
 
+def settle(page: Page) -> None:
+    """Wait until the page takes presses on its decision: it ignores those within 400 ms of a change of the bar."""
+    page.wait_for_load_state()
+    expect(page.locator(".decide[aria-disabled]")).to_have_count(0)
+
+
 def press_approve(page: Page) -> None:
     """Press Approve, and once more where the page asks because of a severe warning."""
     button = page.locator(".approval .wide")

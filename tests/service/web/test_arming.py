@@ -11,7 +11,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
-from tests.service.web.reading import read_to_the_end
+from tests.service.web.reading import read_to_the_end, settle
 from tests.service.web.sites import Site
 from tests.service.web.stories import asked, make_ask, place_of
 
@@ -27,10 +27,6 @@ async def ask_severe(wiring: Wiring) -> SuspensionRecord:
     """A run that waits for approval of a payment with a look-alike letter."""
     args: JsonObject = {"to": "D. Whitfield", "amount": 4890, "currency": "EUR", "note": "hooks.ex\u0430mple.net"}
     return await asked(wiring, make_ask(PAY, args))
-
-
-def settle(page: Page) -> None:
-    expect(page.locator(".decide[aria-disabled]")).to_have_count(0)
 
 
 @SIZES
