@@ -55,6 +55,12 @@ def test_describe_decision_names_a_grant_only_if_one_was_made() -> None:
     assert describe_decision(record.items[0], word(record, grant_id="gra_1"))["grant_id"] == "gra_1"
 
 
+def test_describe_decision_names_suspended_grants_only_if_there_are_any() -> None:
+    record = pending()
+    assert "suspends" not in describe_decision(record.items[0], word(record, "deny"))
+    assert describe_decision(record.items[0], word(record, "deny", suspends=("gra_1",)))["suspends"] == ["gra_1"]
+
+
 def test_denial_carries_its_offer_in_the_outcome_and_the_message() -> None:
     record = pending()
     offer = Offered(grant_id="gra_1", until_ms=T0 + 1, constraints=(), text="A refund of 200 passes.")
