@@ -31,7 +31,37 @@ class GrantState(StrEnum):
     SUSPENDED = "suspended"
 
 
-class Grant(Immutable):
+class Permission(Immutable):
+    """What people let an agent do from `at_ms` until `until_ms`, and the names of the counters that its calls spend."""
+
+    id: str
+    agent: str
+    owner: str
+    at_ms: int
+    until_ms: int
+    granters: tuple[Actor, ...]
+    suspension_id: str
+    item_id: str
+    revoked_by: str | None = None
+    revoked_at_ms: int | None = None
+
+    @property
+    def per_s(self) -> int:
+        """Its length in seconds, for which its counters remember every call."""
+        return -(-(self.until_ms - self.at_ms) // 1000)
+
+    @property
+    def count_counter(self) -> str:
+        """The name of the counter of its calls."""
+        return f"{COUNTER_PREFIX}{self.id}.count"
+
+    @property
+    def sum_counter(self) -> str:
+        """The name of the counter of what its calls add up."""
+        return f"{COUNTER_PREFIX}{self.id}.sum"
+
+
+class Grant(Permission):
     """The right of one agent to make like calls without asking, until `until_ms`, while its rule stays as it was.
 
     `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
@@ -40,11 +70,8 @@ class Grant(Immutable):
     while it is on probation, and a denial of a call that it covers suspends it.
     """
 
-    id: str
     rule_id: str
     rule_digest: str
-    agent: str
-    owner: str
     subagent: str | None = None
     tool: str
     definition: str
@@ -52,19 +79,12 @@ class Grant(Immutable):
     rest_digest: str = ""
     count: int | None = None
     sum: GrantSum | None = None
-    at_ms: int
-    until_ms: int
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
     each_of: tuple[str, ...] = Field(
         default=(), exclude_if=lambda names: not names, description="For each, a different granter must stand."
     )
-    granters: tuple[Actor, ...]
-    suspension_id: str
-    item_id: str
     reason: str = ""
     offered: bool = False
-    revoked_by: str | None = None
-    revoked_at_ms: int | None = None
     learned: Learned | None = None
     denial: Denial | None = None
 
@@ -77,21 +97,6 @@ class Grant(Immutable):
     def on_probation(self) -> bool:
         """Whether Sayso proposed it and not everybody has granted it who must: it lets nothing run."""
         return self.learned is not None and not self.is_confirmed
-
-    @property
-    def per_s(self) -> int:
-        """The length of the grant, for which its counters remember every call."""
-        return -(-(self.until_ms - self.at_ms) // 1000)
-
-    @property
-    def count_counter(self) -> str:
-        """The name of the counter of its calls."""
-        return f"{COUNTER_PREFIX}{self.id}.count"
-
-    @property
-    def sum_counter(self) -> str:
-        """The name of the counter of its sum."""
-        return f"{COUNTER_PREFIX}{self.id}.sum"
 
     def tries(self, now_ms: int) -> bool:
         """Return whether it is on probation, so that what it would allow is recorded."""

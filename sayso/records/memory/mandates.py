@@ -5,8 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from sayso.records.base import Immutable
-from sayso.records.decisions import Actor
-from sayso.records.memory.grants import COUNTER_PREFIX, GrantState
+from sayso.records.memory.grants import COUNTER_PREFIX, GrantState, Permission
 from sayso.records.memory.offers import Constraint
 
 MANDATE = "mandate"
@@ -83,42 +82,17 @@ class Envelope(Immutable):
     outside: Outside = Outside.ASK
 
 
-class Mandate(Immutable):
+class Mandate(Permission):
     """An approved envelope, for the calls of one agent in one conversation of its owner, until `until_ms`.
 
     `granters` are the people who approved it; nobody did if it lets nothing run that the rules do not allow. `person`
     is the one for whom the agent acts, if a token says so.
     """
 
-    id: str
-    agent: str
-    owner: str
     thread_id: str
     person: str | None = None
     envelope: Envelope
-    at_ms: int
-    until_ms: int
-    granters: tuple[Actor, ...]
-    suspension_id: str
-    item_id: str
     title: str = ""
-    revoked_by: str | None = None
-    revoked_at_ms: int | None = None
-
-    @property
-    def per_s(self) -> int:
-        """The length of the mandate, for which its counters remember every call."""
-        return -(-(self.until_ms - self.at_ms) // 1000)
-
-    @property
-    def count_counter(self) -> str:
-        """The name of the counter of its calls."""
-        return f"{COUNTER_PREFIX}{self.id}.count"
-
-    @property
-    def sum_counter(self) -> str:
-        """The name of the counter of what all its calls add up."""
-        return f"{COUNTER_PREFIX}{self.id}.sum"
 
     def name_counter(self, tool: MandatedTool, kind: str) -> str:
         """Return the name of a counter of one of its tools; `kind` is `count` or `sum`."""

@@ -1,6 +1,5 @@
 """`sayso approve --grant-for`, `deny --at-most` and `sayso grants`, against a running desk."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +11,9 @@ from sayso.canonical_json import JsonObject
 from sayso.cli.rulebook.grants import describe_use, read_grant, read_offer
 from sayso.client.rulebook import GrantView
 from sayso.errors import InvalidInput
-from service.settings import Settings
-from service.wiring import assemble
-from tests.builders import make_agent, make_person
+from tests.sayso.cli.rulebook.desks import Desk, serve_rules
 from tests.sayso.cli.test_commands import Run, sayso  # noqa: F401
-from tests.service.servers import served
 
-Desk = tuple[str, str, str, str]
 POLICY = """
 version: 1
 default: request_approval
@@ -28,16 +23,7 @@ rules: [{id: payouts, tool: payout, action: request_approval, grants: {longest: 
 
 @pytest.fixture
 def desk(clean_store_url: str, tmp_path: Path) -> Iterator[Desk]:
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    settings = Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml")
-
-    async def furnish() -> tuple[str, str]:
-        async with assemble(settings) as wiring:
-            return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
-
-    with served(settings) as url:
-        agent, anna = asyncio.run(furnish())
-        yield url, agent, anna, anna
+    yield from serve_rules(POLICY, clean_store_url, tmp_path)
 
 
 def put(desk: Desk, amount: int) -> str:
