@@ -97,7 +97,7 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is True and rule.condition.memory_keys:
+    if covers is True and rule.condition.memory:
         recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
         covers = recalled.applies
     return covers

@@ -1,8 +1,9 @@
 """Limits on requests: their pace and the number of open items, for each owner and for all."""
 
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
+from sayso.clock import monotonic_ms
 from sayso.errors import TooManyRequests
 from service.settings import Settings
 from service.store.connection.connecting import text, translated
@@ -15,6 +16,7 @@ from service.store.tenants import TenantStore
 
 _PACE = Script(read_script("pace"))
 _MINUTE_US = 60_000_000
+_CALM_MS = 1_000
 
 
 class Opened(NamedTuple):
@@ -34,14 +36,27 @@ class Intake:
         self.limits = limits
         self._backlog = Backlog(Schedule(store), limits)
         self.room = Room(limits.pending_per_key, limits.pending_limit)
+        self._refused_at_ms = -inf
+
+    @property
+    def calm(self) -> bool:
+        """Whether this process has refused no request of late, so that work for one before it is admitted pays."""
+        return monotonic_ms() - self._refused_at_ms > _CALM_MS
 
     async def admit(self, owner: str, *, for_workers: bool = False) -> None:
         """Count one request to suspend or to start a run; raises `TooManyRequests` over the pace.
 
         One whose calls are `for_workers` is not counted but refused while workers are behind.
         """
-        if for_workers:
-            await self._backlog.admit()
+        try:
+            if for_workers:
+                await self._backlog.admit()
+            await self._pace(owner)
+        except TooManyRequests:
+            self._refused_at_ms = monotonic_ms()
+            raise
+
+    async def _pace(self, owner: str) -> None:
         keys = self._keys
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]
