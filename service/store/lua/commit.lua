@@ -112,8 +112,8 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       slot:ms" for a counter: the most that the slot that is written, `count` slots before it and all later ones may
       hold, that slot, which may be over for at most one slot, and the length of a slot; then for each write the number of its arguments, the command, the number of the
       key, the arguments. A command that ends in "?" names a key before its arguments, and is skipped unless that key
-      exists; one that ends in "!", if it exists. HTRIM deletes the slots of a counter before its argument, if it has
-      many.
+      exists; one that ends in "!", if it exists. COUNT adds its second argument to the slot of a counter, the first;
+      with a new slot, it deletes the slots before its third, if there are many, and renews the lifetime, ms, the fourth.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -122,7 +122,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true, ZREMRANGEBYRANK = true,
+  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 
@@ -141,13 +141,17 @@ local function holds(key, wanted, now)
   return total <= tonumber(most)
 end
 
-local function trim(key, first)
+local function add(key, slot, amount, first, kept)
+  if redis.call('HINCRBY', key, slot, amount) ~= tonumber(amount) then
+    return
+  end
+  redis.call('PEXPIRE', key, kept)
   if redis.call('HLEN', key) <= 128 then
     return
   end
-  for _, slot in ipairs(redis.call('HKEYS', key)) do
-    if tonumber(slot) < tonumber(first) then
-      redis.call('HDEL', key, slot)
+  for _, other in ipairs(redis.call('HKEYS', key)) do
+    if tonumber(other) < tonumber(first) then
+      redis.call('HDEL', key, other)
     end
   end
 end
@@ -192,8 +196,8 @@ at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
   local command = conditional[ARGV[at + 1]]
-  if ARGV[at + 1] == 'HTRIM' then
-    trim(KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3])
+  if ARGV[at + 1] == 'COUNT' then
+    add(KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 6))
   elseif not command then
     redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
   elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == command[2] then

@@ -1,6 +1,7 @@
 """What a commit writes to the counters of rules."""
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from sayso.policy.memory.counting import Counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
@@ -11,10 +12,24 @@ if TYPE_CHECKING:
     from service.store.suspensions.commits import Commit
 
 
+class _Window(NamedTuple):
+    """The period of a counter: the length of its slots, how many before the current one count, and its lifetime."""
+
+    slot_ms: int
+    back: int
+    kept_ms: int
+
+
+@lru_cache(1_024)
+def _find_window(per_s: int) -> _Window:
+    return _Window(slot_ms(per_s), -first_slot(per_s, 0), per_s * 1000 + 3 * slot_ms(per_s))
+
+
 def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: int) -> None:
     """Add the guards and writes of the charges; without charges there are none."""
     for counter, (charge, room) in list_limits(counted.added).items():
-        slots = (-first_slot(charge.per_s, 0), charge.slot, slot_ms(charge.per_s))
+        window = _find_window(charge.per_s)
+        slots = (window.back, charge.slot, window.slot_ms)
         commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
     for one in counted.added:
         _add(commit, keys.counter(one.counter), one)
@@ -23,13 +38,13 @@ def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: 
 
 
 def _add(commit: "Commit", key: str, charge: Charge) -> None:
+    window = _find_window(charge.per_s)
     if charge.sample:
         commit.write("RPUSH", key, _write_sample(charge))
         commit.write("LTRIM", key, -MOST_SAMPLES, -1)
+        commit.write("PEXPIRE", key, window.kept_ms)
     else:
-        commit.write("HINCRBY", key, charge.slot, charge.amount)
-        commit.write("HTRIM", key, first_slot(charge.per_s, charge.slot))
-    commit.write("PEXPIRE", key, charge.per_s * 1000 + 3 * slot_ms(charge.per_s))
+        commit.write("COUNT", key, charge.slot, charge.amount, charge.slot - window.back, window.kept_ms)
 
 
 def _remove(commit: "Commit", key: str, charge: Charge, now_ms: int) -> None:

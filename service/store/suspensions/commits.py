@@ -74,7 +74,7 @@ class Commit:
 
         `slots` are that count, the given slot, which may be over for at most one slot, and the length of a slot, ms.
         """
-        self.guards += [self._place(key), f"+{most}:{':'.join(map(str, slots))}"]
+        self.guards += [self._place(key), f"+{most}:{slots[0]}:{slots[1]}:{slots[2]}"]
         self.totals.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
