@@ -126,7 +126,7 @@ class RuleCondition(Immutable):
     @cached_property
     def memory(self) -> Stated:
         """The keys of the rule that remember earlier calls, with what each states; empty for most rules."""
-        return list_stated(self)
+        return list_stated(vars(self))
 
     @property
     def tools(self) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """Start runs, and suspend them for the calls that people must decide."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
 from sayso.policy.mandates.making import find_confining
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.recalling import Readings, Wanted, is_counter
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
@@ -27,7 +26,7 @@ from service.policy.evaluations import Evaluations
 from service.policy.schemas import Fit
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
-from service.store.suspensions.intake import Intake
+from service.store.suspensions.intake import MOST_COUNTERS, Intake
 from service.store.suspensions.saving import Saved, Suspensions
 from service.store.suspensions.turns import Turn
 
@@ -188,24 +187,17 @@ class Suspending:
     async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
         """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
 
-        Calls in a thread are judged by its turns, which are numbered first. Assessors are asked, and rules are
-        evaluated, for requests that are admitted; `calm` says that most likely this one is.
+        Calls in a thread are judged by its turns, which are numbered for admitted requests. Nobody is asked for a
+        request before it is admitted, and no rule is evaluated unless it most likely will be.
         """
         policy, intake = self.policy(), self.intake
-        if intake is None or not (policy.remembering and intake.calm) or run.thread_id != run.id:
-            await self._admit(run, for_workers=for_workers)
-            return None
-        described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
-        if not wanted or any(one.question is not None for one in wanted):
-            await self._admit(run, for_workers=for_workers)
-            return None
-        reading = asyncio.ensure_future(self.suspensions.recall_with_intake(wanted))
-        try:
-            await self._admit(run, for_workers=for_workers)
-        except BaseException:
-            reading.cancel()
-            raise
-        return _Facts(policy, described, await reading)
+        if intake is not None and policy.remembering and intake.calm and run.thread_id == run.id:
+            described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
+            if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
+                readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)
+                return _Facts(policy, described, readings)
+        await self._admit(run, for_workers=for_workers)
+        return None
 
     async def _read_facts(
         self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None

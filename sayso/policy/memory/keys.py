@@ -1,7 +1,7 @@
 """Frozen models for the keys of a rule that remember calls, as a rules file states them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
@@ -150,13 +150,19 @@ Stated = Sequence[tuple[MemoryKey, Any]]
 """The keys of a rule, with what each states."""
 
 
-def list_stated(condition: object) -> Stated:
-    """Return the keys that a condition has, those below `over` apart."""
-    found: list[tuple[MemoryKey, Any]] = []
-    for name in MEMORY_KEYS:
-        one = getattr(condition, name)
-        found += [("over.limit", one.limit), ("over.budget", one.budget)] if isinstance(one, Over) else [(name, one)]
-    return tuple(pair for pair in found if pair[1] is not None)
+def list_stated(fields: Mapping[str, Any]) -> Stated:
+    """Return the keys among the fields of a condition, those below `over` apart."""
+    over: Over | None = fields["over"]
+    found: tuple[tuple[MemoryKey, Any], ...] = (
+        ("limit", fields["limit"]),
+        ("budget", fields["budget"]),
+        ("over.limit", over.limit if over is not None else None),
+        ("over.budget", over.budget if over is not None else None),
+        ("unseen", fields["unseen"]),
+        ("above", fields["above"]),
+        ("repeats", fields["repeats"]),
+    )
+    return tuple((key, stated) for key, stated in found if stated is not None)
 
 
 def check_memory(keys: Stated, *, allows: bool, models: bool) -> None:

@@ -1,6 +1,6 @@
 """Counters of a rule for one call: which it reads, what they say, and what the call adds to them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
 from sayso.policy.memory.amounts import to_units
-from sayso.policy.memory.keys import Above, Budget
+from sayso.policy.memory.keys import Above, Budget, Stated
 from sayso.policy.memory.selecting import find_amount, find_argument, find_value, fold, name_counter
 from sayso.records.base import Immutable
 from sayso.records.memory.assessments import Assessment, Question
@@ -58,6 +58,11 @@ class Wanted(NamedTuple):
     tool: str | None = None
 
 
+def is_counter(wanted: Wanted) -> bool:
+    """Return whether it names one counter, rather than grants, mandates or an assessor's question."""
+    return not wanted.grants and wanted.tool is None and wanted.question is None
+
+
 class Recalled(NamedTuple):
     """What the memory of a rule says of a call: whether the rule applies, or why that is unknown.
 
@@ -81,6 +86,12 @@ class _Part(NamedTuple):
     fault: str = ""
     at_least: int = 0
 
+
+_Unknown = tuple[MemoryKey, str]
+"""A key, and why its counter is unknown."""
+
+Parts = dict[str, tuple[Stated, Sequence[_Part | _Unknown]]]
+"""By rule what its keys state, and what they have read of an event."""
 
 _NOTHING = Remembered(rule_id="", key="limit", counter="", per_s=0, total=0, amount=0)
 _NO_CHARGE = Charge(counter="", per_s=0)
@@ -184,13 +195,19 @@ def _charge(part: _Part, reading: Reading) -> Charge:
     )
 
 
-def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Part | tuple[MemoryKey, str]]:
-    """Yield each key with its counter, or with the reason why its counter is unknown."""
-    for key, stated in rule.condition.memory:
-        try:
-            yield _read_part(rule, key, stated, event)
-        except SaysoError as error:
-            yield key, f"{key}: {error.message}"
+def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Sequence[_Part | _Unknown]:
+    """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
+    stated, held = rule.condition.memory, event.parts.get(rule.rule_id)
+    if held is None or held[0] is not stated:
+        held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, one, event) for key, one in stated)
+    return held[1]
+
+
+def _try_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part | _Unknown:
+    try:
+        return _read_part(rule, key, stated, event)
+    except SaysoError as error:
+        return key, f"{key}: {error.message}"
 
 
 def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part:

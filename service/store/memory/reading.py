@@ -36,9 +36,19 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:
-    args = [word for one in asked for word in _describe(one)]
+    names, args = describe_counters(keys, asked)
     async with translated():
-        seconds, micros, *found = await pipeline.run(_RECALL, [keys.counter(one.counter) for one in asked], args)
+        return parse_counters(asked, await pipeline.run(_RECALL, names, args))
+
+
+def describe_counters(keys: TenantKeys, asked: Sequence[Wanted]) -> tuple[list[str], list[int]]:
+    """Return the keys and arguments of `recall.lua`."""
+    return [keys.counter(one.counter) for one in asked], [word for one in asked for word in _describe(one)]
+
+
+def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
+    """Return what `recall.lua` has found."""
+    seconds, micros, *found = reply
     now_ms = as_ms(seconds, micros)
     return {one.counter: _read(one, held, now_ms) for one, held in zip(asked, found, strict=True)}
 

@@ -211,10 +211,6 @@ class Suspensions(SuspensionLookups):
         counted = [one for one in wanted if one.question is None] if questions else wanted
         return {**said, **await read_counters(self._connections.changes, self._keys, counted)} if counted else said
 
-    async def recall_with_intake(self, wanted: Collection[Wanted]) -> Readings:
-        """Return what the counters hold, over the connection that admits requests, to share its round trip."""
-        return await read_counters(self._connections.intake, self._keys, wanted)
-
     def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
         """Return a packed record as `known`; None where it must be read."""
         read_ms, at_ms = self._connections.time_read

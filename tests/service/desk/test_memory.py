@@ -1,10 +1,12 @@
 """Rules that remember calls, through the desk: never over by one, never short after a release."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
+from redis.asyncio import Redis
 
-from sayso.errors import PolicyForbids, Withdrawn
+from sayso.errors import PolicyForbids, TooManyRequests, Withdrawn
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest, Report, Verdict
 from sayso.records.revocations import Revocations
@@ -65,6 +67,26 @@ async def test_many_agents_use_up_one_budget_and_no_more(wiring: Wiring) -> None
     await wiring.desk.withdraw((await put(wiring, 7)).record.id, person("demo"))
     assert verdicts((await put(wiring, 2)).record) == ["approved"], "nothing counted twice"
     assert verdicts((await put(wiring, 1)).record) == ["asked"]
+
+
+async def test_counters_are_read_in_the_round_trip_that_admits(wiring: Wiring, clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await put(wiring, 1)
+        assert await count_scripts(redis, put(wiring, 1)) == 2, "the second is the commit"
+        limits = wiring.intake.limits
+        wiring.intake.limits = limits.model_copy(update={"asks_per_minute_per_key": 1})
+        with pytest.raises(TooManyRequests):
+            await put(wiring, 1)
+        wiring.intake.limits = limits
+        assert await count_scripts(redis, put(wiring, 1)) == 3, "after a refusal only admitted requests are judged"
+
+
+async def count_scripts(redis: Redis, change: Awaitable[Saved]) -> int:
+    """Return how many scripts the change runs."""
+    await redis.config_resetstat()
+    assert verdicts((await change).record) == ["approved"]
+    found = await redis.info("commandstats")
+    return int(found["cmdstat_evalsha"]["calls"])
 
 
 async def test_what_is_not_used_is_free_again(wiring: Wiring) -> None:
