@@ -191,7 +191,7 @@ class Suspending:
         request before it is admitted, and no rule is evaluated unless it most likely will be.
         """
         policy, intake = self.policy(), self.intake
-        if intake is not None and policy.remembering and intake.calm and run.thread_id == run.id:
+        if intake is not None and policy.remembering and intake.is_calm() and run.thread_id == run.id:
             described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
             if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
                 readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)

@@ -44,9 +44,8 @@ class Intake:
         self.room = Room(limits.pending_per_key, limits.pending_limit)
         self._refused_at_ms = -inf
 
-    @property
-    def calm(self) -> bool:
-        """Whether this process has refused no request of late, so that work for one before it is admitted pays."""
+    def is_calm(self) -> bool:
+        """Return whether this process has refused no request of late, so that work for one before it is admitted pays."""
         return monotonic_ms() - self._refused_at_ms > _CALM_MS
 
     async def admit(self, owner: str, *, for_workers: bool = False, counters: Sequence[Wanted] = ()) -> Readings:

@@ -157,10 +157,10 @@ async def test_admitted_request_learns_what_counters_hold(clean_store_url: str, 
         intake, wanted = Intake(store, settings), [Wanted("c", 3600), Wanted("c", 3600), Wanted("d", 3600, 95)]
         found = await intake.admit("demo", counters=wanted)
         assert {name: (one.total, one.samples) for name, one in found.items()} == {"c": (7, 0), "d": (0, 0)}
-        assert intake.calm
+        assert intake.is_calm()
         with pytest.raises(TooManyRequests):
             await intake.admit("demo", counters=wanted)
-        assert not intake.calm
+        assert not intake.is_calm()
         store.connections.close()
 
 
