@@ -201,6 +201,8 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
 
 def _move_buckets(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     was, now = list_places(before), list_places(after)
+    if not (was or now):
+        return
     left: dict[str, list[str]] = {}
     for member, place in was.items():
         if member not in now or now[member].facets != place.facets:

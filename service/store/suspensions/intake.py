@@ -45,7 +45,7 @@ class Intake:
         self._refused_at_ms = -inf
 
     def is_calm(self) -> bool:
-        """Return whether this process has refused no request of late, so that work for one before it is admitted pays."""
+        """Return whether this process has refused nothing of late, so that work ahead of an admission pays."""
         return monotonic_ms() - self._refused_at_ms > _CALM_MS
 
     async def admit(self, owner: str, *, for_workers: bool = False, counters: Sequence[Wanted] = ()) -> Readings:
