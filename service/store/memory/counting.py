@@ -1,34 +1,20 @@
 """What a commit writes to the counters of rules."""
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sayso.policy.memory.counting import Counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.store.keys import TenantKeys
 
 if TYPE_CHECKING:
     from service.store.suspensions.commits import Commit
 
 
-class _Window(NamedTuple):
-    """The period of a counter: the length of its slots, how many before the current one count, and its lifetime."""
-
-    slot_ms: int
-    back: int
-    kept_ms: int
-
-
-@lru_cache(1_024)
-def _find_window(per_s: int) -> _Window:
-    return _Window(slot_ms(per_s), -first_slot(per_s, 0), per_s * 1000 + 3 * slot_ms(per_s))
-
-
 def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: int) -> None:
     """Add the guards and writes of the charges; without charges there are none."""
     for counter, (charge, room) in list_limits(counted.added).items():
-        window = _find_window(charge.per_s)
+        window = find_window(charge.per_s)
         slots = (window.back, charge.slot, window.slot_ms)
         commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
     for one in counted.added:
@@ -38,7 +24,7 @@ def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: 
 
 
 def _add(commit: "Commit", key: str, charge: Charge) -> None:
-    window = _find_window(charge.per_s)
+    window = find_window(charge.per_s)
     if charge.sample:
         commit.write("RPUSH", key, _write_sample(charge))
         commit.write("LTRIM", key, -MOST_SAMPLES, -1)

@@ -6,7 +6,7 @@ from typing import Any
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
-from sayso.records.memory.charges import find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import find_slot, find_window, first_slot
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
@@ -55,7 +55,7 @@ def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
 
 def _describe(wanted: Wanted) -> tuple[int, int]:
     """Return the length of the counter's slots and how many before the current one count; zeros for amounts."""
-    return (0, 0) if wanted.percentile is not None else (slot_ms(wanted.per_s), -first_slot(wanted.per_s, 0))
+    return (0, 0) if wanted.percentile is not None else find_window(wanted.per_s)[:2]
 
 
 def _read(wanted: Wanted, held: Any, now_ms: int) -> Reading:
