@@ -10,7 +10,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy, PolicyEvent
-from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
+from sayso.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
 from sayso.policy.mandates.making import find_confining
 from sayso.policy.memory.recalling import Readings, Wanted, is_counter
 from sayso.records.events import Event, EventType
@@ -137,6 +137,8 @@ class Suspending:
         draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
         progress = counted.progress if counted is not None and foreign is None else None
         draft = draft.model_copy(update={"resume": resume, "progress": progress})
+        if known is not None and counted is not None:
+            known = known._replace(described=describe_calls(asking, calls, turn, progress, known.described[0].at_ms))
         judging = _Judging(asking, calls, turn, progress, self._read_facts, known)
         if once is not None:
             return await self._suspend_once(draft, judging, once, digest_json(["ask", request]))
@@ -187,11 +189,12 @@ class Suspending:
     async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
         """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
 
-        Calls in a thread are judged by its turns, which are numbered for admitted requests. Nobody is asked for a
-        request before it is admitted, and no rule is evaluated unless it most likely will be.
+        Turns of a thread are numbered for admitted requests only, and its calls then described again. No assessor is
+        asked for a request before it is admitted, and no rule is evaluated unless it most likely will be.
         """
         policy, intake = self.policy(), self.intake
-        if intake is not None and policy.remembering and intake.is_calm() and run.thread_id == run.id:
+        alone = run.thread_id == run.id or not counts_by_progress(policy)
+        if intake is not None and policy.remembering and alone and intake.is_calm():
             described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
             if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
                 readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)
