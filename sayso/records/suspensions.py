@@ -277,7 +277,7 @@ class Change(NamedTuple):
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
     `grant` is what a decision also granted, and `mandate` the plan that it approved. `suspended` are the learned grants
-    that it suspends.
+    that it suspends. `handed_to` is the waiting worker that the commit hands the run to.
     """
 
     record: SuspensionRecord
@@ -290,3 +290,4 @@ class Change(NamedTuple):
     grant: Grant | None = None
     mandate: Mandate | None = None
     suspended: tuple[Grant, ...] = ()
+    handed_to: str = ""

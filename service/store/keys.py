@@ -65,6 +65,11 @@ class TenantKeys:
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
         self.views = f"{prefix}views"  # saved views by person
+        self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
+
+    def handed(self, holder: str) -> str:
+        """The runs that were handed to one waiting worker."""
+        return f"{self.prefix}handed:{holder}"
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
