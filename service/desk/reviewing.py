@@ -26,7 +26,7 @@ from sayso.transitions.decision_checks import check_draft, check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
-from sayso.transitions.sightings import see
+from sayso.transitions.reviewers.sightings import see
 from service.desk.changes import Changes
 from service.desk.drafts import build_idempotency
 from service.desk.handing import Handing
