@@ -29,6 +29,7 @@ from sayso.runner.transcripts import start_state
 from sayso.transitions.in_doubt import Choice
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk
+from service.logs import configure_logs
 from service.settings import Settings
 from service.store.connection.connecting import connect
 from service.store.connection.pipeline import Part
@@ -287,5 +288,6 @@ def run_all_points(url: str, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
+    configure_logs("error")
     for outcome in run_all_points(sys.argv[1], Path(sys.argv[2])):
         print(json.dumps(outcome), flush=True)
