@@ -35,7 +35,7 @@ async def erase_old(wiring: Wiring, now_ms: int) -> int:
     days, retention = wiring.settings.keep_calls_days, wiring.retention
     if days is None:
         return 0
-    why = Why(_BY, f"Kept for {days} days (SAYSO_KEEP_CALLS_DAYS)", now_ms)
+    why = Why(_BY, f"SAYSO_KEEP_CALLS_DAYS is {days}", now_ms)
     erased, began_ms = 0, monotonic_ms()
     while some := await retention.erasures.erase_old(now_ms - days * DAY_MS, _BATCH, why):
         erased += some
