@@ -7,7 +7,7 @@ import typer
 
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
-from sayso.cli.screens import make_console, show, show_event, show_json, show_line, show_runs
+from sayso.cli.screens import make_console, show, show_erasure, show_event, show_json, show_line, show_runs
 from sayso.cli.trails import read_trail
 from sayso.client import Client, administration
 from sayso.client.responses import Run, RunEvent
@@ -124,6 +124,8 @@ def _show_run(run: Run, json: bool) -> None:
         return
     console = make_console()
     console.print(show_runs([run]))
+    if run.erasure is not None:
+        console.print(show_erasure(run.erasure))
     if run.error:
         console.print(show(run.error, "red"))
     if run.result is not None:

@@ -242,7 +242,7 @@ class Suspension(ResponseModel):
     items: tuple[ItemView, ...] = ()
     end: EndView | None = None
     following_id: str | None = None
-    erasure: JsonObject | None = None
+    erasure: dict[str, Any] | None = None
 
     @property
     def pending(self) -> bool:
@@ -279,7 +279,7 @@ class Run(ResponseModel):
     updated_at: datetime
     result: JsonValue = None
     error: str | None = None
-    erasure: JsonObject | None = None
+    erasure: dict[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
