@@ -156,8 +156,8 @@ class Erasures:
             commit.write("DEL", key(run_id))
         if file_bytes := await self._count_file_bytes(run_id):
             commit.write("DECRBY", keys.file_bytes, file_bytes)
-        if looks := [name_call(run_id, one.seq) for one in trail if "second_look" in one.data]:
-            commit.write("ZREM", keys.second_look, *looks)
+        if drawn := [name_call(run_id, one.seq) for one in trail if "second_look" in one.data]:
+            commit.write("ZREM", keys.second_look, *drawn)
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
         for topic in (keys.tenant, run_id):
             commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in found.records))
