@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
+from sayso.records.decisions import Erasure
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.memory.charges import Charge
@@ -247,6 +248,11 @@ class SuspensionRecord(Immutable):
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
+    erasure: Erasure | None = Field(
+        default=None,
+        exclude_if=lambda erasure: erasure is None,
+        description="Who erased the run's contents, if anybody.",
+    )
 
     @property
     def binding(self) -> Binding:

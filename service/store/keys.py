@@ -62,6 +62,7 @@ class TenantKeys:
         self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.erased = f"{prefix}erased"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
         self.views = f"{prefix}views"  # saved views by person

@@ -67,6 +67,7 @@ them.
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
   sayso:{t}:presence        zset    "<suspension>-<item> <person>" who has the item's page open -> end, ms; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
+  sayso:{t}:erased          zset    run whose contents were erased -> when, ms; see `erasures.py`
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
