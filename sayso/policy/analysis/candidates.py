@@ -6,7 +6,7 @@ of its rules reads a counter, or asks an assessor, that the rules in force do no
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from pydantic import PrivateAttr
 
@@ -74,7 +74,7 @@ class PolicyBeside(Policy):
     _candidate: Candidate = PrivateAttr()
 
     @classmethod
-    def join(cls, policy: Policy, candidate: Candidate) -> Self:
+    def join(cls, policy: Policy, candidate: Candidate) -> "PolicyBeside":
         """Return the rules with a candidate beside them."""
         parts: dict[str, Any] = {name: getattr(policy, name) for name in Policy.model_fields}
         joined = cls.model_construct(**parts)

@@ -31,7 +31,7 @@ class Rejudged(Immutable):
     """
 
     effect: Effect
-    rule_id: str | None
+    rule_id: str | None = None
     reason: str
     error: str | None = None
     approvals: int = 1
