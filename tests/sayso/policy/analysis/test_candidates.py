@@ -92,7 +92,7 @@ def test_candidate_reads_only_counters_of_the_rules_in_force() -> None:
     (same,) = beside(cap(5), cap(4), 5, readings=readings)
     assert same["judged"]["effect"] == "denied", "the counter of the same rule holds 4"
     first, second = beside(cap(9), cap(6), 5, 5, readings={name: Reading(total=5) for name in readings})
-    assert [one["judged"]["effect"] for one in (first, second)] == ["allowed", "denied"], "earlier calls of a turn count"
+    assert [one["judged"]["effect"] for one in (first, second)] == ["allowed", "denied"], "a turn adds up"
     (other,) = beside(cap(5), cap(4, "other"), 5, readings=readings)
     assert other == {"version": cap(4, "other").version, "missing": NOT_READ}
     joined = PolicyBeside.join(LIVE, Candidate(cap(4)))
