@@ -22,6 +22,7 @@ def record_calls(store_url: str, folder: Path) -> None:
 
     async def record() -> None:
         async with assemble(Settings(redis_url=store_url, policy=folder / "policy.yaml")) as wiring:
+            await wiring.rules.compare("test")
             await refund(wiring, 900, "deny")
             await refund(wiring, 50, "approve")
             await refund(wiring, 5000)
