@@ -33,20 +33,20 @@ _MAX_REASON_CHARS = 300
 class Candidate:
     """The rules that one process judges calls by without effect.
 
-    `clock` returns ms, and `spent` the processor time of this thread in ms.
+    `clock` returns ms, and `cpu` the processor time of this thread in ms.
     """
 
     def __init__(
-        self, policy: Policy, clock: Callable[[], float] = monotonic_ms, spent: Callable[[], float] = thread_ms
+        self, policy: Policy, clock: Callable[[], float] = monotonic_ms, cpu: Callable[[], float] = thread_ms
     ) -> None:
         self.policy = policy
         self._clock = clock
-        self._spent = spent
+        self._cpu = cpu
         self._rests_until_ms = 0.0
 
     def judge(self, event: PolicyEvent, definition: ToolDefinition, *, registered: bool = True) -> JudgedBeside:
         """Return what the rules would do with a call. Never raises, and rests after a slow call."""
-        began_ms, spent_ms = self._clock(), self._spent()
+        began_ms, before_ms = self._clock(), self._cpu()
         if began_ms < self._rests_until_ms:
             return self._miss(TOO_SLOW)
         try:
@@ -54,7 +54,7 @@ class Candidate:
             found = self._miss(NOT_READ) if judged is None else self._keep(judged)
         except Exception:  # noqa: BLE001 - a candidate never changes what happens to a call
             found = self._miss(BROKEN)
-        took_ms = self._spent() - spent_ms
+        took_ms = self._cpu() - before_ms
         if took_ms > SLOW_MS:
             self._rests_until_ms = began_ms + took_ms * REST_TIMES
         return found
