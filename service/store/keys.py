@@ -59,6 +59,7 @@ class TenantKeys:
         self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
         self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.analysis.replaying import RecordedCall
+from sayso.policy.analysis.replaying import JudgedBeside, RecordedCall
+from sayso.policy.asking import BESIDE
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
@@ -115,6 +116,7 @@ def _read_call(
             suspension_id=record.id if record is not None and item is not None else "",
             item_id=item.item_id if item is not None else "",
             secrets=item.terms.secrets if item is not None else (),
+            beside=JudgedBeside.model_validate(data[BESIDE]) if BESIDE in data else None,
         )
     except (ValidationError, ValueError):
         return None

@@ -37,7 +37,8 @@ _LOG = structlog.get_logger(__name__)
 class ReplayRequest(NamedTuple):
     """The rules to try, the range in ms, the argument to sum, and rules to compare with instead of what was done.
 
-    `lists` are the texts of the files that the lists of the rules name.
+    `lists` are the texts of the files that the lists of the rules name. With `shadow`, the version of a candidate,
+    nothing is judged again: what the candidate said in shadow counts.
     """
 
     text: str
@@ -47,6 +48,7 @@ class ReplayRequest(NamedTuple):
     path: str | None = None
     base: str | None = None
     lists: Mapping[str, str] = NO_LISTS
+    shadow: str = ""
 
 
 class RuleReplays:
@@ -119,8 +121,9 @@ class RuleReplays:
             id=new_id("rpl"),
             by=by,
             file=asked.file,
-            version=version,
+            version=asked.shadow or version,
             compares=asked.base is not None,
+            shadow=bool(asked.shadow),
             path=asked.path,
             from_ms=asked.from_ms,
             to_ms=min(asked.to_ms, at_ms + 1),
@@ -138,6 +141,7 @@ class RuleReplays:
             path=asked.path,
             from_ms=replay.from_ms,
             to_ms=replay.to_ms,
+            shadow=asked.shadow,
         )
         return replay, rules
 
