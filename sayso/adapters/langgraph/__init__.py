@@ -23,7 +23,7 @@ from pydantic import JsonValue
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, define_tool
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
-from sayso.adapters.langgraph.usage import UsageHandler
+from sayso.adapters.langgraph.usage import UsageCounter
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import InvalidInput
@@ -141,7 +141,7 @@ class LangGraph(Adapter):
             yield self.make(saver, pending=pending)
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
-        counting, config = UsageHandler(), _config(thread_id)
+        counting, config = UsageCounter(), _config(thread_id)
         values = await graph.ainvoke(given, {**config, "callbacks": [counting]}, durability="sync")
         snapshot = await graph.aget_state(config, subgraphs=True)
         reached = _read(thread_id, values, snapshot)

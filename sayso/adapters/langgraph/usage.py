@@ -8,7 +8,7 @@ from langchain_core.outputs import LLMResult
 from sayso.adapters.usage import UsageMeter
 
 
-class UsageHandler(BaseCallbackHandler):
+class UsageCounter(BaseCallbackHandler):
     """Notes the tokens of each response under the name of its model."""
 
     raise_error = True
