@@ -67,11 +67,22 @@ class Who(Immutable):
 
 
 class ModelUsage(Immutable):
-    """The tokens that a run has used of one model so far."""
+    """The calls of one model that a run has made so far, and their tokens. A model without a name is unknown."""
 
     model: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    model_calls: int | None = Field(default=None, description="Null for runs of earlier versions.")
+
+    def plus(self, other: "ModelUsage") -> "ModelUsage":
+        """Return the sum with another usage of the same model."""
+        calls = self.model_calls, other.model_calls
+        return ModelUsage(
+            model=self.model,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            model_calls=None if None in calls else sum(one or 0 for one in calls),
+        )
 
 
 MOST_TOOLS = 200
@@ -98,13 +109,16 @@ class Progress(Immutable):
         """Return the progress after a model call; None is a call whose tokens are unknown."""
         if self.usage is None or used is None:
             return self._with("usage", None)
-        before = next((one for one in self.usage if one.model == used.model), ModelUsage(model=used.model))
-        total = ModelUsage(
-            model=used.model,
-            input_tokens=before.input_tokens + used.input_tokens,
-            output_tokens=before.output_tokens + used.output_tokens,
-        )
+        before = next((one for one in self.usage if one.model == used.model), None)
+        total = used if before is None else before.plus(used)
         return self._with("usage", (*(one for one in self.usage if one.model != used.model), total))
+
+    def with_all_usage(self, used: "Iterable[ModelUsage] | None") -> "Progress":
+        """Return the progress after several model calls; None are calls whose tokens are unknown."""
+        progress = self
+        for one in (None,) if used is None else used:
+            progress = progress.with_usage(one)
+        return progress
 
     def _with(self, name: str, value: object) -> "Progress":
         return self.model_copy(update={name: value})

@@ -37,11 +37,12 @@ class LeaseView(View):
 
 
 class UsageView(View):
-    """The tokens that a run has used of one model."""
+    """The calls of one model that a run has made, and their tokens."""
 
-    model: str
+    model: str = Field(description="Empty if unknown.")
     input_tokens: int
     output_tokens: int
+    model_calls: int | None = Field(description="Null for runs of earlier versions.")
 
 
 class ProgressView(View):
