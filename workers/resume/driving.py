@@ -81,6 +81,8 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     settle_memory()
     share_turns()
     async with assemble(settings) as wiring, wiring.rules.kept("worker"):
+        with suppress(Unavailable):
+            await asyncio.gather(wiring.freezes.known(), wiring.revocation_cache.find())  # refreshed from now on
         await Drain(wiring, holder, job_id).run(stopping)
 
 

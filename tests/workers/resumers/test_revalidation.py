@@ -88,6 +88,7 @@ async def test_deactivated_reviewer_has_the_call_asked_again(wiring: Wiring, how
     await pause(wiring, how)
     before = await approve(wiring, "ada")
     await wiring.reviewers.deactivate("ada")
+    await wiring.revocation_cache.find(fresh=True)
     async with draining(wiring):
         await asked_again(wiring, before, "ada, who approved it, is no longer a reviewer.")
         await approve(wiring, "bob")
@@ -100,6 +101,7 @@ async def test_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: st
     await pause(wiring, how)
     await approve(wiring)
     await wiring.api_keys.revoke(key.id)
+    await wiring.revocation_cache.find(fresh=True)
     await wiring.api_keys.create("bot")  # a namesake gives nothing back
     async with draining(wiring):
         await until(wiring, RunStatus.CANCELLED)
