@@ -59,12 +59,19 @@ class TenantKeys:
         self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
         self.schedule = f"{prefix}schedule"
+        self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
         self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.erased = f"{prefix}erased"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
         self.views = f"{prefix}views"  # saved views by person
+        self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
+
+    def handed(self, holder: str) -> str:
+        """The runs that were handed to one waiting worker."""
+        return f"{self.prefix}handed:{holder}"
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"
