@@ -4,7 +4,7 @@ A call that cannot run is refused before anybody is asked about it: the model's 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -102,13 +102,17 @@ def judge_again(
     return batch.model_copy(update={"calls": tuple(calls)}), tuple(events)
 
 
-def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
+def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[[], PolicyEvent]) -> Batch:
     """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait.
 
-    The rules see the time at which the agent asked.
+    The rules see the time at which the agent asked. `describe` returns the facts about the run.
     """
-    about = _with_context(agent, about)
-    return batch.model_copy(update={"calls": tuple(_deny_changed(agent, one, policy, about) for one in batch.calls)})
+    changed = {one.call.index for one in batch.calls if _is_changed(one)}
+    if not changed:
+        return batch
+    about = _with_context(agent, describe())
+    calls = (_deny(agent, one, policy, about) if one.call.index in changed else one for one in batch.calls)
+    return batch.model_copy(update={"calls": tuple(calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
@@ -210,9 +214,11 @@ def _as_asked(agent: Agent, about: PolicyEvent, one: BatchCall) -> PolicyEvent:
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 
 
-def _deny_changed(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
-    if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
-        return one
+def _is_changed(one: BatchCall) -> bool:
+    return one.ask is not None and one.may_run and not same_json(one.call.args, one.ask.tool.args)
+
+
+def _deny(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     decision = policy.judge(_as_asked(agent, about, one))
     denied = decision.action is Action.DENY and (decision.in_doubt is None or not policy.remembering)
     return end_call(one, _denial(policy, decision), Stop.DENIED) if denied else one  # counters are read at the start

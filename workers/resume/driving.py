@@ -25,12 +25,14 @@ from sayso.transitions.execution import Fence
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
+from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Ready
 from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs
 from workers.resume.start_delays import StartDelays
+from workers.resume.states import RunStates
 from workers.resume.threads import ContextThreads, share_turns
 from workers.resumers import RESUMERS
 
@@ -91,6 +93,7 @@ class Drain:
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
         self._delays = StartDelays(wiring.counters.starts)
+        self._states = RunStates(wiring.runs)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
@@ -151,29 +154,52 @@ class Drain:
         """Lease the run; None if this very worker drives it already."""
         revocations = await self._wiring.revocation_cache.find()
         policy = self._wiring.rules.policy()
-        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(ready, policy))
-        try:
-            return await self._lease_and_plan(ready, step_id, inputs)
-        except OverLimit:  # the calls are judged again after the lease
-            return await self._lease_and_plan(ready, step_id, inputs._replace(readings=NO_READINGS))
+        known = self._wiring.desk.suspensions.recall_packed(ready.id, ready.packed)
+        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(known, policy))
+        if known is None or known.record.resume.resumer != "runner":
+            leasing = self._lease_and_plan(ready.id, step_id, inputs, known)
+        elif known.record.items:  # the calls that start are in the state
+            state = await self._states.try_read(known.record)
+            leasing = self._lease_and_plan(ready.id, step_id, inputs._replace(state=state), known)
+        else:
+            leasing = self._lease_start(ready.id, step_id, inputs, known)
+        return await leasing
 
-    async def _lease_and_plan(self, ready: Ready, step_id: str, inputs: PlanInputs) -> LeasedRun | None:
+    async def _lease_start(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved
+    ) -> LeasedRun | None:
+        """Lease a run that has not asked its model yet, and read its state at the same time."""
+        leasing = self._lease_and_plan(suspension_id, step_id, inputs, known)
+        state, leased_run = await asyncio.gather(self._states.try_read(known.record), leasing)
+        return leased_run._replace(state=state) if leased_run is not None else None
+
+    async def _lease_and_plan(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
+    ) -> LeasedRun | None:
+        try:
+            return await self._lease_with(suspension_id, step_id, inputs, known)
+        except OverLimit:  # the calls are judged again after the lease
+            return await self._lease_with(suspension_id, step_id, inputs._replace(readings=NO_READINGS), known)
+
+    async def _lease_with(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
+    ) -> LeasedRun | None:
         lease_ms, first = self._wiring.settings.lease_s * 1000, FirstPlan(inputs)
         leased = await self._wiring.desk.lease(
-            ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
+            suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
         )
         held = leased.record.lease
         if held is None or held.step != step_id:
             return None
-        return LeasedRun(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+        fence = Fence(self._holder, held.attempt, lease_ms)
+        return LeasedRun(leased, fence, first.find(leased), inputs.state, self._states)
 
-    async def _read_ahead(self, ready: Ready, policy: Policy) -> Readings:
+    async def _read_ahead(self, known: Saved | None, policy: Policy) -> Readings:
         """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
-        suspensions = self._wiring.desk.suspensions
-        known = suspensions.recall_packed(ready.id, ready.packed) if policy.remembering else None
-        if known is None:
+        if known is None or not policy.remembering:
             return NO_READINGS
-        return await suspensions.recall(list_wanted(known.record, list_judged(known.record), policy, known.now_ms))
+        wanted = list_wanted(known.record, list_judged(known.record), policy, known.now_ms)
+        return await self._wiring.desk.suspensions.recall(wanted)
 
     async def _resume(self, leased_run: LeasedRun) -> None:
         record, fence = leased_run.saved.record, leased_run.fence

@@ -55,6 +55,7 @@ class Runs:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._pipeline = store.connections.changes
         self._index = RunIndex(store)
         self._manifests: tuple[dict[str, bytes], float] | None = None
         self._definitions: dict[str, float] = {}
@@ -96,7 +97,7 @@ class Runs:
     async def state(self, run_id: str, ref: StateRef) -> bytes:
         """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
         async with translated():
-            blob = await self._redis.get(self._keys.state(run_id))
+            blob = await self._pipeline.ask("GET", self._keys.state(run_id))
         return open_state(ref, _bytes(blob))
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
