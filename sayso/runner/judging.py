@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, check_json, parse_json
+from sayso.canonical_json import Around, JsonObject, parse_json
 from sayso.errors import SaysoError
 from sayso.policy import asking
 from sayso.policy.assessors.weighing import recall_assessment
@@ -32,8 +32,8 @@ _EXCERPT_CHARS = 200
 _EXHAUSTED = (
     "Not run: while it waited, other calls used up what the rules allow. Request it again, and a person decides."
 )
-_STATE_VALUES = (None,) * 200
-"""The state around arguments counts towards the same limits of depth and number."""
+_STATE = Around(depth=3, values=203)
+"""The state around arguments counts towards the same limits."""
 
 
 def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: PolicyEvent) -> list[Wanted]:
@@ -261,8 +261,7 @@ def _name(asked: RequestedCall) -> str:
 def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
     text = asked.args_json.strip() or "{}"
     try:
-        value = parse_json(text)
-        check_json([[[value]], *_STATE_VALUES])
+        value = parse_json(text, _STATE)
     except SaysoError as error:
         why = error.message.replace("The body", "The text", 1)
         return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} cannot be read. {why}"

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
@@ -104,11 +106,14 @@ class FirstPlan:
         return tuple(plan_intent(record, fence, one, record.step) for one in planned)
 
     def _read_state(self, record: SuspensionRecord) -> RunState | None:
-        """Return the state of a run that waits with a turn of its model, if it was read."""
+        """Return the state of a run that waits with a turn of its model, if it was read; its drive reports a fault."""
         read = self._inputs.state
         if read is None or read.ref != record.state or not record.items:
             return None
-        return RunState.model_validate_json(read.raw)
+        try:
+            return RunState.model_validate_json(read.raw)
+        except ValidationError:
+            return None
 
     def find(self, leased: Saved) -> CallPlan | RunPlan | None:
         """Return the plan that was committed with the lease, if any."""

@@ -265,8 +265,11 @@ def _bytes(raw: Any) -> bytes:
 
 
 def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = None) -> Run | UnreadableRecord:
-    if isinstance(record, UnreadableRecord):
-        return record._replace(run_id=run_id)
+    return record._replace(run_id=run_id) if isinstance(record, UnreadableRecord) else describe_run(record)
+
+
+def describe_run(record: SuspensionRecord) -> Run:
+    """Return the run as of its latest suspension."""
     run, end = record.run, record.end
     return Run(
         id=run.id,
