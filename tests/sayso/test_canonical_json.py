@@ -151,7 +151,8 @@ def test_parse_json_zero_has_no_sign(text: str) -> None:
 
 def test_values_around_count_towards_the_limits() -> None:
     around = Around(depth=3, values=203)
-    for value in ([None] * (MAX_NODES - 204), [[] for _ in range(MAX_NODES - 204)]):
+    most: list[list[Any]] = [[None] * (MAX_NODES - 204), [[] for _ in range(MAX_NODES - 204)]]
+    for value in most:
         assert check_json(value, around=around) == check_json([[[value]], *[None] * 200])
         for larger in ([*value, None], [*value, "\U0001f600"]):
             with pytest.raises(TooLarge, match="more than"):

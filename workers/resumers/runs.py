@@ -69,7 +69,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 async def _check(
     wiring: Wiring, agent: Agent, leased_run: LeasedRun, states: RunStates
 ) -> tuple[RunState | FrameworkState, Revalidation]:
-    """Return the state of a run without a plan, and what became of its approved calls."""
+    """Return the state of a run that has no plan yet, and its revalidated calls."""
     leased, record = leased_run.saved, leased_run.saved.record
     state = await _read_state(record, agent, leased_run.state, states)
     policy = wiring.rules.policy()

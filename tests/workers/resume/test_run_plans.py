@@ -5,6 +5,7 @@ from sayso.records.revocations import Revocations
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import RunStatus
 from sayso.runner.transcripts import RunState
+from sayso.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.sayso.samples import person
@@ -59,7 +60,7 @@ async def test_nothing_starts_with_the_lease_without_the_state(wiring: Wiring) -
 async def release(wiring: Wiring, leased: Saved) -> Saved:
     held = leased.record.lease
     assert held is not None
-    fence = resume.Fence(held.holder, held.attempt, 30_000)
+    fence = Fence(held.holder, held.attempt, 30_000)
     released = await wiring.desk.release(leased.record.id, fence, "a test")
     await wiring.schedule.take(1)
     return released
@@ -87,7 +88,7 @@ async def test_changed_tool_is_asked_again_and_starts_nothing(wiring: Wiring) ->
     changed = item.model_copy(update={"tool": item.tool.model_copy(update={"definition": "another"})})
     record = decided.record.model_copy(update={"items": (changed,)})
     first = FirstPlan(PlanInputs(resume.agents, wiring.rulebook.refresh(), Revocations(), state=state))
-    assert first.plan(record, resume.Fence("w1", 1, 30_000), decided.now_ms) == ()
+    assert first.plan(record, Fence("w1", 1, 30_000), decided.now_ms) == ()
 
 
 async def test_worker_that_suspended_a_run_resumes_it_in_two_commits(wiring: Wiring) -> None:
