@@ -154,7 +154,7 @@ class Drain:
         """Lease the run; None if this very worker drives it already."""
         revocations = await self._wiring.revocation_cache.find()
         policy = self._wiring.rules.policy()
-        known = self._wiring.desk.suspensions.recall_packed(ready.id, ready.packed)
+        known = await self._recall(ready)
         inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(known, policy))
         if known is None or known.record.resume.resumer != "runner":
             leasing = self._lease_and_plan(ready.id, step_id, inputs, known)
@@ -164,6 +164,15 @@ class Drain:
         else:
             leasing = self._lease_start(ready.id, step_id, inputs, known)
         return await leasing
+
+    async def _recall(self, ready: Ready) -> Saved | None:
+        """Return the record from the ready list, after a look at the store's time if that was long ago."""
+        suspensions = self._wiring.desk.suspensions
+        known = suspensions.recall_packed(ready.id, ready.packed)
+        if known is not None:
+            return known
+        await suspensions.read_time_ms()
+        return suspensions.recall_packed(ready.id, ready.packed)
 
     async def _lease_start(
         self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved
