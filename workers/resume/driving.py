@@ -166,7 +166,7 @@ class Drain:
         return await leasing
 
     async def _recall(self, ready: Ready) -> Saved | None:
-        """Return the record from the ready list, after a look at the store's time if that was long ago."""
+        """Return the record from the ready list, after asking for the store's time if it was read long ago."""
         suspensions = self._wiring.desk.suspensions
         known = suspensions.recall_packed(ready.id, ready.packed)
         if known is not None:
