@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
+from sayso.records.decisions import Erasure
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.memory.charges import Charge
@@ -261,6 +262,11 @@ class SuspensionRecord(Immutable):
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
+    erasure: Erasure | None = Field(
+        default=None,
+        exclude_if=lambda erasure: erasure is None,
+        description="Who erased the run's contents, if anybody.",
+    )
 
     @property
     def binding(self) -> Binding:
@@ -291,7 +297,7 @@ class Change(NamedTuple):
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
     `grant` is what a decision also granted, and `mandate` the plan that it approved. `suspended` are the learned grants
-    that it suspends.
+    that it suspends. `handed_to` is the waiting worker that the commit hands the run to.
     """
 
     record: SuspensionRecord
@@ -304,3 +310,4 @@ class Change(NamedTuple):
     grant: Grant | None = None
     mandate: Mandate | None = None
     suspended: tuple[Grant, ...] = ()
+    handed_to: str = ""

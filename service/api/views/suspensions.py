@@ -8,7 +8,7 @@ from sayso.records.suspensions import RunEnd, Status, SuspensionRecord
 from sayso.transitions.item_states import find_item_state
 from service.api.views.base import Timestamp, View
 from service.api.views.items import ItemView
-from service.api.views.runs import RunRefView
+from service.api.views.runs import ErasureView, RunRefView
 
 
 class ReceiptView(View):
@@ -76,6 +76,7 @@ class SuspensionView(View):
     end: RunEnd | None
     previous_id: str | None
     following_id: str | None
+    erasure: ErasureView | None = Field(description="Who erased the contents of its run; null if nobody did.")
 
     @classmethod
     def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":
