@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--fsync", choices=["always", "everysec"], default="always")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
     parser.add_argument("--systems", nargs="+", choices=speed.SYSTEMS, default=speed.SYSTEMS, help="what to compare")
+    parser.add_argument("--plots", action="store_true", help="draw the plots of docs/performance.md")
     parser.add_argument("--holds", action="store_true", help="measure how long hostile requests hold the event loop")
     parser.add_argument("--slack", action="store_true", help="measure Slack's answers while the store restarts")
     parser.add_argument("--webhooks", action="store_true", help="measure 100 endpoints of which 30 misbehave")
@@ -50,7 +51,7 @@ def main() -> int:
     if "restate" in systems and (missing := find_missing()):
         print(missing)
         systems.remove("restate")
-    return speed.main(options.rounds, Extent(options.scale, options.fsync, options.parts, systems))
+    return speed.main(options.rounds, Extent(options.scale, options.fsync, options.parts, systems), options.plots)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sayso.clock import monotonic_ms
 
+T = TypeVar("T")
 STAMPS = "SAYSO_BENCH_STAMPS"
 """The environment variable with the socket for the stamps."""
 
@@ -106,7 +107,7 @@ class Stamps(asyncio.DatagramProtocol):
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="stamps")
         self.path = os.path.join(self._folder.name, "s")
-        self._receivers: dict[str, Callable[[str], object]] = {}
+        self._receivers: dict[str, Callable[[str], None]] = {}
 
     async def listen(self) -> None:
         """Bind the socket."""
@@ -126,13 +127,13 @@ class Stamps(asyncio.DatagramProtocol):
     def expect(self, name: str) -> asyncio.Future[float]:
         """Return a future for the start of the tool with that id, ms."""
         started: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._receivers[name] = lambda value: started.done() or started.set_result(float(value))
+        self._receivers[name] = lambda value: _settle(started, float(value))
         return started
 
     def expect_id(self, name: str) -> asyncio.Future[str]:
         """Return a future for the id that a handler reports for the call with that name."""
         reported: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._receivers[f"id:{name}"] = lambda value: reported.done() or reported.set_result(value)
+        self._receivers[f"id:{name}"] = lambda value: _settle(reported, value)
         return reported
 
 
@@ -144,6 +145,11 @@ def stamp(name: str) -> None:
     at_ms = monotonic_ms()
     sock = _sender.setdefault("socket", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     sock.sendto(f"{name} {at_ms}".encode(), os.environ[STAMPS])
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():  # its waiter may have given up
+        future.set_result(value)
 
 
 def _write_headers(headers: Mapping[str, str]) -> str:

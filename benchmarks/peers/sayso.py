@@ -16,6 +16,7 @@ from benchmarks.clients import STAMPS, Clients
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, answers, starting, wait_ready
 from launch.server import running_server
+from sayso.records.suspensions import RunStatus
 from service.settings import CHECKOUT
 from service.settings.limits import UNLIMITED
 from service.store.connection.watch import wait_woken
@@ -58,7 +59,7 @@ class SaysoRuns(Sayso):
         body = {"agent": "bench", "input": json.dumps(arguments(name, size))}
         run = json.loads(await self.agent.call("POST", "/api/v1/runs", body))
         with self._wiring.watch.on(run["id"]) as moved:
-            while (now := await self._wiring.runs.read(run["id"])).suspension_id == run["suspension_id"]:
+            while (now := await self._wiring.runs.read(run["id"])).status is not RunStatus.SUSPENDED:
                 await wait_woken(moved, _LONGEST_S)
         record = (await self._wiring.desk.suspensions.read(now.suspension_id)).record
         return point_to(name, record.id, record.items[0].digest)

@@ -10,6 +10,7 @@ import uvloop
 from benchmarks.clients import Stamps
 from benchmarks.speed.bounds import print_bounds
 from benchmarks.speed.open_loop import Figure, Figures
+from benchmarks.speed.plots import draw_plots
 from benchmarks.speed.rounds import Extent, measure_round
 from service.settings import CHECKOUT
 
@@ -32,10 +33,12 @@ _UNITS = {
 """Unit of a measure by the end of its name, the first that fits."""
 
 
-def main(rounds: int, extent: Extent) -> int:
+def main(rounds: int, extent: Extent, plots: bool) -> int:
     """Measure, write and print; return 1 if a bound is not met."""
     rows = uvloop.run(measure(rounds, extent))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
+    if plots:
+        draw_plots(rows)
     print_table(rows)
     return int(print_bounds(rows) > 0)
 

@@ -85,7 +85,7 @@ async def _run_cycle(peer: Peer, stamps: Stamps, name: str, due_ms: float) -> Cy
         cycle = cycle._replace(decided_ms=monotonic_ms())
         return cycle._replace(started_ms=await asyncio.wait_for(started, TIMEOUT_S))
     except (OSError, EOFError, RuntimeError) as error:
-        print(f"{name}: {error or type(error).__name__}")
+        print(f"{name}: {type(error).__name__} {error}")
         return cycle
 
 
