@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
+from sayso.policy.analysis.candidates import judge_beside
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
@@ -47,6 +48,11 @@ def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted
     return [wanted for event in described for wanted in policy.list_wanted(event)] if policy.remembering else []
 
 
+def counts_by_progress(policy: Policy) -> bool:
+    """Return whether the counters of a call may depend on its turn, or on what its run or thread did before."""
+    return any(one.condition.when is not None or one.condition.after is not None for one in policy.remembering)
+
+
 def evaluate_calls(
     policy: Policy,
     run: RunRef,
@@ -68,13 +74,14 @@ def evaluate_calls(
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
+        beside = judge_beside(ledger, event, one.definition, registered=one.known)
         decision = ledger.judge(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
         drafts.append(build_item(one.definition, one.call, decision))
-        events.append(describe_judged(one.call, decision, one.definition))
+        events.append(describe_judged(one.call, decision, one.definition, beside))
     return tuple(drafts), tuple(events)
 
 

@@ -1,14 +1,15 @@
 """Announcements of a change for webhook endpoints; saved in the commit of the change, if any endpoint exists."""
 
+import json
 from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
 
-from pydantic_core import to_json
-
 from sayso.records.base import Immutable
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class WebhookEvent(StrEnum):
@@ -48,6 +49,13 @@ def list_announcements(
     run_event = _find_run_event(before, last)
     if run_event is not None:
         yield _pack(last, run_event)
+
+
+def list_event_ids(record: SuspensionRecord) -> Iterator[str]:
+    """Yield the ids that announcements of this record's changes have or could have."""
+    for version in range(1, record.version + 1):
+        for type_ in WebhookEvent:
+            yield from (_name_event(record.id, version, type_, one) for one in ("", *(i.item_id for i in record.items)))
 
 
 def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[tuple[WebhookEvent, str]]:
@@ -94,13 +102,12 @@ def _asked(record: SuspensionRecord) -> bool:
 
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:
-    identity = f"{record.id} {record.version} {type_} {item_id}"
-    return to_json(
-        {
-            "id": f"evt_{sha256(identity.encode()).hexdigest()[:32]}",
-            "type": type_,
-            "suspension_id": record.id,
-            "item_id": item_id,
-            "at_ms": record.updated_at_ms,
-        }
-    ).decode()
+    event_id = _name_event(record.id, record.version, type_, item_id)
+    return (
+        f'{{"id":"{event_id}","type":"{type_.value}","suspension_id":{_quote(record.id)},'
+        f'"item_id":{_quote(item_id)},"at_ms":{record.updated_at_ms}}}'
+    )
+
+
+def _name_event(suspension_id: str, version: int, type_: WebhookEvent, item_id: str) -> str:
+    return f"evt_{sha256(f'{suspension_id} {version} {type_.value} {item_id}'.encode()).hexdigest()[:32]}"
