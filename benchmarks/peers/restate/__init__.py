@@ -1,9 +1,8 @@
 """Restate beside Sayso: a handler waits for an awakeable, and the driver resolves it.
 
-Restate runs with its defaults but for telemetry, and Granian serves the handler, which is faster than Hypercorn. Settings
-of the environment, such as RESTATE_DEFAULT_NUM_PARTITIONS, apply. Its log is synced before a request is answered, as
-Valkey's is with `appendfsync always`; with `everysec` here, Restate's log is not synced at all, because it knows nothing
-between.
+Restate runs with its defaults but for telemetry. Granian serves the handler, as it is faster than Hypercorn. Settings
+of the environment apply, such as RESTATE_DEFAULT_NUM_PARTITIONS. Its log is synced before a request is answered, as
+Valkey's is with `appendfsync always`. With `everysec` here, Restate's log is not synced: it knows nothing in between.
 """
 
 import json
