@@ -76,7 +76,7 @@ BODIES = (
     ("half a pair", b'{"action": "\\ud800"}'),
     ("not UTF-8", b'{"action": "\xff"}'),
     ("a NUL", b'{"action": "\\u0000"}'),
-    (b"deep", b"[" * 40 + b"]" * 40),
+    ("deep", b"[" * 40 + b"]" * 40),
     ("many values", b"[" + b"1," * 20_001 + b"1]"),
     ("nothing in it", b"{}"),
     ("unknown fields", b'{"surprise": 1, "__proto__": {}}'),
@@ -135,11 +135,11 @@ PATHS = (
 POSTS = (ASKS, DECISION, f"{SUSPENSION}/items/i1/redeem", f"{SUSPENSION}/items/i1/outcome", "/api/v1/runs")
 REQUESTS = (
     *(
-        Request(f"{path} with {name}", "POST", path, None, YES, (JSON, *sent))
+        Request(path + " with " + name, "POST", path, None, YES, (JSON, *sent))
         for path in POSTS
         for name, sent in CREDENTIALS
     ),
-    *(Request(f"GET with {name}", "GET", SUSPENSION, None, b"", sent) for name, sent in CREDENTIALS),
+    *(Request("GET with " + name, "GET", SUSPENSION, None, b"", sent) for name, sent in CREDENTIALS),
     *(Request(f"{path}: {name}", "POST", path, "demo", body, (JSON,)) for path in POSTS for name, body in BODIES),
     *(Request(f"decide: {name}", "POST", DECISION, "anna", body, (JSON,)) for name, body in BODIES),
     *(Request(f"{path}: {name}", "POST", path, "demo", ASK, sent) for path in POSTS[1:] for name, sent in HEADERS),
