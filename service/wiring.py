@@ -19,8 +19,8 @@ from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
-from service.desk.granting import Granting
-from service.desk.mandating import Mandating
+from service.desk.grants.granting import Granting
+from service.desk.grants.mandating import Mandating
 from service.http.waiters import Waiters
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of

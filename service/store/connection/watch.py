@@ -68,7 +68,7 @@ class Watch:
         self._channels: Channels | None = None
         self._heard: set[str] = set()
         self._waiters: dict[str, set[Wakes]] = defaultdict(set)
-        self._left: set[str] = set()
+        self._dropping: set[str] = set()
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
@@ -80,28 +80,28 @@ class Watch:
         event = Wakes(bell)
         if topic in self._heard:
             event.set()
-        elif self._channels is not None and topic not in self._waiters and topic not in self._left:
+        elif self._channels is not None and topic not in self._waiters and topic not in self._dropping:
             self._channels.subscribe((CHANGES + topic,))
         self._waiters[topic].add(event)
-        self._left.discard(topic)
+        self._dropping.discard(topic)
         try:
             yield event
         finally:
             self._waiters[topic].discard(event)
             if not self._waiters[topic]:
                 del self._waiters[topic]
-                self._leave(topic)
+                self._drop_later(topic)
 
-    def _leave(self, topic: str) -> None:
+    def _drop_later(self, topic: str) -> None:
         """Unsubscribe soon, together with the other topics that are left meanwhile."""
         if self._channels is None:
             return
-        if not self._left:
+        if not self._dropping:
             asyncio.get_running_loop().call_later(LINGER_S, self._unsubscribe)
-        self._left.add(topic)
+        self._dropping.add(topic)
 
     def _unsubscribe(self) -> None:
-        left, self._left = self._left, set()
+        left, self._dropping = self._dropping, set()
         self._heard -= left
         if left and self._channels is not None:
             self._channels.unsubscribe([CHANGES + topic for topic in left])
@@ -127,14 +127,14 @@ class Watch:
         finally:
             self._channels = None
             self._heard.clear()
-            self._left.clear()
+            self._dropping.clear()
             channels.close()
 
     def _wake(self, channel: bytes, names: bytes | None) -> None:
         """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
-        if events or topic in self._left:
+        if events or topic in self._dropping:
             self._heard.add(topic)
         for event in events or ():
             event.wake(names)

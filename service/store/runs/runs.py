@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationEr
 
 from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
+from sayso.records.decisions import Erasure
 from sayso.records.events import TrailEntry
 from sayso.records.run_state import StateRef, open_state
 from sayso.records.suspensions import RunStatus, SuspensionRecord
@@ -38,6 +39,7 @@ class Run(BaseModel):
     result: JsonValue = None
     error: str | None = None
     failed_calls: int = 0
+    erasure: Erasure | None = None
 
     @property
     def state(self) -> RunState:
@@ -278,4 +280,5 @@ def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = No
         result=end.result if end else None,
         error=end.error if end else None,
         failed_calls=count_failed(record),
+        erasure=record.erasure,
     )
