@@ -103,7 +103,9 @@ async def get_suspension(
         return (await find_suspension(parts, caller.owner, suspension_id))[0]
 
     if caller.kind is ActorKind.HUMAN:
-        await note_seen(parts, await read(), caller, "api")
+        seen = await note_seen(parts, await read(), caller, "api")
+        if not wait:
+            return SuspensionView.of(seen, caller.owner)
     found = await wait_for(
         request,
         suspension_id,
