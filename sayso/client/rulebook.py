@@ -284,7 +284,7 @@ def revoke_grant(grant_id: str) -> Request[GrantView]:
 
 
 def reinstate_grant(grant_id: str) -> Request[GrantView]:
-    """Lift the denial that suspends a learned grant."""
+    """Overrule the denial that suspends a learned grant."""
     return Request("POST", f"{_GRANTS}/{segment(grant_id)}/reinstate", GrantView)
 
 

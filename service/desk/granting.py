@@ -8,7 +8,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rule, find_granting
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
-from sayso.records.memory.learning import Denial, LiftedDenial
+from sayso.records.memory.learning import Denial, OverruledDenial
 from sayso.sentences.rulebook.grants import describe_grant_state
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
@@ -107,10 +107,10 @@ class Granting:
         return confirmed
 
     async def reinstate(self, grant_id: str, by: Actor, denials: Sequence[Denial] = ()) -> Grant:
-        """Lift the denial that suspends a learned grant. It is on probation again, or else this person grants it anew.
+        """Overrule the denial that suspends a learned grant; this person grants it anew, or it is on probation again.
 
-        The first of the `denials` that nobody has lifted suspends it instead. Raises as `confirm` does, and `Conflict`
-        for a grant that no denial suspends, that has ended, or that another one of like calls has replaced.
+        The first of the `denials` that nobody has overruled suspends it instead. Raises as `confirm` does, and
+        `Conflict` for a grant that no denial suspends, that has ended, or that another one of like calls has replaced.
         """
         found, granter = await self._entitle(grant_id, by)
         now_ms = await self._store.now_ms()
@@ -120,17 +120,17 @@ class Granting:
             if alike and one.find_state(now_ms) in _LASTING:
                 raise Conflict(f"Grant {one.id} of like calls has taken its place. Decide on that one.")
 
-        def lift(known: Grant) -> Grant:
+        def overrule(known: Grant) -> Grant:
             if known.denial is None or not known.can_return(now_ms):
                 words = describe_grant_state(known.find_state(now_ms))
                 raise Conflict(f"Grant {known.id} cannot be reinstated: it is {words}, or its time is over.")
-            lifted = (*known.lifted, LiftedDenial(denial=known.denial, by=by.id, at_ms=now_ms))
-            grant = known.model_copy(update={"lifted": lifted, "denial": None})
-            if left := next((one for one in denials if not grant.has_lifted(one)), None):
+            overruled = (*known.overruled, OverruledDenial(denial=known.denial, by=by.id, at_ms=now_ms))
+            grant = known.model_copy(update={"overruled": overruled, "denial": None})
+            if left := next((one for one in denials if not grant.has_overruled(one)), None):
                 return grant.model_copy(update={"denial": left})
             return grant.model_copy(update={"granters": (granter,)}) if grant.granters else grant
 
-        reinstated = await self._store.change(grant_id, lift)
+        reinstated = await self._store.change(grant_id, overrule)
         if reinstated is None:
             raise _unknown(grant_id)
         return reinstated

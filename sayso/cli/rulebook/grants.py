@@ -110,7 +110,7 @@ def revoke(grant_id: GrantArgument) -> None:
 
 
 def reinstate(grant_id: GrantArgument) -> None:
-    """Lift the denial that suspends a learned grant, after a look at the denied call."""
+    """Overrule the denial that suspends a learned grant. Read the denied call before."""
     with connect() as client:
         one = client.exchange(reinstate_grant(grant_id))
     make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, list_filled
-from sayso.records.memory.learning import Denial, Learned, LiftedDenial
+from sayso.records.memory.learning import Denial, Learned, OverruledDenial
 from sayso.records.memory.offers import Constraint
 
 COUNTER_PREFIX = "grant."
@@ -67,7 +67,7 @@ class Grant(Permission):
     `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
     Arguments without a constraint are free, unless `rest_digest` fixes them: it is the digest of all arguments that
     have no constraint. `offered` marks what a denial offered instead of its call. A `learned` grant has no granters
-    while it is on probation, and a denial of a call that it covers suspends it, until people have `lifted` that one.
+    while it is on probation, and a denial of a call that it covers suspends it, until people have `overruled` that one.
     """
 
     rule_id: str
@@ -87,7 +87,7 @@ class Grant(Permission):
     offered: bool = False
     learned: Learned | None = None
     denial: Denial | None = None
-    lifted: tuple[LiftedDenial, ...] = Field(default=(), exclude_if=lambda denials: not denials)
+    overruled: tuple[OverruledDenial, ...] = Field(default=(), exclude_if=lambda denials: not denials)
 
     @property
     def is_confirmed(self) -> bool:
@@ -103,9 +103,9 @@ class Grant(Permission):
         """Return whether a denial suspends it, and its time is not over."""
         return self.find_state(now_ms) is GrantState.SUSPENDED and now_ms < self.until_ms
 
-    def has_lifted(self, denial: Denial) -> bool:
-        """Return whether a person has looked at this denial and reinstated the grant."""
-        return any(one.denial.place == denial.place for one in self.lifted)
+    def has_overruled(self, denial: Denial) -> bool:
+        """Return whether a person has reinstated the grant after this denial."""
+        return any(one.denial.place == denial.place for one in self.overruled)
 
     def tries(self, now_ms: int) -> bool:
         """Return whether it is on probation, so that what it would allow is recorded."""

@@ -43,7 +43,7 @@ class Denial(Immutable):
         return self.suspension_id, self.item_id
 
 
-class LiftedDenial(Immutable):
+class OverruledDenial(Immutable):
     """A denial after which a person has reinstated the grant."""
 
     denial: Denial

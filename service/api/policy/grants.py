@@ -48,7 +48,7 @@ class DenialView(View):
     item_id: str
 
 
-class LiftedDenialView(View):
+class OverruledDenialView(View):
     """A denial after which a person has reinstated a learned grant."""
 
     denial: DenialView
@@ -85,7 +85,7 @@ class GrantView(View):
     revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
     learned: LearnedView | None = Field(description="Set if Sayso proposed it.")
     denial: DenialView | None = Field(description="The one that suspends it.")
-    lifted: list[LiftedDenialView] = Field(description="The earlier ones, after which people reinstated it.")
+    overruled: list[OverruledDenialView] = Field(description="The earlier ones, after which people reinstated it.")
 
 
 class GrantList(BaseModel):
@@ -119,7 +119,7 @@ async def revoke_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Grant
 
 @router.post("/{grant_id}/reinstate", operation_id="reinstateGrant", responses=WRITES)
 async def reinstate_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
-    """Lift the denial that suspends a learned grant, as a reviewer of its item who has looked at the denied call.
+    """Overrule the denial that suspends a learned grant, as a reviewer of its item. Read the denied call before.
 
     If another denial of a call that it covers is left, it stays suspended by that one.
     """

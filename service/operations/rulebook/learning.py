@@ -35,7 +35,7 @@ async def propose_learned(wiring: Wiring) -> list[Grant]:
 
 
 async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
-    """Lift the denial that suspends a learned grant, as a person who has looked at it.
+    """Overrule the denial that suspends a learned grant, as a person who has read it.
 
     If people denied another call that it covers since it was proposed, it stays suspended by that one. Raises what
     `Granting.reinstate` raises.
@@ -73,7 +73,7 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
         if lesson.denial is None:
             continue
         lasting = (one for one in known if one.learned is not None and lesson.at_ms >= one.learned.proposed_at_ms)
-        free = (one for one in lasting if one.denial is None and not one.has_lifted(lesson.denial))
+        free = (one for one in lasting if one.denial is None and not one.has_overruled(lesson.denial))
         missed = find_learned(free, lesson.rule_id, lesson.event)
         await wiring.grants.lessons.suspend(suspend_grants(missed, lesson.denial))
 

@@ -77,8 +77,8 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
         if grant_id.startswith(MANDATE_PREFIX):
             acts: dict[str, Any] = {"revoke": wiring_of(request).grants.mandates.revoke}
         else:
-            lift = partial(reinstate, wiring_of(request))
-            acts = {"confirm": grants.confirm, "revoke": grants.revoke, "reinstate": lift}
+            overrule = partial(reinstate, wiring_of(request))
+            acts = {"confirm": grants.confirm, "revoke": grants.revoke, "reinstate": overrule}
         act = acts.get(post.get("act", ""))
         if act is None:
             raise InvalidInput(_("Choose one of the buttons on this page."))

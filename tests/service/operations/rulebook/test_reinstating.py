@@ -1,4 +1,4 @@
-"""A person reinstates a learned grant that a denial suspended, after a look at each denied call."""
+"""A person reinstates a learned grant that a denial suspended, after reading each denied call."""
 
 import pytest
 
@@ -43,8 +43,8 @@ async def test_reinstated_grant_lets_calls_run_again(wiring: Wiring) -> None:  #
         await reinstate(wiring, made.id, person("carla"))
     again = await reinstate(wiring, made.id, person("anna"))
     assert ([one.id for one in again.granters], again.until_ms) == (["anna"], made.until_ms)
-    (lifted,) = again.lifted
-    assert (lifted.by, lifted.denial.by, lifted.denial.suspension_id) == ("anna", "anna", denied.id)
+    (overruled,) = again.overruled
+    assert (overruled.by, overruled.denial.by, overruled.denial.suspension_id) == ("anna", "anna", denied.id)
     assert not is_asked(await put(wiring, 10))
     await teach(wiring, 10, order="B")
     await propose_learned(wiring)
@@ -66,7 +66,7 @@ async def test_next_denial_suspends_a_reinstated_grant(wiring: Wiring) -> None: 
     assert not is_asked(await put(wiring, 10))
 
 
-async def test_each_denial_needs_a_look_of_its_own(wiring: Wiring) -> None:  # noqa: F811
+async def test_each_denial_is_overruled_by_itself(wiring: Wiring) -> None:  # noqa: F811
     others = [await put(wiring, 20), await put(wiring, 31)]
     made, first = await suspend(wiring)
     for one in others:
@@ -78,7 +78,7 @@ async def test_each_denial_needs_a_look_of_its_own(wiring: Wiring) -> None:  # n
     assert is_asked(await put(wiring, 10))
     again = await reinstate(wiring, made.id, person("ben"))
     assert again.denial is None, "it does not cover the third denied call"
-    assert [one.denial.suspension_id for one in again.lifted] == [first.id, others[0].id]
+    assert [one.denial.suspension_id for one in again.overruled] == [first.id, others[0].id]
     assert not is_asked(await put(wiring, 10))
 
 

@@ -107,10 +107,10 @@ async def test_suspended_grant_is_reinstated_on_its_page(settings: Settings) -> 
         assert "reinstated: it is on probation" in await anna.send(place, 409, act="reinstate")
         await decide(anna.wiring, 15, "deny")
         page = await anna.read("/grants")
-        assert "Look at that call before you reinstate one" in page
+        assert "Read that call before you reinstate one" in page
         assert "ben denied" in page
         assert await anna.send(place, act="reinstate") == "/grants"
         page = await anna.read("/grants")
         assert "on probation" in page
         assert "anna reinstated it" in page
-        assert "Look at that call" not in page
+        assert "Read that call" not in page
