@@ -13,13 +13,13 @@ from sayso.records import decisions, events, freezes, items, revocations, run_st
 from sayso.records.memory import assessments, charges, grants, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
-from sayso.transitions import due, execution, table
+from sayso.transitions import due, execution, handing, table
 from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
 from service.store.directory import contacts, duty, groups, views
-from service.store.runs import external_events, runs
+from service.store.runs import external_events, runs, tombstones
 from service.store.suspensions import commits, schedule
 from workers import resumers
 
@@ -39,6 +39,7 @@ TERMS: dict[str, object] = {
     "decision": decisions.Decision,
     "desk": desk,
     "draft": items.ItemDraft,
+    "erasure": decisions.Erasure,
     "event": events.Event,
     "external event": external_events.ExternalEvent,
     "fallback": terms.Fallback,
@@ -52,6 +53,7 @@ TERMS: dict[str, object] = {
     "in doubt": items.Doubt,
     "intent": suspensions.Intent,
     "item": items.Item,
+    "hand-over": handing.hand_over,
     "lease": suspensions.Lease,
     "lesson": proposing.Lesson,
     "mandate": mandates.Mandate,
@@ -81,6 +83,7 @@ TERMS: dict[str, object] = {
     "terms": terms.Terms,
     "tick": due.tick,
     "timeline entry": merging.Entry,
+    "tombstone": tombstones,
     "tool call": tool_calls.ToolCall,
     "tool definition": tool_calls.ToolDefinition,
     "tool result": tool_calls.ToolResult,

@@ -33,7 +33,7 @@ from sayso.cli.rulebook.mandates import app as mandates
 from sayso.cli.rulebook.replays import replay
 from sayso.cli.rulebook.shadows import app as shadows
 from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
-from sayso.cli.runs import events, list_runs, run_app
+from sayso.cli.runs import erase, events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
 from sayso.cli.webhooks.endpoints import webhooks
 from sayso.client import URL, Client
@@ -84,6 +84,7 @@ app.command()(who)
 app.command("password")(change_password)
 app.command("runs")(list_runs)
 app.command()(events)
+app.command()(erase)
 app.command()(mcp)
 app.command()(freeze)
 app.command("freezes")(list_freezes)

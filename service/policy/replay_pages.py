@@ -15,7 +15,7 @@ from sayso.errors import Unreadable
 from sayso.policy.analysis.amounts import AmountFinder
 from sayso.policy.analysis.candidates import list_judged_beside
 from sayso.policy.analysis.matrix import tally
-from sayso.policy.analysis.recorded import is_judged, list_calls
+from sayso.policy.analysis.recorded import ERASED, is_judged, list_calls
 from sayso.policy.analysis.replaying import RecordedCall, Rejudged, rejudge
 from sayso.policy.engine import Policy
 from sayso.policy.files import parse_rulebook
@@ -90,13 +90,14 @@ def _write_run(run: RawRun) -> JsonObject:
 
 
 def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> list[RecordedCall]:
-    """Return the calls of a run; those of a deleted or unreadable one are counted in `lost`."""
+    """Return the calls of a run; those of a deleted or unreadable one are counted in `lost`, by whether erased."""
     trail = list(_read_trail(run["trail"]))
     records = dict(_read_records(run["records"]))
     latest = records.get(run["latest"])
     if latest is None:
         judged = [one for one in trail if is_judged(one) and rules.from_ms <= one.at_ms < rules.to_ms]
-        lost[UNREADABLE if run["latest"] in run["records"] else DELETED] += len(judged)
+        why = UNREADABLE if run["latest"] in run["records"] else DELETED
+        lost.update(why if one.erased_by is None else ERASED for one in judged)
         return []
     return list_calls(latest.run, trail, records)
 

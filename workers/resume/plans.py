@@ -4,6 +4,7 @@ A plan is made within the lease transition, to redeem its permits in the same co
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from sayso.runner.batches import Batch, BatchCall, Ending, PlannedCall
 from sayso.runner.execution import plan_intent
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.transitions.execution import Fence
+from sayso.transitions.handing import forget_start
 from service.store.suspensions.saving import Saved
 from workers.resume.journals import describe_outcomes
 
@@ -46,12 +48,23 @@ class PlanInputs(NamedTuple):
     readings: Readings = NO_READINGS
 
 
-class LeasedRun(NamedTuple):
-    """A leased run, its fence, and the plan made within the lease, if any."""
+@dataclass(frozen=True)
+class LeasedRun:
+    """A leased run, its fence, and the plan made within the lease, if any.
+
+    `unclaimed` are the indexes of calls whose permits were redeemed with the lease, until its resumer starts them.
+    """
 
     saved: Saved
     fence: Fence
     plan: CallPlan | None = None
+    unclaimed: set[int] = field(default_factory=set)
+
+
+def lease_run(saved: Saved, fence: Fence, plan: CallPlan | None) -> LeasedRun:
+    """Return a leased run with the calls that the lease's own commit journaled."""
+    unclaimed = {one.index for one in saved.record.journal if one.attempt == fence.attempt}
+    return LeasedRun(saved, fence, plan, unclaimed)
 
 
 class FirstPlan:
@@ -83,6 +96,23 @@ class FirstPlan:
     def find(self, leased: Saved) -> CallPlan | None:
         """Return the plan that was committed with the lease, if any."""
         return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
+
+
+def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | None:
+    """Return the plan of a handed run if rules, tools and people let exactly its journaled calls start now."""
+    agent, held = inputs.agents.get(record.run.agent), record.lease
+    if agent is None or held is None or inputs.revocations.find_withdrawal(record.run) is not None:
+        return None
+    record, journal = forget_start(record), record.journal
+    try:
+        checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
+    except Unavailable:
+        return None  # a counter must be read first
+    plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+    fence = Fence(held.holder, held.attempt, 0)
+    intents = (plan_intent(record, fence, one, record.step) for one in plan.planned)
+    begun = tuple(one.model_copy(update={"begun_at_ms": 0}) for one in journal)
+    return plan if tuple(intents) == begun else None
 
 
 def plan_batch(

@@ -33,17 +33,18 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     """Drive the run and save where it stops. Raises the errors that the worker records on the run."""
     leased, fence, record = leased_run.saved, leased_run.fence, leased_run.saved.record
     agent = find_agent(agents, record)
+    journal = await open_journal(wiring, leased, fence, leased_run.unclaimed)
     state = await _read_state(wiring, record, agent)
     policy = wiring.rules.policy()
     readings = await wiring.desk.suspensions.recall(list_wanted(record, list_judged(record), policy, leased.now_ms))
     checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), leased.now_ms, readings)
     if checked.again and state.batch is not None and state.batch.drafts:
+        await journal.return_unclaimed()
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
         await suspend_again(wiring, record, fence, drafts, waiting, events, record.step)
         return
     outcomes = describe_outcomes(record, checked, leased.now_ms)
-    journal = await open_journal(wiring, leased, fence)
     reached = await drive(
         _open_run(agent, record, state),
         policy=policy,

@@ -14,6 +14,7 @@ from sayso.clock import DAY_MS, iso_utc, new_id
 from sayso.errors import InvalidInput, SaysoError, TooManyRequests
 from sayso.policy.analysis.amounts import AmountFinder
 from sayso.policy.analysis.matrix import Tally
+from sayso.policy.analysis.recorded import ERASED
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS, dump_tools
 from service.policy.replay_pages import ReplayRules, write_job
@@ -246,6 +247,14 @@ class _Work:
             yield (
                 f"{self._deleted} of the runs were deleted, {settings.keep_runs_days} days after their end "
                 "(SAYSO_KEEP_RUNS_DAYS). Their calls are counted, but cannot be judged again."
+            )
+        if erased := self._result.missing[ERASED]:
+            after = (
+                f", or {settings.keep_calls_days} days after" if settings.keep_calls_days is not None else ", or after"
+            )
+            yield (
+                f"The contents of {erased} of the calls were erased: by an admin{after} the end of their run "
+                "(SAYSO_KEEP_CALLS_DAYS). They are counted, but cannot be judged again."
             )
         if self._cut:
             yield f"{self._cut} of the runs have more than {MOST_EVENTS} events. Later calls of them are not counted."

@@ -96,6 +96,7 @@ ROWS: dict[str, Row] = {
     "listRunSuspensions": owner_and_people(),
     "cancelRun": owner_and_people(),
     "reviveRun": people(),
+    "eraseRun": admins(409, {"reason": "asked by the customer"}),
     "listEvents": owner_and_people(),
     "streamEvents": owner_and_people(),
     "reportEvents": Row(
