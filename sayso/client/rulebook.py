@@ -283,6 +283,11 @@ def revoke_grant(grant_id: str) -> Request[GrantView]:
     return Request("POST", f"{_GRANTS}/{segment(grant_id)}/revoke", GrantView)
 
 
+def reinstate_grant(grant_id: str) -> Request[GrantView]:
+    """Overrule the denial that suspends a learned grant."""
+    return Request("POST", f"{_GRANTS}/{segment(grant_id)}/reinstate", GrantView)
+
+
 class MandateView(ResponseModel):
     """A mandate, or the plan of one, and its use. Only one whose `state` is `in_force` lets calls run."""
 

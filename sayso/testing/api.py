@@ -23,6 +23,7 @@ from sayso.records.suspensions import Change, Progress, ResumeSpec, RunRef, Stat
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
+from sayso.testing.mandates import InProcessMandates
 from sayso.testing.requests import (
     SuspendBody,
     check_args,
@@ -39,7 +40,7 @@ from sayso.transitions.permits import approved_args
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk
 
-_PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
+_PATHS = re.compile(r"/api/v1/(suspensions|runs|mandates)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class InProcessApi:
     """The API's routes, applied to the records of a desk in memory."""
 
     def __init__(self, desk: "InProcessDesk") -> None:
-        self._desk = desk
+        self._desk, mandates = desk, InProcessMandates(desk)
         self._routes: Mapping[tuple[str, str, str | None], Callable[[_Request], JsonValue]] = {
             ("POST", "suspensions", None): self._suspend,
             ("GET", "suspensions", None): self._find,
@@ -66,6 +67,9 @@ class InProcessApi:
             ("POST", "suspensions", "in-doubt"): self._mark_in_doubt,
             ("GET", "runs", None): self._find_run,
             ("POST", "runs", "cancel"): self._cancel,
+            ("POST", "mandates", None): mandates.propose,
+            ("GET", "mandates", None): mandates.read,
+            ("POST", "mandates", "revoke"): mandates.revoke,
         }
 
     def respond(self, request: httpx.Request) -> JsonValue:

@@ -1,5 +1,6 @@
 """Commands that report decisions: those that no person made, and how people decide."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json, print_list
-from sayso.cli.screens import format_time
+from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client import Client
 from sayso.client import channels as requests
 from sayso.client.channels import HeadlessItem, PersonFigures, RuleCost, ToolFigures
@@ -59,11 +60,23 @@ def insights(span: RangeOption = "7d", json: JsonOption = False) -> None:
 
 @reports.command("rules")
 def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
-    """List what each rule cost: what it asked, the time of people, and how they decided."""
+    """List what each rule cost: what it asked, the time of people, how they decided, and grants that are ready."""
     with connect() as client:
         found = client.exchange(requests.report_insights(span)).rules
     rows = map(_describe_rule, found)
     print_list(found, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
+    if not json:
+        print_ready(found)
+
+
+def print_ready(costs: Iterable[RuleCost]) -> None:
+    """Print which rules have proposed grants that people may put in force; nothing for none."""
+    ready = [one.sentence for one in costs if one.proposals]
+    console = make_console()
+    for sentence in ready:
+        console.print(show_line(sentence, width=1000))
+    if ready:
+        console.print(show_line("See `sayso grants list`, and put a proposal in force with `sayso grants confirm ID`."))
 
 
 def _describe_rule(one: RuleCost) -> tuple[str, ...]:

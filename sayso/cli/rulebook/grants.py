@@ -1,4 +1,4 @@
-"""Commands that list, confirm and revoke standing grants, and the options that make one."""
+"""Commands that list, confirm, revoke and reinstate standing grants, and the options that make one."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -13,11 +13,11 @@ from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client.clients import Client
 from sayso.client.operations import DecidedItem
-from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, revoke_grant
+from sayso.client.rulebook import LIST_GRANTS, GrantView, confirm_grant, reinstate_grant, revoke_grant
 from sayso.errors import InvalidInput, InvalidJson
 from sayso.policy.memory.keys import read_period
 
-app = typer.Typer(help="List, confirm and revoke standing grants.", no_args_is_help=True)
+app = typer.Typer(help="List, confirm, revoke and reinstate standing grants.", no_args_is_help=True)
 
 _WHOLE = 2_000
 _WAITING = "waiting"
@@ -109,6 +109,13 @@ def revoke(grant_id: GrantArgument) -> None:
     make_console().print(show_line(f"{one.id} is {_write_state(one)}."))
 
 
+def reinstate(grant_id: GrantArgument) -> None:
+    """Overrule the denial that suspends a learned grant. Read the denied call before."""
+    with connect() as client:
+        one = client.exchange(reinstate_grant(grant_id))
+    make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))
+
+
 def _write_state(one: GrantView) -> str:
     return "void" if one.void else one.state.replace("_", " ")
 
@@ -143,3 +150,4 @@ def _read_json(text: JsonValue) -> JsonValue:
 app.command("list")(list_grants)
 app.command()(confirm)
 app.command()(revoke)
+app.command()(reinstate)

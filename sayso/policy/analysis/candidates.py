@@ -62,10 +62,10 @@ class Candidate:
     def _keep(self, judged: Rejudged) -> JudgedBeside:
         error = judged.error[:_MAX_REASON_CHARS] if judged.error is not None else None
         update = {"reason": judged.reason[:_MAX_REASON_CHARS], "error": error}
-        return JudgedBeside(version=self.policy.version, judged=judged.model_copy(update=update))
+        return JudgedBeside(rule_version=self.policy.version, judged=judged.model_copy(update=update))
 
     def _miss(self, missing: str) -> JudgedBeside:
-        return JudgedBeside(version=self.policy.version, missing=missing)
+        return JudgedBeside(rule_version=self.policy.version, missing=missing)
 
 
 class PolicyBeside(Policy):
@@ -106,7 +106,7 @@ def judge_beside(
 
 def list_judged_beside(calls: Sequence[RecordedCall], version: str) -> tuple[list[RecordedCall], list[Rejudged | None]]:
     """Return the calls, each with why a candidate of this version did not judge it, if so, and what it said."""
-    beside = [one.beside if one.beside is not None and one.beside.version == version else None for one in calls]
-    missing = [one.missing if one is not None else NOT_BESIDE for one in beside]
+    beside = [one.beside if one.beside is not None and one.beside.rule_version == version else None for one in calls]
+    missing = [NOT_BESIDE if one is None or not (one.judged or one.missing) else one.missing for one in beside]
     found = [call.model_copy(update={"missing": why}) for call, why in zip(calls, missing, strict=True)]
     return found, [one.judged if one is not None else None for one in beside]

@@ -27,12 +27,12 @@ class Effect(StrEnum):
 class Rejudged(Immutable):
     """What rules would do with one recorded call; `error` is what they could not evaluate.
 
-    `approvals` is how many people would have to approve it if it is asked about.
+    `approvals` is how many people would have to approve it if it is asked about. An erasure leaves no reason.
     """
 
     effect: Effect
     rule_id: str | None = None
-    reason: str
+    reason: str = ""
     error: str | None = None
     approvals: int = 1
 
@@ -40,10 +40,10 @@ class Rejudged(Immutable):
 class JudgedBeside(Immutable):
     """What a candidate in shadow would have done with a call; `missing` says why that is not known.
 
-    `version` is that of the candidate's rules.
+    `rule_version` is that of the candidate's rules.
     """
 
-    version: str
+    rule_version: str
     judged: Rejudged | None = None
     missing: str = ""
 

@@ -107,9 +107,17 @@ class CounterBook:
         if change.grant is not None:
             self._grants[change.grant.id] = change.grant
         if change.mandate is not None:
-            self._mandates[change.mandate.id] = change.mandate
+            self.keep_mandate(change.mandate)
         self.add(counted.added)
         self.remove(counted.removed)
+
+    def find_mandate(self, mandate_id: str) -> Mandate | None:
+        """Return the mandate with this id, or None."""
+        return self._mandates.get(mandate_id)
+
+    def keep_mandate(self, mandate: Mandate) -> None:
+        """Save a mandate, new or changed."""
+        self._mandates[mandate.id] = mandate
 
     def add(self, charges: Iterable[Charge]) -> None:
         """Count placed charges, all or none; raises `OverLimit`."""

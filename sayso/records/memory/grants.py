@@ -6,7 +6,7 @@ from pydantic import Field
 
 from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, list_filled
-from sayso.records.memory.learning import Denial, Learned
+from sayso.records.memory.learning import Denial, Learned, OverruledDenial
 from sayso.records.memory.offers import Constraint
 
 COUNTER_PREFIX = "grant."
@@ -67,7 +67,7 @@ class Grant(Permission):
     `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
     Arguments without a constraint are free, unless `rest_digest` fixes them: it is the digest of all arguments that
     have no constraint. `offered` marks what a denial offered instead of its call. A `learned` grant has no granters
-    while it is on probation, and a denial of a call that it covers suspends it.
+    while it is on probation, and a denial of a call that it covers suspends it, until people have `overruled` that one.
     """
 
     rule_id: str
@@ -87,6 +87,7 @@ class Grant(Permission):
     offered: bool = False
     learned: Learned | None = None
     denial: Denial | None = None
+    overruled: tuple[OverruledDenial, ...] = Field(default=(), exclude_if=lambda denials: not denials)
 
     @property
     def is_confirmed(self) -> bool:
@@ -97,6 +98,14 @@ class Grant(Permission):
     def on_probation(self) -> bool:
         """Whether Sayso proposed it and not everybody has granted it who must: it lets nothing run."""
         return self.learned is not None and not self.is_confirmed
+
+    def can_return(self, now_ms: int) -> bool:
+        """Return whether a denial suspends it, and its time is not over."""
+        return self.find_state(now_ms) is GrantState.SUSPENDED and now_ms < self.until_ms
+
+    def has_overruled(self, denial: Denial) -> bool:
+        """Return whether a person has reinstated the grant after this denial."""
+        return any(one.denial.place == denial.place for one in self.overruled)
 
     def tries(self, now_ms: int) -> bool:
         """Return whether it is on probation, so that what it would allow is recorded."""

@@ -36,3 +36,16 @@ class Denial(Immutable):
     at_ms: int
     suspension_id: str
     item_id: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The suspension and the item that was denied."""
+        return self.suspension_id, self.item_id
+
+
+class OverruledDenial(Immutable):
+    """A denial after which a person has reinstated the grant."""
+
+    denial: Denial
+    by: str
+    at_ms: int

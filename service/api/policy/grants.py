@@ -1,4 +1,4 @@
-"""Routes of standing grants: list, confirm and revoke. A decision makes one."""
+"""Routes of standing grants: list, confirm, revoke and reinstate. A decision makes one."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -15,6 +15,7 @@ from service.api.views.base import Timestamp, View
 from service.api.views.items import ConstraintView
 from service.desk.grants.granting import is_ready
 from service.http.openapi import WRITES, problems
+from service.operations.rulebook.learning import reinstate
 from service.store.memory.grants import Use
 from service.store.memory.lessons import Trial
 from service.wiring import Wiring
@@ -47,6 +48,14 @@ class DenialView(View):
     item_id: str
 
 
+class OverruledDenialView(View):
+    """A denial after which a person has reinstated a learned grant."""
+
+    denial: DenialView
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
 class GrantView(View):
     """A grant and its use."""
 
@@ -75,7 +84,8 @@ class GrantView(View):
     revoked_by: str | None
     revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
     learned: LearnedView | None = Field(description="Set if Sayso proposed it.")
-    denial: DenialView | None
+    denial: DenialView | None = Field(description="The one that suspends it.")
+    overruled: list[OverruledDenialView] = Field(description="The earlier ones, after which people reinstated it.")
 
 
 class GrantList(BaseModel):
@@ -104,6 +114,16 @@ async def confirm_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Gran
 async def revoke_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
     """End a grant at once, also for calls that it allowed and that have not started. Every reviewer may."""
     await parts.grants.revoke(grant_id, caller.reviewer("api"))
+    return await _read(parts, grant_id)
+
+
+@router.post("/{grant_id}/reinstate", operation_id="reinstateGrant", responses=WRITES)
+async def reinstate_grant(grant_id: GrantId, caller: Person, parts: Parts) -> GrantView:
+    """Overrule the denial that suspends a learned grant, as a reviewer of its item. Read the denied call before.
+
+    If another denial of a call that it covers is left, it stays suspended by that one.
+    """
+    await reinstate(parts, grant_id, caller.reviewer("api"))
     return await _read(parts, grant_id)
 
 

@@ -1,13 +1,14 @@
 """Standing grants: list, confirm and revoke them. A decision makes one, in its own commit; Sayso proposes others."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sayso.errors import Conflict, NotAllowed, NotFound, SelfApproval
 from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rule, find_granting
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.learning import Denial, OverruledDenial
 from sayso.sentences.rulebook.grants import describe_grant_state
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
@@ -15,6 +16,8 @@ from service.desk.grants.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.memory.lessons import Lessons, Trial
 from service.store.suspensions.saving import Suspensions
+
+_LASTING = (GrantState.PROBATION, GrantState.WAITING, GrantState.IN_FORCE)
 
 
 class Granting:
@@ -82,21 +85,9 @@ class Granting:
         Raises `NotFound`, `NotAllowed` and `SelfApproval` as a decision on its item does, and `Conflict` for a grant
         that does not wait, has changed rules, has this person already, or has not shown enough on probation.
         """
-        _check_person(by)
-        found = await self._store.find(grant_id)
-        if found is None:
-            raise _unknown(grant_id)
-        record = (await self._suspensions.read(found.suspension_id)).record
-        item = find_item(record, found.item_id)
-        if item.terms.no_self_approval and by.id == found.owner:
-            raise SelfApproval(owner=found.owner)
-        entitled = entitle(record, item, by)
-        if entitled is None:
-            raise NotAllowed(f"Only {', '.join(item.terms.reviewers)} can grant this. Ask one of them.")
-        if self.find_void(found):
-            raise Conflict(f"The rule {found.rule_id} has changed since, so the grant is void. Revoke it.")
+        found, granter = await self._entitle(grant_id, by)
         _check_trial(found, (await self.lessons.read_trials([found])).get(grant_id, Trial()))
-        now_ms, granter = await self._store.now_ms(), entitled
+        now_ms = await self._store.now_ms()
 
         def add(known: Grant) -> Grant:
             if known.learned is not None and known.find_state(now_ms) is GrantState.PROBATION:
@@ -115,10 +106,61 @@ class Granting:
             raise _unknown(grant_id)
         return confirmed
 
+    async def reinstate(self, grant_id: str, by: Actor, denials: Sequence[Denial] = ()) -> Grant:
+        """Overrule the denial that suspends a learned grant; this person grants it anew, or it is on probation again.
+
+        The first of the `denials` that nobody has overruled suspends it instead. Raises as `confirm` does, and
+        `Conflict` for a grant that no denial suspends, that has ended, or that another one of like calls has replaced.
+        """
+        found, granter = await self._entitle(grant_id, by)
+        now_ms = await self._store.now_ms()
+        others = [one for one in await self.lessons.list_learned() if one.id != grant_id]
+        for one in others:
+            alike = _name_likeness(one) == _name_likeness(found)
+            if alike and one.find_state(now_ms) in _LASTING:
+                raise Conflict(f"Grant {one.id} of like calls has taken its place. Decide on that one.")
+
+        def overrule(known: Grant) -> Grant:
+            if known.denial is None or not known.can_return(now_ms):
+                words = describe_grant_state(known.find_state(now_ms))
+                raise Conflict(f"Grant {known.id} cannot be reinstated: it is {words}, or its time is over.")
+            overruled = (*known.overruled, OverruledDenial(denial=known.denial, by=by.id, at_ms=now_ms))
+            grant = known.model_copy(update={"overruled": overruled, "denial": None})
+            if left := next((one for one in denials if not grant.has_overruled(one)), None):
+                return grant.model_copy(update={"denial": left})
+            return grant.model_copy(update={"granters": (granter,)}) if grant.granters else grant
+
+        reinstated = await self._store.change(grant_id, overrule)
+        if reinstated is None:
+            raise _unknown(grant_id)
+        return reinstated
+
+    async def _entitle(self, grant_id: str, by: Actor) -> tuple[Grant, Actor]:
+        """Return the grant, and the person as who may grant it; raises if nobody or this person may not."""
+        _check_person(by)
+        found = await self._store.find(grant_id)
+        if found is None:
+            raise _unknown(grant_id)
+        record = (await self._suspensions.read(found.suspension_id)).record
+        item = find_item(record, found.item_id)
+        if item.terms.no_self_approval and by.id == found.owner:
+            raise SelfApproval(owner=found.owner)
+        entitled = entitle(record, item, by)
+        if entitled is None:
+            raise NotAllowed(f"Only {', '.join(item.terms.reviewers)} can grant this. Ask one of them.")
+        if self.find_void(found):
+            raise Conflict(f"The rule {found.rule_id} has changed since, so the grant is void. Revoke it.")
+        return found, entitled
+
 
 def is_ready(grant: Grant, trial: Trial) -> bool:
     """Return whether people may put a proposed grant in force: they approved enough of what it would have allowed."""
     return grant.learned is not None and trial.approved >= grant.learned.probation
+
+
+def _name_likeness(grant: Grant) -> tuple[str, str]:
+    """Return the rule of a learned grant, and what its calls have in common."""
+    return grant.rule_id, grant.learned.like if grant.learned is not None else grant.id
 
 
 def _check_trial(grant: Grant, trial: Trial) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import structlog
 
+from sayso.policy.grants.scopes import name_scope
 from sayso.policy.learning.proposing import Answered, Lesson, propose_grants, read_lesson
 from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
+from sayso.records.decisions import Actor
 from sayso.records.memory.grants import Grant
 from sayso.transitions.deciding import find_item
 from service.store.memory.lessons import Place
@@ -32,6 +34,25 @@ async def propose_learned(wiring: Wiring) -> list[Grant]:
     return made
 
 
+async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
+    """Overrule the denial that suspends a learned grant, as a person who has read it.
+
+    If people denied another call that it covers since it was proposed, it stays suspended by that one. Raises what
+    `Granting.reinstate` raises.
+    """
+    known = (await wiring.grants.find_use(grant_id)).grant
+    lessons = await _read_lessons(
+        wiring, await wiring.grants.lessons.list_items(name_scope(known.rule_id, known.agent))
+    )
+    begun_ms = known.learned.proposed_at_ms if known.learned is not None else 0
+    denials = [
+        one.denial
+        for one in lessons
+        if one.denial is not None and one.at_ms >= begun_ms and find_learned([known], one.rule_id, one.event)
+    ]
+    return await wiring.grants.reinstate(grant_id, by, denials)
+
+
 async def _learn(wiring: Wiring, lessons: Sequence[Lesson], now_ms: int) -> list[Grant]:
     """Propose grants; `lessons` are those of one rule for one agent."""
     store, last = wiring.grants.lessons, lessons[-1]
@@ -52,7 +73,8 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
         if lesson.denial is None:
             continue
         lasting = (one for one in known if one.learned is not None and lesson.at_ms >= one.learned.proposed_at_ms)
-        missed = find_learned((one for one in lasting if one.denial is None), lesson.rule_id, lesson.event)
+        free = (one for one in lasting if one.denial is None and not one.has_overruled(lesson.denial))
+        missed = find_learned(free, lesson.rule_id, lesson.event)
         await wiring.grants.lessons.suspend(suspend_grants(missed, lesson.denial))
 
 

@@ -82,6 +82,11 @@ def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterato
     return (one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms))
 
 
+def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
+    """Return whether a change lifts the denial that suspended a grant."""
+    return isinstance(known, Grant) and isinstance(changed, Grant) and bool(known.denial) and not changed.denial
+
+
 def _is_tried(one: Grant | Mandate, now_ms: int) -> bool:
     return isinstance(one, Grant) and one.tries(now_ms)
 
@@ -163,7 +168,7 @@ class GrantStore(Generic[Kept]):
             if changed != known:
                 pipe.hset(key, grant_id, changed.model_dump_json())
                 pipe.publish(CHANGES + self._keys.tenant, "")
-            if changed.until_ms != known.until_ms:
+            if changed.until_ms != known.until_ms or _returns(known, changed):
                 pipe.zadd(self._find_scope(changed), {grant_id: changed.until_ms})
             if changed.revoked_at_ms is not None:
                 pipe.zrem(self._find_scope(changed), grant_id)

@@ -18,7 +18,7 @@ _WHICH = (
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
     *("would_allow", "quorum", "no_self_approval", "second_look", "verdict", "verdicts", "approved", "edited"),
-    *("caught", "agrees", "ran", "success", "started", "look_ms"),
+    *("caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
 )
 _COUNTED = (
     *("at_ms", "until_ms", "deadline_at_ms", "again_at_ms", "by_ms", "latency_ms", "tool_call_count", "failure_count"),
@@ -27,7 +27,7 @@ _COUNTED = (
 _KEPT = frozenset((*_WHO, *_WHICH, *_DECIDED, *_COUNTED))
 """The fields of an event that no erasure removes. A field that is not named here is contents."""
 
-_NESTED = frozenset(("payload", "items", "unanswered", "shadow", "shown", "grant", "mandate"))
+_NESTED = frozenset(("payload", "items", "unanswered", "shadow", "shown", "grant", "mandate", "candidate", "judged"))
 """The fields of which the same is kept inside."""
 
 

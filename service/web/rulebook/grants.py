@@ -1,5 +1,6 @@
 """The page of standing grants and mandates: what each lets run, its use, and the buttons to confirm and revoke it."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -15,6 +16,7 @@ from sayso.sentences.rulebook.learned import describe_missing, describe_trial
 from sayso.sentences.rulebook.mandates import PlanWords, describe_mandate, describe_plan, describe_rest
 from sayso.text.language import _
 from service.desk.grants.granting import is_ready
+from service.operations.rulebook.learning import reinstate
 from service.store.memory.grants import Use
 from service.store.memory.lessons import Trial
 from service.web.errors import show_page_again
@@ -40,6 +42,7 @@ class GrantRow(NamedTuple):
     left: str
     waits: bool
     in_force: bool
+    returns: bool
     tried: str = ""
     rest: str = ""
     ready: bool = False
@@ -66,7 +69,7 @@ async def read(request: Request, visitor: SignedIn) -> Response:
 
 @router.post("/grants/{grant_id}")
 async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response:
-    """Confirm or revoke a grant, or revoke a mandate."""
+    """Confirm, revoke or reinstate a grant, or revoke a mandate."""
     post = await read_form(request)
     try:
         check_session(post, visitor)
@@ -74,7 +77,8 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
         if grant_id.startswith(MANDATE_PREFIX):
             acts: dict[str, Any] = {"revoke": wiring_of(request).grants.mandates.revoke}
         else:
-            acts = {"confirm": grants.confirm, "revoke": grants.revoke}
+            overrule = partial(reinstate, wiring_of(request))
+            acts = {"confirm": grants.confirm, "revoke": grants.revoke, "reinstate": overrule}
         act = acts.get(post.get("act", ""))
         if act is None:
             raise InvalidInput(_("Choose one of the buttons on this page."))
@@ -99,7 +103,8 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
         "now_ms": now_ms,
         "proposed": [_add_trial(row, trials[row.use.grant.id]) for row in proposed],
         "current": [row for row in rows if row.in_force or row.use.grant.find_state(now_ms) is GrantState.WAITING],
-        "ended": [row for row in rows if row.use.grant.find_state(now_ms) in _OVER],
+        "suspended": [row for row in rows if row.returns],
+        "ended": [row for row in rows if row.use.grant.find_state(now_ms) in _OVER and not row.returns],
     }
 
 
@@ -140,6 +145,7 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
         left=describe_left_over(grant, use.calls, use.total) if alive else "",
         waits=state is GrantState.WAITING and not void and visitor not in [one.id for one in grant.granters],
         in_force=state is GrantState.IN_FORCE,
+        returns=grant.can_return(now_ms) and not void,
     )
 
 

@@ -134,6 +134,7 @@ ROWS: dict[str, Row] = {
     "listGrants": people(),
     "confirmGrant": people(404),
     "revokeGrant": people(404),
+    "reinstateGrant": people(404),
     "listMandates": signed_in(),
     "proposeMandate": signed_in(422, {"for_s": 60, "count": 1, "tools": [{"tool": "refund", "definition": {}}]}),
     "getMandate": signed_in(404),

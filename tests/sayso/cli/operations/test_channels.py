@@ -3,6 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from sayso.cli.operations.reports import print_ready
+from sayso.client.channels import RuleCost
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 
 Desk = tuple[str, str, str, str]
@@ -45,3 +49,19 @@ def test_report_insights_prints_tables_or_json(desk: Desk, sayso: Run) -> None: 
 def test_report_rules_prints_a_table_or_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert "No rule cost anything in this time." in sayso("report", "rules").stdout
     assert json.loads(sayso("report", "rules", "--json").stdout) == []
+
+
+def test_report_rules_names_grants_that_are_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("asked", "denied", "edited", "fallback", "decisions", "measured", "people_ms")
+    figures = dict.fromkeys(names, 412)
+    costs = [
+        RuleCost.model_validate({"rule": rule, "proposals": ready, "sentence": f"{rule}: 412 asks", **figures})
+        for rule, ready in (("refunds-under-50", 1), ("payouts", 0))
+    ]
+    print_ready(costs)
+    said = capsys.readouterr().out
+    assert "refunds-under-50: 412 asks" in said
+    assert "sayso grants confirm ID" in said
+    assert "payouts" not in said
+    print_ready(costs[1:])
+    assert capsys.readouterr().out == ""

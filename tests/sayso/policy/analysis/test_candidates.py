@@ -68,7 +68,7 @@ def test_candidate_is_recorded_and_changes_nothing_else() -> None:
     stripped = [{key: value for key, value in one.data.items() if key != "candidate"} for one in events_beside]
     assert stripped == [one.data for one in events], "without a candidate the events have no trace of one"
     found = [one.data["candidate"] for one in events_beside[1:]]
-    assert [(one["version"], one["judged"]["effect"]) for one in found] == [
+    assert [(one["rule_version"], one["judged"]["effect"]) for one in found] == [
         (STRICT.version, effect) for effect in ("asked", "denied", "denied")
     ]
     assert found[1]["judged"]["rule_id"] == "huge"
@@ -94,7 +94,7 @@ def test_candidate_reads_only_counters_of_the_rules_in_force() -> None:
     first, second = beside(cap(9), cap(6), 5, 5, readings={name: Reading(total=5) for name in readings})
     assert [one["judged"]["effect"] for one in (first, second)] == ["allowed", "denied"], "a turn adds up"
     (other,) = beside(cap(5), cap(4, "other"), 5, readings=readings)
-    assert other == {"version": cap(4, "other").version, "missing": NOT_READ}
+    assert other == {"rule_version": cap(4, "other").version, "missing": NOT_READ}
     joined = PolicyBeside.join(LIVE, Candidate(cap(4)))
     assert not list_wanted(joined, [event("pay")]), "nothing is read for a candidate"
     drafts, _ = evaluate(PolicyBeside.join(cap(9), Candidate(cap(6))), 5, readings=readings)
@@ -125,7 +125,7 @@ def test_candidate_that_breaks_harms_no_call() -> None:
     broken = Broken(default=Action.ALLOW)
     drafts, events = evaluate(PolicyBeside.join(LIVE, Candidate(broken)), 10)
     assert drafts == evaluate(LIVE, 10)[0]
-    assert events[1].data["candidate"] == {"version": broken.version, "missing": BROKEN}
+    assert events[1].data["candidate"] == {"rule_version": broken.version, "missing": BROKEN}
 
 
 def test_slow_candidate_rests_and_says_so() -> None:

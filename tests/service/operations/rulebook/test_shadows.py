@@ -24,11 +24,13 @@ from service.operations.rulebook.shadows import (
     report_shadow,
 )
 from service.operations.rulebook.versions import attest, list_versions, read_version
+from service.operations.runs.erasing import erase_run
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.rulebook.replays import Replay, ReplayStatus
 from service.store.rulebook.versions import MOST_VERSIONS, RuleVersion
 from service.wiring import Wiring, assemble
+from tests.builders import person
 from tests.service.operations.rulebook.test_replays import LIVE, WRONG, refund, replay, request
 from tests.service.operations.rulebook.test_versions import write
 from tests.service.worlds import World
@@ -104,6 +106,17 @@ async def test_candidate_takes_no_effect_on_a_call(world: World) -> None:
     assert isinstance(found["judged"], dict)
     assert found["judged"]["effect"] == "denied"
     assert await wiring.rules.count_hits(1) == {**before, "-": before.get("-", 0) + 1}, "no rule of it is hit"
+
+
+async def test_report_outlives_the_erasure_of_a_run(world: World, replays: RuleReplays) -> None:
+    await shadow(world.wiring, WRONG)
+    record = await refund(world.wiring, 900)
+    await world.wiring.desk.cancel(record.run.id, person("root"))
+    await erase_run(world.wiring, record.run.id, person("root"), "asked to")
+    found = await report(world.wiring, replays)
+    (cell,) = found.result.list_cells()
+    assert (cell.past, cell.now, cell.count) == (Past.UNDECIDED, Effect.ALLOWED, 1)
+    assert [(one.args, one.now, one.reason) for one in cell.listed] == [({}, "", "")], "decisions stay, contents do not"
 
 
 async def test_calls_that_a_candidate_did_not_judge_are_counted(world: World, replays: RuleReplays) -> None:

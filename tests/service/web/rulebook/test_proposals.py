@@ -98,3 +98,19 @@ async def test_dismissed_and_suspended_proposals_are_listed_as_over(settings: Se
         page = await anna.read("/grants")
         assert "suspended by a denial" in page
         assert "a call that it covers" in page
+
+
+async def test_suspended_grant_is_reinstated_on_its_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        place = await propose(anna.wiring)
+        assert "Reinstate" not in await anna.read("/grants")
+        assert "reinstated: it is on probation" in await anna.send(place, 409, act="reinstate")
+        await decide(anna.wiring, 15, "deny")
+        page = await anna.read("/grants")
+        assert "Read that call before you reinstate one" in page
+        assert "ben denied" in page
+        assert await anna.send(place, act="reinstate") == "/grants"
+        page = await anna.read("/grants")
+        assert "on probation" in page
+        assert "anna reinstated it" in page
+        assert "Read that call" not in page
