@@ -32,9 +32,12 @@ class Refresher:
         self.clock_ms = clock_ms
         self._used: dict[Refresh, float] = {}
         self._running: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def note_use(self, refresh: Refresh) -> None:
         """Call `refresh` in the background until five minutes after the last note."""
+        if self._stopped:
+            return
         self._used[refresh] = self.clock_ms()
         if self._running is None:
             self._running = asyncio.create_task(self._run())
@@ -48,7 +51,8 @@ class Refresher:
                 _LOG.error("cache_not_refreshed", exc_info=result)  # its next use reads and meets the same error
 
     def stop(self) -> None:
-        """Refresh nothing more until the next use of a cache."""
+        """Refresh nothing from now on; caches are read when they are used."""
+        self._stopped = True
         self._used.clear()
         if self._running is not None:
             self._running.cancel()
