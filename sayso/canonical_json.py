@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
@@ -36,13 +36,23 @@ def _make_writer() -> Callable[[Any], str]:
 
 _write = _make_writer()
 
+
+class Around(NamedTuple):
+    """The depth and the number of the values around one, which count towards the same limits."""
+
+    depth: int = 0
+    values: int = 0
+
+
+NOTHING = Around()
+
 Place = Any
 """A linked path: the parent place and a key or index; None at the top."""
 
 TOP: Place = None
 
 
-def parse_json(raw: bytes | str) -> JsonValue:
+def parse_json(raw: bytes | str, around: Around = NOTHING) -> JsonValue:
     """Return the one JSON value in `raw`; raises `InvalidJson`, or `TooLarge` beyond the limits of depth and values."""
     try:
         text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
@@ -64,25 +74,25 @@ def parse_json(raw: bytes | str) -> JsonValue:
         raise TooLarge(f"The JSON is nested deeper than {MAX_DEPTH} levels. Flatten it.") from error
     except ValueError as error:
         raise InvalidJson(f"The JSON has a number that cannot be read: {error}. Send it as a string.") from error
-    check_json(value)
+    check_json(value, around=around)
     return value
 
 
-def check_json(value: Any, *, limited: bool = True) -> bool:
+def check_json(value: Any, *, limited: bool = True, around: Around = NOTHING) -> bool:
     """Raise `InvalidJson` with the path of the first value that is not plain JSON, and `TooLarge` beyond the limits.
 
     Return whether the standard encoder writes the canonical form. `limited` False allows any number of values.
     """
-    plain = _check_quickly(value, limited=limited)
-    return _check_thoroughly(value, limited=limited) if plain is None else plain
+    plain = _check_quickly(value, around, limited=limited)
+    return _check_thoroughly(value, around, limited=limited) if plain is None else plain
 
 
-def _check_quickly(value: Any, *, limited: bool) -> bool | None:
+def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
     """Return what `check_json` does, or None for an unusual value, which may or may not be valid."""
     level: list[Any] = [value]
-    count = 0
+    count = around.values
     plain = True
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH + 1 - around.depth):
         count += len(level)
         if limited and count > MAX_NODES:
             raise _too_many()
@@ -131,10 +141,10 @@ def _check_plain_scalar(node: Any) -> bool | None:
     return None
 
 
-def _check_thoroughly(value: Any, *, limited: bool) -> bool:
-    count = 0
+def _check_thoroughly(value: Any, around: Around, *, limited: bool) -> bool:
+    count = around.values
     plain = True
-    stack: list[tuple[Any, Place, int]] = [(value, TOP, 0)]
+    stack: list[tuple[Any, Place, int]] = [(value, TOP, around.depth)]
     while stack:
         node, place, depth = stack.pop()
         count += 1

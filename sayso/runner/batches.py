@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
-from sayso.canonical_json import JsonObject, check_json
+from sayso.canonical_json import Around, JsonObject, check_json
 from sayso.errors import TooLarge
 from sayso.policy.engine import Action
 from sayso.records.base import Immutable
@@ -29,8 +29,8 @@ MAX_BATCH_OUTPUT_BYTES = 1024 * 1024
 
 _LEAST_OUTPUT_BYTES = 1024
 _SMALL_OUTPUT_BYTES = 32 * 1024
-_STATE_VALUES = (None,) * 100
-"""The state around an output counts towards the same limits of depth and number."""
+_STATE = Around(depth=3, values=103)
+"""The state around an output counts towards the same limits."""
 
 
 class Stop(StrEnum):
@@ -335,7 +335,7 @@ def _cut_output(output: JsonValue, limit: int) -> str | None:
 
 def _is_within_limits(output: JsonValue) -> bool:
     try:
-        check_json([[[output]], *_STATE_VALUES])
+        check_json(output, around=_STATE)
     except TooLarge:
         return False
     return True

@@ -4,12 +4,12 @@ A call that cannot run is refused before anybody is asked about it: the model's 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, check_json, parse_json
+from sayso.canonical_json import Around, JsonObject, parse_json
 from sayso.errors import SaysoError
 from sayso.policy import asking
 from sayso.policy.analysis.candidates import judge_beside
@@ -33,8 +33,8 @@ _EXCERPT_CHARS = 200
 _EXHAUSTED = (
     "Not run: while it waited, other calls used up what the rules allow. Request it again, and a person decides."
 )
-_STATE_VALUES = (None,) * 200
-"""The state around arguments counts towards the same limits of depth and number."""
+_STATE = Around(depth=3, values=203)
+"""The state around arguments counts towards the same limits."""
 
 
 def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: PolicyEvent) -> list[Wanted]:
@@ -104,13 +104,17 @@ def judge_again(
     return batch.model_copy(update={"calls": tuple(calls)}), tuple(events)
 
 
-def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
+def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[[], PolicyEvent]) -> Batch:
     """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait.
 
-    The rules see the time at which the agent asked.
+    The rules see the time at which the agent asked. `describe` returns the facts about the run.
     """
-    about = _with_context(agent, about)
-    return batch.model_copy(update={"calls": tuple(_deny_changed(agent, one, policy, about) for one in batch.calls)})
+    changed = {one.call.index for one in batch.calls if _is_changed(one)}
+    if not changed:
+        return batch
+    about = _with_context(agent, describe())
+    calls = (_deny(agent, one, policy, about) if one.call.index in changed else one for one in batch.calls)
+    return batch.model_copy(update={"calls": tuple(calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
@@ -215,9 +219,11 @@ def _as_asked(agent: Agent, about: PolicyEvent, one: BatchCall) -> PolicyEvent:
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 
 
-def _deny_changed(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
-    if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
-        return one
+def _is_changed(one: BatchCall) -> bool:
+    return one.ask is not None and one.may_run and not same_json(one.call.args, one.ask.tool.args)
+
+
+def _deny(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     decision = policy.judge(_as_asked(agent, about, one))
     denied = decision.action is Action.DENY and (decision.in_doubt is None or not policy.remembering)
     return end_call(one, _denial(policy, decision), Stop.DENIED) if denied else one  # counters are read at the start
@@ -260,8 +266,7 @@ def _name(asked: RequestedCall) -> str:
 def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
     text = asked.args_json.strip() or "{}"
     try:
-        value = parse_json(text)
-        check_json([[[value]], *_STATE_VALUES])
+        value = parse_json(text, _STATE)
     except SaysoError as error:
         why = error.message.replace("The body", "The text", 1)
         return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} cannot be read. {why}"

@@ -8,6 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
+from pydantic import BaseModel
+
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import OverLimit
 from sayso.policy.engine import Policy, PolicyEvent
@@ -15,7 +17,8 @@ from sayso.policy.memory.ledger import NO_READINGS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.runner import batches
-from sayso.runner.batches import Batch, Ending, Resumption
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, Ending, Fitted, Resumption
 from sayso.runner.execution import Journal
 from sayso.runner.fallbacks import Fits, fall_back, is_offered
 from sayso.runner.judging import (
@@ -45,13 +48,30 @@ async def drive(
     outcomes: Mapping[int, Resumption] = NO_OUTCOMES,
     fits: Fits = is_offered,
     now_ms: Callable[[], int] = now_ms,
+    answered: Fitted | None = None,
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
+    `answered` is the saved batch with these decisions, if `answer_calls` was applied to it before.
     `fits` checks the fallback value of a headless agent, and `now_ms` is the clock that rules read. Raises what journal
     and framework raise; the run can then be driven again from its saved state.
     """
-    return await _Drive(run, policy, journal, fits, now_ms).run(outcomes)
+    return await _Drive(run, policy, journal, fits, now_ms).run(outcomes, answered)
+
+
+def answer_calls(
+    agent: Agent,
+    batch: Batch,
+    outcomes: Mapping[int, Resumption],
+    policy: Policy,
+    describe: Callable[[], PolicyEvent],
+) -> Fitted:
+    """Apply decisions to a batch, and end the calls that can no longer run or whose edited arguments the rules deny.
+
+    `describe` returns the facts about the run.
+    """
+    fitted = batches.fit_calls(batches.answer_batch(batch, outcomes), agent)
+    return fitted._replace(batch=deny_changed(agent, fitted.batch, policy, describe))
 
 
 class _Drive(Generic[State]):
@@ -67,11 +87,14 @@ class _Drive(Generic[State]):
         self._fits = fits
         self._now_ms = now_ms
         self._events: list[Event] = []
+        self._read: Mapping[int, BaseModel] = {}
         self._started_ms: float | None = None
 
-    async def run(self, outcomes: Mapping[int, Resumption]) -> RunSuspended[State] | RunEnded[State]:
+    async def run(
+        self, outcomes: Mapping[int, Resumption], answered: Fitted | None
+    ) -> RunSuspended[State] | RunEnded[State]:
         batch = self._run.batch
-        reached: _Reached = await self._resume(batch, outcomes) if batch is not None else None
+        reached: _Reached = await self._resume(batch, outcomes, answered) if batch is not None else None
         while not isinstance(reached, RunEnd | RunSuspended):
             reached = await self._ask() if reached is None else await self._judge(reached)
         external = self._run.external_events
@@ -80,14 +103,16 @@ class _Drive(Generic[State]):
         state, status, result, error = self._run.snapshot(), reached.status, reached.result, reached.error
         return RunEnded(state, status, result, error, self._take_events(), external)
 
-    async def _resume(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> _Reached:
+    async def _resume(self, batch: Batch, outcomes: Mapping[int, Resumption], answered: Fitted | None) -> _Reached:
         """Continue a saved batch with the decisions on it, or after its worker was lost."""
         unfinished, finished = self._journal.unfinished(), self._journal.finished()
         reported = all(one.result is not None for one in batch.calls)
         if not reported and not self._journal.started_before():  # else an earlier attempt has warned already
             self._events += batches.warn_of_timeouts(batch, outcomes)
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
-        batch = self._answer(batches.complete_batch(batch, finished), outcomes)
+        if answered is None or finished:
+            answered = self._answer(batches.complete_batch(batch, finished), outcomes)
+        batch, self._read = answered
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
         if any(one.granted and one.may_run for one in batch.calls) and not self._journal.started_before():
             batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
@@ -130,7 +155,7 @@ class _Drive(Generic[State]):
                 if agent.interaction == "desk":
                     return self._suspend(batch)
                 fallbacks = agent.approval_fallback, agent.input_fallback
-                batch = self._answer(batch, fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits))
+                batch, self._read = self._answer(batch, fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits))
             try:
                 return await self._finish(batch)
             except OverLimit:
@@ -149,9 +174,8 @@ class _Drive(Generic[State]):
         about = self._run.describe()
         return about.model_copy(update={"at_ms": self._now_ms()}) if self._policy.reads_time else about
 
-    def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
-        batch = batches.fit_calls(batches.answer_batch(batch, outcomes), self._agent).batch
-        return deny_changed(self._agent, batch, self._policy, self._describe())
+    def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Fitted:
+        return answer_calls(self._agent, batch, outcomes, self._policy, self._describe)
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()
@@ -173,7 +197,8 @@ class _Drive(Generic[State]):
         return executed.reached
 
     async def _execute(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> Executed:
-        planned = batches.plan_calls(batch, self._agent)
+        planned = batches.plan_calls(batch, self._agent, self._read)
+        self._read = {}
         keys: Mapping[int, str] = {}
         if planned:
             await self._run.check_ready()

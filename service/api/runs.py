@@ -31,7 +31,7 @@ from service.api.views.suspensions import SuspensionView
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
 from service.operations.people.requesters import find_who, identify_request
 from service.operations.runs import erasing, starts
-from service.store.runs.runs import Run
+from service.store.runs.runs import Run, describe_run
 from service.store.suspensions.reading import split_readable
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
@@ -109,7 +109,7 @@ async def start_run(
     manifest = await find_agent(parts, body.agent)
     run_id, who = new_id("run"), await find_who(parts, caller, token)
     thread_id = body.thread_id or run_id
-    run = RunRef(
+    ref = RunRef(
         id=run_id,
         agent=body.agent,
         owner=caller.name,
@@ -122,9 +122,11 @@ async def start_run(
         who=who,
     )
     request = identify_request(body.model_dump(mode="json"), who)
-    saved = await starts.start_run(parts, manifest, run, body.input, key, request)
+    saved = await starts.start_run(parts, manifest, ref, body.input, key, request)
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
-    return RunView.model_validate(await parts.runs.read(saved.record.run.id))
+    # a repeated request returns the run as it is now
+    run = await parts.runs.read(saved.record.run.id) if saved.repeated else describe_run(saved.record)
+    return RunView.model_validate(run)
 
 
 @router.get("", operation_id="listRuns", responses=problems(401))

@@ -55,12 +55,12 @@ class WorkerExecution:
         plan: Plan = plan_nothing,
         job_id: str | None = None,
         step_id: str = "",
-        packed: bytes = b"",
+        known: Saved | None = None,
     ) -> Saved:
         """Lease a decided run; raises `LeaseHeld`, `IllegalTransition` or `Frozen`.
 
         With the `step_id` of an attempt whose reply was lost, returns its lease. The commit redeems the permits of the
-        planned calls where possible. With the `packed` record from the ready list no look-up is needed.
+        planned calls where possible. With the `known` record from the ready list no look-up is needed.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
@@ -78,12 +78,12 @@ class WorkerExecution:
             if not intents:
                 return leased
             try:
+                check_start(freezes, leased.record, [intent.tool for intent in intents], now_ms)
                 redeemed = redeem(leased.record, fence, _stamp(intents, now_ms), (), now_ms)
             except Conflict:
                 return leased  # the worker's own first operation raises it again, and reports it
             return Change(redeemed.record, leased.events + redeemed.events)
 
-        known = self.changes.suspensions.recall_packed(suspension_id, packed) if packed else None
         return await self.changes.start(suspension_id, begin, known)
 
     async def renew(self, suspension_id: str, fence: Fence) -> Saved:
@@ -148,6 +148,7 @@ class WorkerExecution:
         state: SealedState,
         events: tuple[Event, ...],
         step: int,
+        known: Saved | None = None,
     ) -> Saved:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
         draft = draft_following(leased, state, step)
@@ -156,6 +157,7 @@ class WorkerExecution:
             leased.id,
             fence,
             lambda record, now_ms: suspend_again(record, fence, draft, numbered, state, events, now_ms),
+            known,
         )
 
     async def settle(

@@ -11,7 +11,16 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.canonical_json import MAX_DEPTH, MAX_INTEGER, canonical_json, check_json, digest_json, parse_json
+from sayso.canonical_json import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    MAX_NODES,
+    Around,
+    canonical_json,
+    check_json,
+    digest_json,
+    parse_json,
+)
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -138,3 +147,21 @@ def test_parse_json_zero_has_no_sign(text: str) -> None:
     assert isinstance(value, dict)
     assert str(value["amount"]) in ("0.0", "0")
     assert canonical_json(value) == b'{"amount":0}'
+
+
+def test_values_around_count_towards_the_limits() -> None:
+    around = Around(depth=3, values=203)
+    most: list[list[Any]] = [[None] * (MAX_NODES - 204), [[] for _ in range(MAX_NODES - 204)]]
+    for value in most:
+        assert check_json(value, around=around) == check_json([[[value]], *[None] * 200])
+        for larger in ([*value, None], [*value, "\U0001f600"]):
+            with pytest.raises(TooLarge, match="more than"):
+                check_json(larger, around=around)
+    nested: object = 1
+    for _ in range(MAX_DEPTH - 3):
+        nested = [nested]
+    assert check_json(nested, around=around)
+    with pytest.raises(TooLarge, match="nested deeper"):
+        check_json([nested], around=around)
+    with pytest.raises(TooLarge, match="nested deeper"):
+        parse_json("[" * (MAX_DEPTH - 2) + "1" + "]" * (MAX_DEPTH - 2), around)

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -27,12 +28,14 @@ from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
 from service.store.load.waiting import ANNOUNCED_MS
+from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Ready, read_ready
 from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages
-from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, lease_run
+from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
 from workers.resume.start_delays import StartDelays
+from workers.resume.states import RunStates
 from workers.resume.threads import ContextThreads, share_turns
 from workers.resumers import RESUMERS
 
@@ -98,6 +101,7 @@ class Drain:
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
         self._delays = StartDelays(wiring.counters.starts)
+        self._states = RunStates(wiring.runs)
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
@@ -190,43 +194,74 @@ class Drain:
         saved = await desk.suspensions.read_handed(ready.id, ready.packed)
         record, held = saved.record, saved.record.lease
         fence = Fence(self._holder, held.attempt if held else 0, self._lease_ms)
-        if not record.journal:
-            return LeasedRun(saved, fence)
         revocations = await self._wiring.revocation_cache.find()
-        plan = confirm_handed(record, PlanInputs(agents, self._wiring.rules.policy(), revocations), saved.now_ms)
-        if plan is not None and await desk.may_start(record, saved.now_ms):
-            return lease_run(saved, fence, plan if record.resume.resumer == "calls" else None)
-        unused = {one.index for one in record.journal}
-        returned = await desk.return_permits(record.id, next_step(fence), unused, saved)
-        return LeasedRun(returned, fence)
+        state = await self._states.try_read(record) if record.resume.resumer == "runner" else None
+        inputs = PlanInputs(agents, self._wiring.rules.policy(), revocations, state=state)
+        plan = confirm_handed(record, inputs, saved.now_ms)
+        if record.journal and (plan is None or not await desk.may_start(record, saved.now_ms)):
+            unused = {one.index for one in record.journal}
+            saved, plan = await desk.return_permits(record.id, next_step(fence), unused, saved), None
+        return LeasedRun(saved, fence, plan, state, self._states, list_unclaimed(saved))
 
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
         revocations = await self._wiring.revocation_cache.find()
         policy = self._wiring.rules.policy()
-        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(ready, policy))
-        try:
-            return await self._lease_and_plan(ready, step_id, inputs)
-        except OverLimit:  # the calls are judged again after the lease
-            return await self._lease_and_plan(ready, step_id, inputs._replace(readings=NO_READINGS))
+        known = await self._recall(ready)
+        inputs = PlanInputs(agents, policy, revocations, await self._read_ahead(known, policy))
+        if known is None or known.record.resume.resumer != "runner":
+            leasing = self._lease_and_plan(ready.id, step_id, inputs, known)
+        elif known.record.items:  # the calls that start are in the state
+            state = await self._states.try_read(known.record)
+            leasing = self._lease_and_plan(ready.id, step_id, inputs._replace(state=state), known)
+        else:
+            leasing = self._lease_start(ready.id, step_id, inputs, known)
+        return await leasing
 
-    async def _lease_and_plan(self, ready: Ready, step_id: str, inputs: PlanInputs) -> LeasedRun | None:
+    async def _recall(self, ready: Ready) -> Saved | None:
+        """Return the record from the ready list, after asking for the store's time if it was read long ago."""
+        suspensions = self._wiring.desk.suspensions
+        known = suspensions.recall_packed(ready.id, ready.packed)
+        if known is not None:
+            return known
+        await suspensions.read_time_ms()
+        return suspensions.recall_packed(ready.id, ready.packed)
+
+    async def _lease_start(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved
+    ) -> LeasedRun | None:
+        """Lease a run that has not asked its model yet, and read its state at the same time."""
+        leasing = self._lease_and_plan(suspension_id, step_id, inputs, known)
+        state, leased_run = await asyncio.gather(self._states.try_read(known.record), leasing)
+        return replace(leased_run, state=state) if leased_run is not None else None
+
+    async def _lease_and_plan(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
+    ) -> LeasedRun | None:
+        try:
+            return await self._lease_with(suspension_id, step_id, inputs, known)
+        except OverLimit:  # the calls are judged again after the lease
+            return await self._lease_with(suspension_id, step_id, inputs._replace(readings=NO_READINGS), known)
+
+    async def _lease_with(
+        self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
+    ) -> LeasedRun | None:
         lease_ms, first = self._lease_ms, FirstPlan(inputs)
         leased = await self._wiring.desk.lease(
-            ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
+            suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
         )
         held = leased.record.lease
         if held is None or held.step != step_id:
             return None
-        return lease_run(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+        fence = Fence(self._holder, held.attempt, lease_ms)
+        return LeasedRun(leased, fence, first.find(leased), inputs.state, self._states, list_unclaimed(leased))
 
-    async def _read_ahead(self, ready: Ready, policy: Policy) -> Readings:
+    async def _read_ahead(self, known: Saved | None, policy: Policy) -> Readings:
         """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
-        suspensions = self._wiring.desk.suspensions
-        known = suspensions.recall_packed(ready.id, ready.packed) if policy.remembering else None
-        if known is None:
+        if known is None or not policy.remembering:
             return NO_READINGS
-        return await suspensions.recall(list_wanted(known.record, list_judged(known.record), policy, known.now_ms))
+        wanted = list_wanted(known.record, list_judged(known.record), policy, known.now_ms)
+        return await self._wiring.desk.suspensions.recall(wanted)
 
     async def _resume(self, leased_run: LeasedRun) -> None:
         record = leased_run.saved.record

@@ -141,6 +141,23 @@ class DeskJournal:
         await self.return_unclaimed()
         await self._commit_results(self._desk.settle, end, tuple(events))
 
+    async def suspend_again(
+        self,
+        record: SuspensionRecord,
+        drafts: tuple[ItemDraft, ...],
+        state: BaseModel,
+        events: tuple[Event, ...],
+        step: int,
+    ) -> SealedState:
+        """End the suspension and save the run's next one, with run and progress of `record`. Return its state."""
+        await self.return_unclaimed()
+        fence, sealed = next_step(self._fence), seal(state)
+        desk = self._desk
+        self._saved = await through_outages(
+            lambda: desk.suspend_again(record, fence, drafts, sealed, events, step, self._saved)
+        )
+        return sealed
+
     async def _commit(self, step: Callable[..., Awaitable[Saved]], *details: object) -> None:
         fence = next_step(self._fence)
         self._saved = await through_outages(lambda: step(self._record.id, fence, *details, self._saved))
@@ -224,20 +241,6 @@ def read_result(intent: Intent, data: JsonObject) -> ToolResult:
     return ToolResult.model_validate(
         {"call_id": intent.call_id, "tool_name": intent.tool, **{name: data[name] for name in names}}
     )
-
-
-async def suspend_again(
-    wiring: Wiring,
-    record: SuspensionRecord,
-    fence: Fence,
-    drafts: tuple[ItemDraft, ...],
-    state: BaseModel,
-    events: tuple[Event, ...],
-    step: int,
-) -> None:
-    """End the suspension and save the run's next one."""
-    fence, sealed = next_step(fence), seal(state)
-    await through_outages(lambda: wiring.desk.suspend_again(record, fence, drafts, sealed, events, step))
 
 
 def seal(state: BaseModel) -> SealedState:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from sayso.errors import Unavailable
-from sayso.policy.engine import Action, Policy
+from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
 from sayso.policy.memory.recalling import Readings
 from sayso.records.items import Doubt, Item, ItemDraft
@@ -18,13 +20,16 @@ from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner import batches
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, BatchCall, Ending, PlannedCall
+from sayso.runner.batches import Batch, BatchCall, Ending, Fitted, PlannedCall, Resumption
 from sayso.runner.execution import plan_intent
+from sayso.runner.loop import answer_calls
 from sayso.runner.revalidation import Revalidation, revalidate
+from sayso.runner.transcripts import RunState, describe_run
 from sayso.transitions.execution import Fence
 from sayso.transitions.handing import forget_start
 from service.store.suspensions.saving import Saved
 from workers.resume.journals import describe_outcomes
+from workers.resume.states import ReadState, RunStates
 
 
 class CallPlan(NamedTuple):
@@ -36,35 +41,48 @@ class CallPlan(NamedTuple):
     planned: tuple[PlannedCall, ...] = ()
 
 
-class PlanInputs(NamedTuple):
-    """Inputs of a plan: registered agents, rules, revocations, and what counters of the rules hold.
+class RunPlan(NamedTuple):
+    """The plan of a run's saved turn: its state, `checked` calls, their `outcomes`, and the batch with these."""
 
-    Without readings, no call whose judgement needs a counter starts within the lease.
+    state: RunState
+    checked: Revalidation
+    outcomes: Mapping[int, Resumption]
+    answered: Fitted
+
+
+class PlanInputs(NamedTuple):
+    """Inputs of a plan: registered agents, rules, revocations, what counters of the rules hold, and the run's state.
+
+    Without readings, no call whose judgement needs a counter starts within the lease; without the state, none of a run
+    of our own agents.
     """
 
     agents: Mapping[str, Agent]
     policy: Policy
     revocations: Revocations
     readings: Readings = NO_READINGS
+    state: ReadState | None = None
 
 
 @dataclass(frozen=True)
 class LeasedRun:
-    """A leased run, its fence, and the plan made within the lease, if any.
+    """A leased run, its fence, the plan made within the lease, if any, and its state, if read.
 
     `unclaimed` are the indexes of calls whose permits were redeemed with the lease, until its resumer starts them.
     """
 
     saved: Saved
     fence: Fence
-    plan: CallPlan | None = None
+    plan: CallPlan | RunPlan | None = None
+    state: ReadState | None = None
+    states: RunStates | None = None
     unclaimed: set[int] = field(default_factory=set)
 
 
-def lease_run(saved: Saved, fence: Fence, plan: CallPlan | None) -> LeasedRun:
-    """Return a leased run with the calls that the lease's own commit journaled."""
-    unclaimed = {one.index for one in saved.record.journal if one.attempt == fence.attempt}
-    return LeasedRun(saved, fence, plan, unclaimed)
+def list_unclaimed(leased: Saved) -> set[int]:
+    """Return the indexes of the calls that the lease's own commit journaled."""
+    attempt = leased.record.lease.attempt if leased.record.lease is not None else 0
+    return {one.index for one in leased.record.journal if one.attempt == attempt}
 
 
 class FirstPlan:
@@ -72,7 +90,7 @@ class FirstPlan:
 
     def __init__(self, inputs: PlanInputs) -> None:
         self._inputs = inputs
-        self._plan: CallPlan | None = None
+        self._plan: CallPlan | RunPlan | None = None
         self._lease: tuple[int, int] | None = None
         """Version and time of the record that holds the lease of the plan."""
 
@@ -80,7 +98,9 @@ class FirstPlan:
         """Return journal entries of the calls that start at once, if the record alone determines them."""
         self._lease = None
         agent = self._inputs.agents.get(record.run.agent)
-        if agent is None or record.resume.resumer != "calls" or record.state is not None or record.journal:
+        of_calls = record.resume.resumer == "calls" and record.state is None
+        state = self._read_state(record) if record.resume.resumer == "runner" else None
+        if agent is None or record.journal or not (of_calls or state):
             return ()
         if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
@@ -89,30 +109,42 @@ class FirstPlan:
             checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
         except Unavailable:
             return ()  # a counter is not read yet
-        self._plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+        if state is None:
+            self._plan = call_plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+            planned = call_plan.planned
+        else:
+            self._plan = run_plan = plan_run(agent, record, state, checked, inputs.policy, now_ms)
+            planned = list_first(agent, run_plan)
         self._lease = (record.version + 1, now_ms)
-        return tuple(plan_intent(record, fence, one, record.step) for one in self._plan.planned)
+        return tuple(plan_intent(record, fence, one, record.step) for one in planned)
 
-    def find(self, leased: Saved) -> CallPlan | None:
+    def _read_state(self, record: SuspensionRecord) -> RunState | None:
+        """Return the state of a run that waits with a turn of its model, if it was read; its drive reports a fault."""
+        read = self._inputs.state
+        if read is None or read.ref != record.state or not record.items:
+            return None
+        try:
+            return RunState.model_validate_json(read.raw)
+        except ValidationError:
+            return None
+
+    @property
+    def made(self) -> CallPlan | RunPlan | None:
+        """The plan that was made last, if any."""
+        return self._plan
+
+    def find(self, leased: Saved) -> CallPlan | RunPlan | None:
         """Return the plan that was committed with the lease, if any."""
         return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
 
 
-def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | None:
-    """Return the plan of a handed run if rules, tools and people let exactly its journaled calls start now."""
-    agent, held = inputs.agents.get(record.run.agent), record.lease
-    if agent is None or held is None or inputs.revocations.find_withdrawal(record.run) is not None:
-        return None
-    record, journal = forget_start(record), record.journal
-    try:
-        checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
-    except Unavailable:
-        return None  # a counter must be read first
-    plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
-    fence = Fence(held.holder, held.attempt, 0)
-    intents = (plan_intent(record, fence, one, record.step) for one in plan.planned)
-    begun = tuple(one.model_copy(update={"begun_at_ms": 0}) for one in journal)
-    return plan if tuple(intents) == begun else None
+def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | RunPlan | None:
+    """Return the plan of a handed run if all its journaled calls may start now, by this worker's rules and tools."""
+    held, first = record.lease, FirstPlan(inputs)
+    fence = Fence(held.holder, held.attempt, 0) if held is not None else Fence("", 0, 0)
+    intents = first.plan(forget_start(record), fence, now_ms)
+    begun = (one.model_copy(update={"begun_at_ms": 0}) for one in record.journal)
+    return first.made if all(one in intents for one in begun) else None
 
 
 def plan_batch(
@@ -134,6 +166,31 @@ def plan_batch(
     if ending is not None:
         batch = batches.skip_rest(batch, ending.reason)
     return CallPlan(checked, batch, ending, batches.plan_calls(batch, agent, fitted.read))
+
+
+def plan_run(
+    agent: Agent, record: SuspensionRecord, state: RunState, checked: Revalidation, policy: Policy, now_ms: int
+) -> RunPlan:
+    """Plan the saved turn of a run of our own agent."""
+    batch = state.batch or Batch(calls=(), started_step=state.step)
+    outcomes = describe_outcomes(record, checked, now_ms)
+
+    def describe() -> PolicyEvent:
+        about = describe_run(state, record.run)
+        return about.model_copy(update={"at_ms": now_ms}) if policy.reads_time else about
+
+    return RunPlan(state, checked, outcomes, answer_calls(agent, batch, outcomes, policy, describe))
+
+
+def list_first(agent: Agent, plan: RunPlan) -> tuple[PlannedCall, ...]:
+    """Return the calls that `drive` starts first, without another event or judgement before them; none if unsure."""
+    batch, read = plan.answered
+    judged = plan.checked.again or any(one.granted and one.may_run for one in batch.calls)
+    if judged or batch.drafts or batches.warn_of_timeouts(batch, plan.outcomes):
+        return ()
+    if batches.find_ending(batch, agent.approval_denial_policy) is not None:
+        return ()
+    return batches.plan_calls(batch, agent, read)
 
 
 def read_batch(record: SuspensionRecord) -> Batch:

@@ -12,7 +12,7 @@ from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batc
 from sayso.runner.execution import run_calls
 from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
 from service.wiring import Wiring
-from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, suspend_again
+from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal
 from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
 
 
@@ -25,7 +25,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     if plan.checked.again:
         drafts, events = carry_over(record, plan.checked)
         batch = ask_in(plan.batch, plan.checked)
-        await suspend_again(wiring, record, fence, drafts, batch, events, record.step)
+        await journal.suspend_again(record, drafts, batch, events, record.step)
         return
     batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
     if plan.planned:
@@ -33,7 +33,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
         batch = complete_batch(batch, results)
     batch, warnings = fit_outputs(batch)
     if batch.drafts:
-        await suspend_again(wiring, record, fence, batch.drafts, batch, warnings, record.step)
+        await journal.suspend_again(record, batch.drafts, batch, warnings, record.step)
         return
     events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
     result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results_of(batch)]}
@@ -45,7 +45,7 @@ async def _begin(
     wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal
 ) -> tuple[CallPlan, Mapping[int, str]]:
     """Return the plan, and the keys of its calls, whose permits are then redeemed; judge again over a limit."""
-    plan = leased_run.plan
+    plan = leased_run.plan if isinstance(leased_run.plan, CallPlan) else None
     while True:
         plan = plan or await _plan(wiring, agent, leased_run, journal)
         if plan.checked.again or not plan.planned:

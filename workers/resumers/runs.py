@@ -11,7 +11,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.loop import drive
 from sayso.runner.protocol import AgentRun, FrameworkAgent, FrameworkState, RunSuspended
-from sayso.runner.revalidation import carry_over, list_judged, list_wanted, revalidate
+from sayso.runner.revalidation import Revalidation, carry_over, list_judged, list_wanted, revalidate
 from sayso.runner.runs import FrameworkRun, ModelRun
 from sayso.runner.transcripts import RunState
 from sayso.timeline.limits import fit_events
@@ -20,8 +20,9 @@ from service.policy.schemas import is_answer
 from service.store.runs.external_events import ExternalEvent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal, suspend_again
-from workers.resume.plans import LeasedRun, read_batch
+from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal
+from workers.resume.plans import LeasedRun, RunPlan, read_batch
+from workers.resume.states import ReadState, RunStates
 
 log = structlog.get_logger()
 
@@ -34,34 +35,45 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     leased, fence, record = leased_run.saved, leased_run.fence, leased_run.saved.record
     agent = find_agent(agents, record)
     journal = await open_journal(wiring, leased, fence, leased_run.unclaimed)
-    state = await _read_state(wiring, record, agent)
-    policy = wiring.rules.policy()
-    readings = await wiring.desk.suspensions.recall(list_wanted(record, list_judged(record), policy, leased.now_ms))
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), leased.now_ms, readings)
+    states = leased_run.states or RunStates(wiring.runs)
+    plan = leased_run.plan if isinstance(leased_run.plan, RunPlan) else None
+    state, checked = (plan.state, plan.checked) if plan else await _check(wiring, agent, leased_run, states)
     if checked.again and state.batch is not None and state.batch.drafts:
-        await journal.return_unclaimed()
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
-        await suspend_again(wiring, record, fence, drafts, waiting, events, record.step)
+        states.keep(await journal.suspend_again(record, drafts, waiting, events, record.step))
         return
-    outcomes = describe_outcomes(record, checked, leased.now_ms)
     reached = await drive(
         _open_run(agent, record, state),
-        policy=policy,
+        policy=wiring.rules.policy(),
         journal=journal,
-        outcomes=outcomes,
+        outcomes=plan.outcomes if plan else describe_outcomes(record, checked, leased.now_ms),
         fits=is_answer,
         now_ms=leased.estimate_ms,
+        answered=plan.answered if plan else None,
     )
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
         facts = {**record.run.facts, **agent.context}  # rules read them again if a reviewer edits the arguments
-        drafts, state, events = reached.drafts, reached.state, reached.events
-        update = {"run": record.run.model_copy(update={"facts": facts}), "progress": state.progress}
+        update = {"run": record.run.model_copy(update={"facts": facts}), "progress": reached.state.progress}
         suspended = record.model_copy(update=update)
-        await suspend_again(wiring, suspended, fence, drafts, state, events, state.step)
+        states.keep(
+            await journal.suspend_again(suspended, reached.drafts, reached.state, reached.events, reached.state.step)
+        )
     else:
         await journal.settle(reached.end, reached.events)
+
+
+async def _check(
+    wiring: Wiring, agent: Agent, leased_run: LeasedRun, states: RunStates
+) -> tuple[RunState | FrameworkState, Revalidation]:
+    """Return the state of a run that has no plan yet, and its revalidated calls."""
+    leased, record = leased_run.saved, leased_run.saved.record
+    state = await _read_state(record, agent, leased_run.state, states)
+    policy = wiring.rules.policy()
+    readings = await wiring.desk.suspensions.recall(list_wanted(record, list_judged(record), policy, leased.now_ms))
+    revocations = await wiring.revocation_cache.find()
+    return state, revalidate(record, agent, policy, revocations, leased.now_ms, readings)
 
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:
@@ -71,13 +83,14 @@ def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | Framewor
     return FrameworkRun(agent, record.run, state)
 
 
-async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) -> RunState | FrameworkState:
+async def _read_state(
+    record: SuspensionRecord, agent: Agent, read: ReadState | None, states: RunStates
+) -> RunState | FrameworkState:
     """Return the saved state. A framework's run of its own process takes the suspension's items as its batch."""
-    assert record.state is not None  # noqa: S101  always saved with its state
     is_framework = record.resume.resumer != "runner"
     if is_framework and not isinstance(agent, FrameworkAgent):
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
-    raw = await wiring.runs.state(record.run.id, record.state)
+    raw = (read if read is not None and read.ref == record.state else await states.read(record)).raw
     if not is_framework:
         return RunState.model_validate_json(raw)
     state = FrameworkState.model_validate_json(raw)

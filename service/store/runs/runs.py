@@ -58,6 +58,7 @@ class Runs:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._intake = store.connections.intake
+        self._pipeline = store.connections.changes
         self._index = RunIndex(store)
         self._manifests = Memory(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}
@@ -99,7 +100,7 @@ class Runs:
     async def state(self, run_id: str, ref: StateRef) -> bytes:
         """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
         async with translated():
-            blob = await self._redis.get(self._keys.state(run_id))
+            blob = await self._pipeline.ask("GET", self._keys.state(run_id))
         return open_state(ref, _bytes(blob))
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
@@ -264,8 +265,11 @@ def _bytes(raw: Any) -> bytes:
 
 
 def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = None) -> Run | UnreadableRecord:
-    if isinstance(record, UnreadableRecord):
-        return record._replace(run_id=run_id)
+    return record._replace(run_id=run_id) if isinstance(record, UnreadableRecord) else describe_run(record)
+
+
+def describe_run(record: SuspensionRecord) -> Run:
+    """Return the run as of its latest suspension."""
     run, end = record.run, record.end
     return Run(
         id=run.id,

@@ -118,11 +118,13 @@ class Suspensions(SuspensionLookups):
         self._connections = store.connections
 
     async def read(self, suspension_id: str) -> Saved:
-        """Return the suspension and the server's time; raises `NotFound`."""
+        """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
         found = await self._find(suspension_id, None)
         if found.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
-        return _unchanged(found.record, found)
+        saved = _unchanged(found.record, found)
+        self._remember(saved)
+        return saved
 
     async def read_time_ms(self) -> int:
         """Return the store server's time; asks it only if its last answer is over a second old."""

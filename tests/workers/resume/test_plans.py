@@ -9,7 +9,7 @@ from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.workers.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
-from workers.resume.plans import FirstPlan, PlanInputs
+from workers.resume.plans import CallPlan, FirstPlan, PlanInputs
 
 
 def inputs(wiring: Wiring) -> PlanInputs:
@@ -29,14 +29,15 @@ async def approve(wiring: Wiring) -> Saved:
 
 
 async def take_up(wiring: Wiring, first: FirstPlan, suspension_id: str, packed: bytes = b"") -> Saved:
-    return await wiring.desk.lease(suspension_id, "w1", 30_000, first.plan, None, "step_1", packed)
+    known = wiring.desk.suspensions.recall_packed(suspension_id, packed) if packed else None
+    return await wiring.desk.lease(suspension_id, "w1", 30_000, first.plan, None, "step_1", known)
 
 
 async def test_plan_committed_with_the_lease_is_found(wiring: Wiring) -> None:
     decided, first = await approve(wiring), begin(wiring)
     leased = await take_up(wiring, first, decided.record.id)
     plan = first.find(leased)
-    assert plan is not None
+    assert isinstance(plan, CallPlan)
     assert [one.call.name for one in plan.planned] == ["look_up", "refund"]
     assert [one.tool for one in leased.record.journal] == ["look_up", "refund"]
     assert all(one.read is not None for one in plan.planned)

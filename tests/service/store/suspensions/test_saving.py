@@ -61,6 +61,15 @@ async def test_what_waits_is_remembered_and_changed_without_a_look(store: Suspen
     assert await count_scripts(redis) == before + 2
 
 
+async def test_what_was_read_is_changed_without_another_read(store: Suspensions, redis: Redis) -> None:
+    other = await create(store)
+    store._recent.clear()
+    await store.read(other.record.id)
+    before = await count_scripts(redis)
+    await store.change("sus_1", approve)
+    assert await count_scripts(redis) == before + 1
+
+
 async def test_what_no_longer_waits_is_not_remembered(store: Suspensions, redis: Redis) -> None:
     await create(store)
     saved = await store.change("sus_1", approve)
