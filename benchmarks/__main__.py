@@ -1,7 +1,7 @@
 """Measure Sayso beside two floors and Restate: `make bench`, or `python -m benchmarks --scale 0.02`.
 
 Each round measures each system once, so a drift of the machine's speed affects all of them. Figures are medians of the
-rounds. `benchmarks/latest.json` has them; read the ratios. Below a scale of 0.2, fewer runs are suspended than the
+rounds. `benchmarks/latest.json` has them; read the ratios. Below a scale of 0.15, fewer runs are suspended than the
 bounds name.
 """
 

@@ -50,6 +50,7 @@ BOUNDS = (
         _ratio("old_decision_to_tool_p50_ms_at_100000", "old_decision_to_tool_p50_ms_at_1000"),
         1.15,
     ),
+    Bound("memory of a suspended run with 1 kB of arguments (bytes)", _value("bytes_per_suspended_run"), 2_700),
     Bound("deadlines within a second: all applied after (s)", _value("deadlines_applied_s"), 1.5),
     Bound(
         "decide p99 while deadlines pass, relative to idle",
@@ -64,7 +65,7 @@ def print_bounds(rows: Rows) -> int:
     missed = 0
     print("\n| bound | limit | figure | |\n| --- | --- | --- | --- |")
     for bound in BOUNDS:
-        limit = f"at {'least' if bound.at_least else 'most'} {bound.limit:g}"
+        limit = f"at {'least' if bound.at_least else 'most'} {bound.limit:,}"
         try:
             figure = bound.compute(rows)
         except (KeyError, TypeError):

@@ -20,8 +20,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 740, 40, 280
 _TICKS = 5
 _SYSTEMS = {"value": ("Sayso", "#2f81f7"), "floor_a": ("Floor A", "#8c959f"), "restate": ("Restate", "#d4702b")}
 _KINDS = {
-    "p50": "decision_to_tool_p50_ms",
-    "p99": "decision_to_tool_p99_ms",
+    "hot p50": "decision_to_tool_p50_ms",
+    "hot p99": "decision_to_tool_p99_ms",
     "sparse p50": "sparse_decision_to_tool_p50_ms",
     "runs p50": "runs_decision_to_tool_p50_ms",
     "runs p99": "runs_decision_to_tool_p99_ms",
@@ -59,10 +59,12 @@ def draw_plots(rows: Rows) -> None:
 
 def _draw_latency(rows: Rows) -> str | None:
     kinds = [kind for kind in _KINDS if _KINDS[kind] in rows]
-    lines = [line._replace(joined=False) for line in _list_lines(rows, [_KINDS[kind] for kind in kinds])]
-    axis = Axis("", max(1, len(kinds) - 1) + 1, {place + 0.5: kind for place, kind in enumerate(kinds)})
-    moved = [line._replace(points=[(x + 0.5, y) for x, y in line.points]) for line in lines]
-    return _draw("From a decision to its tool (ms)", axis, moved)
+    lines = [
+        line._replace(points=[(x + 0.1 * place - 0.1, y) for x, y in line.points], joined=False)
+        for place, line in enumerate(_list_lines(rows, [_KINDS[kind] for kind in kinds]))
+    ]
+    axis = Axis("", len(kinds), {place + 0.5: kind for place, kind in enumerate(kinds)})
+    return _draw("From a decision to its tool (ms)", axis, lines)
 
 
 def _draw_backlog(rows: Rows) -> str | None:
@@ -82,15 +84,14 @@ def _draw_suspended(rows: Rows) -> str | None:
     measures = [f"old_decision_to_tool_p50_ms_at_{size}" for size in SIZES]
     lines = _list_lines(rows, [measure for measure in measures if measure in rows])
     ticks = {place + 0.5: f"{size:,}" for place, size in enumerate(SIZES)}
-    moved = [line._replace(points=[(x + 0.5, y) for x, y in line.points]) for line in lines]
-    return _draw("From an old decision to its tool, p50 (ms)", Axis("suspended calls", len(SIZES), ticks), moved)
+    return _draw("From an old decision to its tool, p50 (ms)", Axis("suspended calls", len(SIZES), ticks), lines)
 
 
 def _list_lines(rows: Rows, measures: Sequence[str]) -> list[Line]:
-    """Return a line for each system with a point for each measure that it has, at 0, 1, 2 and so on."""
+    """Return a line for each system with a point for each measure that it has, at 0.5, 1.5 and so on."""
     found = []
     for system, (name, color) in _SYSTEMS.items():
-        values = [(float(place), rows[measure][system]) for place, measure in enumerate(measures)]
+        values = [(place + 0.5, rows[measure][system]) for place, measure in enumerate(measures)]
         found.append(Line(name, color, [(place, float(value)) for place, value in values if value is not None]))
     return [line for line in found if line.points]
 

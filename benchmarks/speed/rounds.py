@@ -43,7 +43,7 @@ class Extent:
     @property
     def hot(self) -> int:
         """Return how many decisions follow each other."""
-        return max(50, round(1500 * self.scale))
+        return max(50, round(2000 * self.scale))
 
     @property
     def sparse(self) -> int:
@@ -61,8 +61,8 @@ class Extent:
         return max(2.0, 60 * self.scale)
 
     def limit(self, most: int) -> int:
-        """Return how many of `most` to suspend: all of them from a scale of 0.2 on."""
-        return round(most * min(1.0, 5 * self.scale))
+        """Return how many of `most` to suspend: all of them from a scale of 0.15 on."""
+        return round(most * min(1.0, self.scale / 0.15))
 
 
 async def measure_round(stamps: Stamps, extent: Extent) -> dict[str, Figures]:
@@ -85,6 +85,9 @@ async def measure_round(stamps: Stamps, extent: Extent) -> dict[str, Figures]:
 async def _measure(system: System, stamps: Stamps, extent: Extent) -> Figures:
     """Return the figures of one system, in an order in which no part leaves work for the next."""
     figures: Figures = {}
+    if "closed" in extent.parts:  # first, because later the server also frees the memory of ended runs
+        await measure_hot(system.peer, stamps, "first", _WARM_UP)
+        figures |= await measure_steps(system.peer, system.running, stamps, extent.limit(1_000))
     peers = {"": system.peer} | ({"runs_": system.runs} if system.runs else {})
     for prefix, peer in peers.items():
         if "hot" in extent.parts:
@@ -92,8 +95,6 @@ async def _measure(system: System, stamps: Stamps, extent: Extent) -> Figures:
             figures |= describe(await measure_hot(peer, stamps, f"{prefix}hot", extent.hot), prefix)
         if {"closed", "open"} & set(extent.parts):
             figures |= await measure_cycles(peer, system.running, stamps, extent.closed_s, prefix)
-    if "closed" in extent.parts:
-        figures |= await measure_steps(system.peer, system.running, stamps, extent.limit(1_000))
     if "open" in extent.parts:
         most = figures["cycles_per_s_16"]
         assert isinstance(most, float)  # noqa: S101  a rate, not a series
@@ -129,7 +130,7 @@ async def _measure_more(system: System, extent: Extent) -> Figures:
     if "others" in extent.parts:
         figures |= await _measure_inbox(system)
         figures |= await measure_waits(system.peer, system.running, max(50, round(CLIENTS * extent.scale)))
-        figures |= await _measure_holding(system, extent.limit(10_000))
+        figures |= await _measure_holding(system, extent.limit(4_000))
     return figures
 
 
