@@ -19,7 +19,7 @@ from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
 from service.store.directory import contacts, duty, groups, views
-from service.store.runs import external_events, runs
+from service.store.runs import external_events, runs, tombstones
 from service.store.suspensions import commits, schedule
 from workers import resumers
 
@@ -39,6 +39,7 @@ TERMS: dict[str, object] = {
     "decision": decisions.Decision,
     "desk": desk,
     "draft": items.ItemDraft,
+    "erasure": decisions.Erasure,
     "event": events.Event,
     "external event": external_events.ExternalEvent,
     "fallback": terms.Fallback,
@@ -81,6 +82,7 @@ TERMS: dict[str, object] = {
     "terms": terms.Terms,
     "tick": due.tick,
     "timeline entry": merging.Entry,
+    "tombstone": tombstones,
     "tool call": tool_calls.ToolCall,
     "tool definition": tool_calls.ToolDefinition,
     "tool result": tool_calls.ToolResult,

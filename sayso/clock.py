@@ -18,6 +18,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def thread_ms() -> float:
+    """Return the processor time of this thread in milliseconds; only differences have a meaning."""
+    return time.thread_time() * 1000
+
+
 def monotonic_ms() -> float:
     """Return a monotonic clock in milliseconds, for latencies."""
     return time.perf_counter_ns() / 1_000_000

@@ -1,51 +1,94 @@
-"""A 500 ms cache."""
+"""A 500 ms cache, and the background refresh of the caches in use.
+
+The refresh only saves time. A cache checks the age of its value itself and reads again if the refresh is late.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Generic, TypeVar
+
+import structlog
 
 from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
 
 KEPT_MS = 500  # the age, ms, up to which a value counts: revocations and freezes apply everywhere within a second
-_AHEAD_MS = 300
+EVERY_S = 0.25  # between two refreshes
+USED_WITHIN_MS = 300_000  # how long after its last use a cache is refreshed
 
 Value = TypeVar("Value")
+Refresh = Callable[[], Awaitable[None]]
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Refresher:
+    """Refreshes the caches of one process together, so that their reads share round trips.
+
+    It runs from the first use of a cache until the last one falls out of use.
+    """
+
+    def __init__(self, clock_ms: Callable[[], float] = monotonic_ms) -> None:
+        self.clock_ms = clock_ms
+        self._used: dict[Refresh, float] = {}
+        self._running: asyncio.Task[None] | None = None
+
+    def note_use(self, refresh: Refresh) -> None:
+        """Call `refresh` in the background until five minutes after the last note."""
+        self._used[refresh] = self.clock_ms()
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    async def refresh(self) -> None:
+        """Refresh the caches that were used in the last five minutes."""
+        since_ms = self.clock_ms() - USED_WITHIN_MS
+        self._used = {refresh: at_ms for refresh, at_ms in self._used.items() if at_ms > since_ms}
+        for result in await asyncio.gather(*(refresh() for refresh in self._used), return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, Unavailable):
+                _LOG.error("cache_not_refreshed", exc_info=result)  # its next use reads and meets the same error
+
+    def stop(self) -> None:
+        """Refresh nothing more until the next use of a cache."""
+        self._used.clear()
+        if self._running is not None:
+            self._running.cancel()
+            self._running = None
+
+    async def _run(self) -> None:
+        while self._used:
+            await asyncio.sleep(EVERY_S)
+            await self.refresh()
+        self._running = None
 
 
 class Memory(Generic[Value]):
-    """A value read from the store, read again in the background before it grows too old."""
+    """A value of the store, as of less than a second ago. With a `refresher` its uses seldom wait for a read."""
 
-    def __init__(self, read: Callable[[], Awaitable[Value]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[Value]], refresher: Refresher | None = None) -> None:
         self._read = read
+        self._refresher = refresher
+        self._clock_ms = refresher.clock_ms if refresher is not None else monotonic_ms
         self._held: tuple[Value, float] | None = None
-        self._reading: asyncio.Task[None] | None = None
 
     async def find(self, *, fresh: bool = False) -> Value:
         """Return the value as of less than a second ago or, with `fresh`, as of now."""
+        if self._refresher is not None:
+            self._refresher.note_use(self._refresh)
         held = self._held
-        left_ms = held[1] - monotonic_ms() if held is not None else 0.0
-        if held is None or fresh or left_ms <= 0:
-            return await self._refresh()
-        if left_ms < _AHEAD_MS and self._reading is None:
-            self._reading = asyncio.create_task(self._refresh_ahead())
+        if held is None or fresh or self._clock_ms() >= held[1]:
+            return await self._find_now()
         return held[0]
 
     def last(self) -> Value | None:
         """Return the value of the last read without reading; None before the first."""
         return self._held[0] if self._held is not None else None
 
-    async def _refresh(self) -> Value:
-        began_at_ms = monotonic_ms()
+    async def _find_now(self) -> Value:
+        began_at_ms = self._clock_ms()
         value = await self._read()
         if self._held is None or self._held[1] < began_at_ms + KEPT_MS:  # a later read may have returned first
             self._held = (value, began_at_ms + KEPT_MS)
         return value
 
-    async def _refresh_ahead(self) -> None:
-        try:
-            with suppress(Unavailable):
-                await self._refresh()
-        finally:
-            self._reading = None
+    async def _refresh(self) -> None:
+        await self._find_now()

@@ -19,8 +19,8 @@ from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
-from service.desk.granting import Granting
-from service.desk.mandating import Mandating
+from service.desk.grants.granting import Granting
+from service.desk.grants.mandating import Mandating
 from service.http.waiters import Waiters
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
@@ -135,12 +135,13 @@ class Process:
         self._connections = connections
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
-        self._tokens = Tokens(connections.redis)
+        self._tokens = Tokens(connections)
         self.credentials = Credentials(
             self._tokens,
             lambda name: self.tenant(name).reviewers,
             idle_s=settings.session_idle_s,
             person_tokens=PersonTokens(settings.token_issuers),
+            refresher=connections.refresher,
         )
         self._tenants: dict[str, Wiring] = {}
 
@@ -171,13 +172,18 @@ class Process:
         grants = GrantStore(store, suspensions.recall, GRANTS)
         return Granting(grants, Lessons(store), suspensions, rules.policy, mandates)
 
+    def _open_reviewers(self, store: TenantStore, people: People) -> Reviewers:
+        tenant, duty, refresher = store.keys.tenant, DutyStore(store), store.connections.refresher
+        tokens, attempts, passwords, settings = self._tokens, self._attempts, self._passwords, self.settings
+        return Reviewers(tenant, people, duty, tokens, attempts, passwords, settings, refresher)
+
     def _open_rules(self, store: TenantStore) -> RulesInForce:
         settings = self.settings
         return RulesInForce(RuleStore(store), self.rulebook, settings.policy, settings.policy_attestations)
 
     def _build(self, tenant: str, store: TenantStore) -> Wiring:
         settings, runs, trails, intake = self.settings, Runs(store), Trails(store), Intake(store, self.settings)
-        people, duty, schedule, freezes = People(store), DutyStore(store), Schedule(store), Freezes(FreezeStore(store))
+        people, freezes = People(store), Freezes(FreezeStore(store), store.connections.refresher)
         rules, suspensions = self._open_rules(store), Suspensions(store, freezes.mark_ms, self._assessors.ask)
         return Wiring(
             settings=settings,
@@ -194,17 +200,17 @@ class Process:
             external_events=ExternalEvents(store),
             comments=Comments(store),
             attachments=Attachments(store, settings),
-            schedule=schedule,
-            reviewers=Reviewers(tenant, people, duty, self._tokens, self._attempts, self._passwords, settings),
+            schedule=Schedule(store),
+            reviewers=self._open_reviewers(store, people),
             api_keys=ApiKeys(tenant, people, self._tokens),
             replays=Replays(store),
             freezes=freezes,
             grants=self._open_grants(store, suspensions, runs, rules),
             retention=Retention(store),
-            revocation_cache=RevocationCache(people),
+            revocation_cache=RevocationCache(people, store.connections.refresher),
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
-            duty=Duty(duty, people),
+            duty=Duty(DutyStore(store), people),
             views=ViewStore(store),
             instances=Instances(store),
             deliveries=Deliveries(store),
@@ -220,7 +226,7 @@ class Process:
             mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
-            inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
+            inspections=Inspections(suspensions, runs, trails, Schedule(store), store.readings),
             trails=trails,
             precedents=Precedents(store),
             counters=Counters(store),

@@ -1,29 +1,50 @@
-"""Retention: a job that deletes old runs and trails in batches and corrects the buckets of open items, once an hour."""
+"""Retention: a job that erases and deletes what is old in batches, and corrects the buckets of open items, hourly."""
 
 import asyncio
 
 import structlog
 
 from sayso.clock import DAY_MS, monotonic_ms
+from sayso.records.decisions import Actor, ActorKind
 from service.settings import Settings, load
+from service.store.runs.erasures import Why
 from service.wiring import Wiring, assemble
 
 EVERY_S = 3_600
 _BATCH = 200
 _LONGEST_MS = 60_000
+_BY = Actor(id="worker", kind=ActorKind.WORKER, channel="retention")
 
 log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Delete old runs and trails for up to a minute, then repair the buckets; the job that RQ runs."""
+    """Erase and delete what is old for up to two minutes, then repair the buckets; the job that RQ runs."""
     asyncio.run(_retain(load()))
 
 
 async def _retain(settings: Settings) -> None:
     async with assemble(settings) as wiring:
+        await erase_old(wiring, await wiring.schedule.now_ms())
         await forget_old(wiring, await wiring.schedule.now_ms())
         await repair_buckets(wiring)
+
+
+async def erase_old(wiring: Wiring, now_ms: int) -> int:
+    """Erase the contents of calls that are too old at `now_ms`; return the number of runs."""
+    days, retention = wiring.settings.keep_calls_days, wiring.retention
+    if days is None:
+        return 0
+    why = Why(_BY, f"SAYSO_KEEP_CALLS_DAYS is {days}", now_ms)
+    erased, began_ms = 0, monotonic_ms()
+    while some := await retention.erasures.erase_old(now_ms - days * DAY_MS, _BATCH, why):
+        erased += some
+        if monotonic_ms() - began_ms >= _LONGEST_MS:
+            await retention.give_back()
+            break
+    if erased:
+        log.info("old_calls_erased", runs=erased)
+    return erased
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:

@@ -28,8 +28,10 @@ from pydantic_ai.usage import RunUsage
 
 from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
+from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.records.suspensions import ModelUsage
 from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
@@ -148,7 +150,7 @@ class PydanticAi(Adapter):
             )
         if isinstance(result.output, DeferredToolRequests):
             messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
-            return FrameworkTurn({"messages": messages}, _read_calls(result))
+            return FrameworkTurn({"messages": messages}, _read_calls(result), usage=_read_usage(result))
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 
@@ -185,6 +187,16 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
         for part in _find_calls(result.all_messages())
         if part.tool_call_id in deferred
     )
+
+
+def _read_usage(result: AgentRunResult[Any]) -> tuple[ModelUsage, ...] | None:
+    """Return the usage since the run began or was resumed. Model calls that are in no message have no model's name."""
+    meter, total = UsageMeter(), result.usage
+    for message in result.new_messages():
+        if isinstance(message, ModelResponse):
+            meter.note(message.model_name, message.usage.input_tokens, message.usage.output_tokens)
+    meter.note_total(total.input_tokens, total.output_tokens, total.requests)
+    return None if getattr(total, "unmeasured_requests", 0) else meter.read()
 
 
 def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:

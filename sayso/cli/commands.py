@@ -31,8 +31,9 @@ from sayso.cli.rulebook.diffs import diff
 from sayso.cli.rulebook.grants import app as grants
 from sayso.cli.rulebook.mandates import app as mandates
 from sayso.cli.rulebook.replays import replay
+from sayso.cli.rulebook.shadows import app as shadows
 from sayso.cli.rulebook.versions import attest, list_versions, rollback, show_version
-from sayso.cli.runs import events, list_runs, run_app
+from sayso.cli.runs import erase, events, list_runs, run_app
 from sayso.cli.screens import make_console, show, show_line
 from sayso.cli.webhooks.endpoints import webhooks
 from sayso.client import URL, Client
@@ -63,6 +64,7 @@ policies.command()(attest)
 policies.command("versions")(list_versions)
 policies.command("version")(show_version)
 policies.command()(rollback)
+policies.add_typer(shadows, name="shadow")
 app.add_typer(policies, name="policy")
 app.add_typer(grants, name="grants")
 app.add_typer(mandates, name="mandates")
@@ -82,6 +84,7 @@ app.command()(who)
 app.command("password")(change_password)
 app.command("runs")(list_runs)
 app.command()(events)
+app.command()(erase)
 app.command()(mcp)
 app.command()(freeze)
 app.command("freezes")(list_freezes)

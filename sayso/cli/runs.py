@@ -1,4 +1,4 @@
-"""Commands that start, show and cancel runs, and print their events."""
+"""Commands that start, show, cancel and erase runs, and print their events."""
 
 from time import sleep
 from typing import Annotated
@@ -7,12 +7,12 @@ import typer
 
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
-from sayso.cli.screens import make_console, show, show_event, show_json, show_runs
+from sayso.cli.screens import make_console, show, show_erasure, show_event, show_json, show_line, show_runs
 from sayso.cli.trails import read_trail
-from sayso.client import Client
+from sayso.client import Client, administration
 from sayso.client.responses import Run, RunEvent
 from sayso.errors import NotFound
-from sayso.records.events import TrailHead
+from sayso.records.events import ChainCheck
 
 REFRESH_S = 1.0
 
@@ -69,13 +69,28 @@ def cancel(
         _show_run(client.cancel(find_run_id(client, run_id), reason), json)
 
 
+def erase(
+    run_id: RunArgument,
+    reason: Annotated[str, typer.Option("--message", "-m", help="The reason, kept in the trail.")],
+    json: JsonOption = False,
+) -> None:
+    """Erase the contents of an ended run for good; its decisions remain. Requires an admin."""
+    with connect() as client:
+        run_id = find_run_id(client, run_id)
+        erasure = client.exchange(administration.erase_run(run_id, reason))
+    if json:
+        print_json(erasure)
+    else:
+        make_console().print(show_line(f"The contents of {run_id} were erased by {erasure.by.id}."))
+
+
 def events(
     run_id: RunArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run has ended.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one event per line, for programs.")] = False,
 ) -> None:
     """Print the events of a run, and verify that its trail is complete and unaltered."""
-    console, head = make_console(), TrailHead()
+    console, check = make_console(), ChainCheck()
 
     def write(event: RunEvent) -> None:
         if json:
@@ -87,7 +102,7 @@ def events(
         run_id = find_run_id(client, run_id)
         while True:
             ended = not follow or client.find_run(run_id).ended
-            head = read_trail(client, write, run_id, head)
+            read_trail(client, write, run_id, check)
             if ended:
                 return
             sleep(REFRESH_S)
@@ -109,6 +124,8 @@ def _show_run(run: Run, json: bool) -> None:
         return
     console = make_console()
     console.print(show_runs([run]))
+    if run.erasure is not None:
+        console.print(show_erasure(run.erasure))
     if run.error:
         console.print(show(run.error, "red"))
     if run.result is not None:

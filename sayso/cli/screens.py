@@ -99,7 +99,13 @@ def show_event(event: RunEvent) -> Text:
     """Return an event on one line."""
     data = json.dumps(event.data, ensure_ascii=False)
     prefix = f"{event.seq:>4}  {event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  "
-    return Text.assemble((prefix, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
+    erased = f"  (contents erased by {event.erased_by})" if event.erased_by is not None else ""
+    return Text.assemble((prefix, "dim"), show_line(event.type, "bold"), "  ", show_line(data), erased)
+
+
+def show_erasure(erasure: dict[str, Any]) -> Text:
+    """Return who erased the contents of a run, and why."""
+    return show_line(f"The contents were erased by {erasure['by']['id']}: {erasure['reason']}", "bold", 500)
 
 
 def show_due(deadline: datetime) -> Text:

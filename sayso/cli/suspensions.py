@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from sayso.canonical_json import JsonObject
-from sayso.cli.screens import show, show_due, show_json, show_line, show_state, to_ms
+from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
 from sayso.client.responses import DeliveryView, ItemView, Suspension, UnreadableView
 from sayso.errors import TooLarge
 from sayso.rendering.flags import name_flags
@@ -152,7 +152,8 @@ def show_suspension(found: Suspension) -> RenderableType:
     proven = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
     known = [show_line(proven)] if proven else []
     items = (part for item in found.items for part in _show_item(item))
-    return Group(head, about, *known, *_show_claims(found), *items)
+    erased = [show_erasure(found.erasure)] if found.erasure is not None else []
+    return Group(head, about, *known, *erased, *_show_claims(found), *items)
 
 
 def _show_claims(found: Suspension) -> list[RenderableType]:

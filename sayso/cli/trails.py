@@ -5,34 +5,40 @@ from collections.abc import Callable
 from sayso.client import Client, requests
 from sayso.client.responses import EventPage, RunEvent
 from sayso.errors import SaysoError
-from sayso.records.events import TrailEntry, TrailHead, find_break
+from sayso.records.events import ChainCheck, EventType, TrailEntry
 
 _PAGE = 200
 
 
-def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, head: TrailHead) -> TrailHead:
-    """Write the events behind `head` and return the last one. Raises `SaysoError` if the trail was altered or cut."""
-    while (page := client.exchange(requests.list_events(run_id, head.seq, _PAGE))).events:
+def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, check: ChainCheck) -> None:
+    """Write the events behind those that were checked. Raises `SaysoError` if the trail was altered or cut."""
+    while (page := client.exchange(requests.list_events(run_id, check.head.seq, _PAGE))).events:
         for event in page.events:
             write(event)
-            head = _follow(head, event)
-    _check_end(head, page)
-    return head
+            _follow(check, event)
+    _check_end(check, page)
 
 
-def _follow(head: TrailHead, event: RunEvent) -> TrailHead:
-    at_ms = round(event.at.timestamp() * 1000)
-    entry = TrailEntry(seq=event.seq, at_ms=at_ms, type=event.type, data=event.data, hash=event.hash)
-    if find_break([entry], head) is not None:
+def _follow(check: ChainCheck, event: RunEvent) -> None:
+    place = {"seq": event.seq, "at_ms": round(event.at.timestamp() * 1000), "type": event.type}
+    entry = TrailEntry.model_validate({**place, "data": event.data, "hash": event.hash, "erased_by": event.erased_by})
+    if check.accept(entry):
+        return
+    if event.type == EventType.CONTENTS_ERASED:
         raise SaysoError(
-            f"Event {head.seq + 1} does not follow from the event before it: the trail was altered or is incomplete. "
-            "Do not trust any later event."
+            f"Event {event.seq} erased other events than those shown: one of them was altered, or the contents were "
+            "erased while they were read. Read the trail again."
         )
-    return TrailHead(event.seq, event.hash)
+    raise SaysoError(
+        f"Event {check.head.seq + 1} does not follow from the event before it: the trail was altered or is incomplete. "
+        "Do not trust any later event."
+    )
 
 
-def _check_end(head: TrailHead, page: EventPage) -> None:
-    recorded = page.head
+def _check_end(check: ChainCheck, page: EventPage) -> None:
+    head, recorded = check.head, page.head
+    if check.unproven is not None:
+        raise SaysoError(f"Event {check.unproven} has no contents, and no event records who erased them.")
     if recorded is not None and head.seq < recorded.seq:
         raise SaysoError(
             f"The trail ends with event {head.seq}, but the run's record names event {recorded.seq}: "

@@ -8,7 +8,7 @@ from pydantic import Field
 from sayso.canonical_json import JsonObject
 from sayso.client.people import path_of
 from sayso.client.requests import Request, segment
-from sayso.client.responses import Empty, ResponseModel
+from sayso.client.responses import ActorView, Empty, ResponseModel
 
 
 class SessionView(ResponseModel):
@@ -38,6 +38,15 @@ class KeyPage(ResponseModel):
     """All keys."""
 
     keys: tuple[Key, ...]
+
+
+class Erasure(ResponseModel):
+    """The erasure of a run's contents; `seq` is the number of its trail event."""
+
+    by: ActorView
+    at: datetime
+    reason: str
+    seq: int
 
 
 class FreezeView(ResponseModel):
@@ -147,6 +156,13 @@ class ReviewerPage(ResponseModel):
 
 
 DIAGNOSE = Request("GET", "/api/v1/diagnostics", FindingPage)
+
+
+def erase_run(run_id: str, reason: str) -> Request[Erasure]:
+    """Erase the contents of an ended run; its decisions remain. An admin does."""
+    return Request("POST", f"/api/v1/runs/{segment(run_id)}/erase", Erasure, body={"reason": reason})
+
+
 LIST_FREEZES = Request("GET", "/api/v1/freezes", FreezePage)
 LIST_REVIEWERS = Request("GET", "/api/v1/reviewers", ReviewerPage)
 

@@ -13,7 +13,7 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem
 from sayso.client.responses import ItemView, RedeemedItem, ReportView, Suspension
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
-from sayso.errors import AlreadyRedeemed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
+from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
 
@@ -134,6 +134,8 @@ def _build_link(policy: RetryPolicy, found: Suspension) -> str:
 
 def _check_item(call: GatedCall, found: Suspension) -> ItemView:
     item = found.items[0]
+    if found.erasure is not None:
+        raise Conflict(f"The contents of this {item.tool.name} were erased, and its result with them. Use a new key.")
     if found.status == "cancelled":
         error = (found.end.error if found.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()

@@ -242,6 +242,7 @@ class Suspension(ResponseModel):
     items: tuple[ItemView, ...] = ()
     end: EndView | None = None
     following_id: str | None = None
+    erasure: dict[str, Any] | None = None
 
     @property
     def pending(self) -> bool:
@@ -278,6 +279,7 @@ class Run(ResponseModel):
     updated_at: datetime
     result: JsonValue = None
     error: str | None = None
+    erasure: dict[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
@@ -300,6 +302,7 @@ class RunEvent(ResponseModel):
     type: str
     data: dict[str, Any]
     hash: str
+    erased_by: int | None = None
 
 
 class HeadView(ResponseModel):

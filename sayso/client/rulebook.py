@@ -13,6 +13,7 @@ from sayso.client.responses import Empty, ResponseModel
 NO_LISTS: Mapping[str, str] = {}
 _GRANTS, _MANDATES = "/api/v1/grants", "/api/v1/mandates"
 _REPLAYS, _VERSIONS = "/api/v1/policy/replays", "/api/v1/policy/versions"
+_SHADOW = "/api/v1/policy/shadow"
 
 
 class ListedCall(ResponseModel):
@@ -76,6 +77,7 @@ class ReplayView(ResponseModel):
     file: str
     version: str
     compares: bool = False
+    shadow: bool = False
     sum: str | None = None
     since: datetime = Field(alias="from")
     until: datetime = Field(alias="to")
@@ -177,6 +179,57 @@ def restore_version(version: str, replaces: str) -> Request[VersionView]:
     """Put an earlier version back in force in place of `replaces`."""
     body: JsonObject = {"replaces": replaces}
     return Request("POST", f"{_VERSIONS}/{segment(version)}/restore", VersionView, body=body)
+
+
+class ShadowView(ResponseModel):
+    """A candidate, and when it judged calls in shadow; `end` is None while it does."""
+
+    version: str
+    digest: str
+    file: str
+    by: str
+    start: datetime
+    end: datetime | None = None
+    ended_by: str = ""
+
+
+class ShadowsView(ResponseModel):
+    """The candidate in shadow, and those before it, the latest first."""
+
+    current: ShadowView | None = None
+    ended: tuple[ShadowView, ...] = ()
+
+
+READ_SHADOW = Request("GET", _SHADOW, ShadowsView)
+
+
+def begin_shadow(version: str) -> Request[VersionView]:
+    """Put a version in shadow."""
+    body: JsonObject = {"version": version}
+    return Request("POST", _SHADOW, VersionView, body=body)
+
+
+def begin_file_shadow(text: str, file: str, lists: Mapping[str, str] = NO_LISTS) -> Request[VersionView]:
+    """Put a file of rules in shadow; `lists` are the texts of the files that its lists name."""
+    body: JsonObject = {"text": text, "file": file, "lists": dict(lists)}
+    return Request("POST", _SHADOW, VersionView, body=body)
+
+
+def end_shadow(version: str) -> Request[Empty]:
+    """End the candidate in shadow."""
+    return Request("POST", f"{_SHADOW}/{segment(version)}/end", Empty)
+
+
+def promote_shadow(version: str, replaces: str) -> Request[VersionView]:
+    """Put the candidate in shadow in force in place of `replaces`."""
+    body: JsonObject = {"replaces": replaces}
+    return Request("POST", f"{_SHADOW}/{segment(version)}/promote", VersionView, body=body)
+
+
+def report_shadow(version: str | None = None, path: str | None = None) -> Request[ReplayView]:
+    """Count what a candidate would have done; by default that in shadow, else the last one."""
+    body: JsonObject = {"version": version, "sum": path}
+    return Request("POST", f"{_SHADOW}/report", ReplayView, body=body)
 
 
 class LearnedGrant(ResponseModel):

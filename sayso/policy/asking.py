@@ -26,6 +26,9 @@ from sayso.text.redaction import is_secret, redact
 _POLICY = Actor(id="policy", kind=ActorKind.POLICY)
 MAX_REASON_CHARS = 2000
 MAX_REMEMBERED = 50
+BESIDE = "candidate"
+"""The key of an event for what a candidate in shadow would have done."""
+
 _EMPTY_PAYLOAD = RequestPayload()
 
 
@@ -109,13 +112,18 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
     )
 
 
-def describe_judged(call: ToolCall, decision: PolicyDecision, definition: ToolDefinition) -> Event:
-    """Return the event that records the policy decision on a call, with secrets masked."""
+def describe_judged(
+    call: ToolCall, decision: PolicyDecision, definition: ToolDefinition, beside: JsonObject | None = None
+) -> Event:
+    """Return the event that records the policy decision on a call, with secrets masked.
+
+    `beside` is what a candidate in shadow would have done.
+    """
     rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": [*decision.matched_rules]}
     rules["rule_version"] = decision.rule_version
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    failed |= _describe_facts(decision) | _describe_sample(decision)
+    failed |= _describe_facts(decision) | _describe_sample(decision) | ({BESIDE: beside} if beside else {})
     if computed := _mask_computed(call, decision, definition):
         failed["computed"] = computed
     # Arguments of an item are recorded with its decision; until then the event stays small.

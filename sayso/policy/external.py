@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
+from sayso.policy.analysis.candidates import judge_beside
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
@@ -68,13 +69,14 @@ def evaluate_calls(
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
+        beside = judge_beside(ledger, event, one.definition, registered=one.known)
         decision = ledger.judge(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
         drafts.append(build_item(one.definition, one.call, decision))
-        events.append(describe_judged(one.call, decision, one.definition))
+        events.append(describe_judged(one.call, decision, one.definition, beside))
     return tuple(drafts), tuple(events)
 
 

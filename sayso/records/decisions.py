@@ -98,6 +98,15 @@ OUR_PREFIXES = ("aap:", "aap/", "aap-scope:", "group:")
 """Reserved beginnings of names: the Agent Approval Protocol uses them, and rules name groups with one."""
 
 
+class Erasure(Immutable):
+    """The erasure of recorded contents: by whom, when and why. `seq` is the number of its trail event."""
+
+    by: Actor
+    at_ms: int
+    reason: str
+    seq: int
+
+
 class DecisionAction(StrEnum):
     """What a decision does with its item."""
 

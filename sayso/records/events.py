@@ -3,6 +3,7 @@
 The first six kinds and their data fields are those of the tool-call lifecycle (seed 003).
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -54,6 +55,7 @@ class EventType(StrEnum):
     RUN_DEGRADED = "run_degraded"
     RUN_FAILED = "run_failed"
     RUN_CANCELLED = "run_cancelled"
+    CONTENTS_ERASED = "contents_erased"
 
 
 class Event(NamedTuple):
@@ -64,13 +66,18 @@ class Event(NamedTuple):
 
 
 class TrailEntry(Immutable):
-    """A numbered event of the audit trail; `hash` chains it to the previous entry."""
+    """A numbered event of the audit trail; `hash` chains it to the previous entry.
+
+    A tombstone is an event whose contents were erased. It keeps the hash of the whole event, and `erased_by` is the
+    number of the later event that recorded the erasure.
+    """
 
     seq: int
     at_ms: int
     type: str
     data: dict[str, Any]
     hash: str
+    erased_by: int | None = None
 
 
 class TrailHead(NamedTuple):
@@ -92,15 +99,68 @@ def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tupl
     return TrailHead(seq, hash_), entries
 
 
+class ChainCheck:
+    """Checks a trail event by event, after `head`.
+
+    The hash of a tombstone no longer proves what is left of it; the next event proves the hash. The event that recorded
+    the erasure counts the tombstones and has their digest, so it proves the rest.
+    """
+
+    def __init__(self, head: TrailHead | None = None) -> None:
+        self.head = head or TrailHead()
+        self._begin = self.head.seq
+        self._tombstones: dict[int, list[TrailEntry]] = {}
+
+    def accept(self, entry: TrailEntry) -> bool:
+        """Return whether the event follows from those before it; a tombstone does until its erasure says otherwise."""
+        if entry.seq != self.head.seq + 1:
+            return False
+        if entry.erased_by is not None:
+            if entry.erased_by <= entry.seq or entry.type == EventType.CONTENTS_ERASED:
+                return False
+            self._tombstones.setdefault(entry.erased_by, []).append(entry)
+        else:
+            whole = entry.hash == _hash(self.head.hash, _write([entry.seq, entry.at_ms, entry.type, entry.data]))
+            if not whole or (entry.type == EventType.CONTENTS_ERASED and not self._is_proven(entry)):
+                return False
+        self.head = TrailHead(entry.seq, entry.hash)
+        return True
+
+    @property
+    def unproven(self) -> int | None:
+        """The number of the first tombstone whose erasure no event has recorded so far, or None."""
+        return min((found[0].seq for found in self._tombstones.values()), default=None)
+
+    def _is_proven(self, erasure: TrailEntry) -> bool:
+        found, data = self._tombstones.pop(erasure.seq, []), erasure.data
+        begins_before = isinstance(data.get("first"), int) and 0 < data["first"] <= self._begin
+        return begins_before or describe_tombstones(found).items() <= data.items()
+
+
 def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
-    """Return the sequence number of the first entry that breaks the chain, or None."""
-    head = head or TrailHead()
+    """Return the number of the first event that breaks the chain, or None; `entries` reach to the end of the trail.
+
+    A changed tombstone is found at the event that recorded its erasure. A tombstone without such an event is a break.
+    """
+    check = ChainCheck(head)
     for entry in entries:
-        expected = _hash(head.hash, _write([head.seq + 1, entry.at_ms, entry.type, entry.data]))
-        if entry.seq != head.seq + 1 or entry.hash != expected:
-            return head.seq + 1
-        head = TrailHead(seq=entry.seq, hash=entry.hash)
-    return None
+        if not check.accept(entry):
+            return check.head.seq + 1
+    return check.unproven
+
+
+def describe_tombstones(tombstones: Sequence[TrailEntry]) -> dict[str, Any]:
+    """Return what the event of an erasure says about its tombstones: their count, the first one, and their digest."""
+    left = [[one.seq, one.at_ms, one.type, one.data, one.hash] for one in tombstones]
+    first = tombstones[0].seq if tombstones else 0
+    return {"events": len(left), "first": first, "digest": sha256(_write(left)).hexdigest()}
+
+
+def write_entry(entry: TrailEntry) -> str:
+    """Return a stored entry as JSON, as the trail has it."""
+    erased = "" if entry.erased_by is None else f',"erased_by":{entry.erased_by}'
+    data, place = _write(entry.data).decode(), f'"seq":{entry.seq},"at_ms":{entry.at_ms}'
+    return f'{{{place},"type":"{entry.type}","data":{data},"hash":"{entry.hash}"{erased}}}'
 
 
 def _write(value: Any) -> bytes:

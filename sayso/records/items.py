@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
-from sayso.records.decisions import RUNNING, Actor, Decision, Outcome, Permit, Verdict
+from sayso.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.assessments import Assessment
@@ -213,6 +213,9 @@ class Item(_ItemFields):
     claim: Claim | None = None
     inquiries: tuple[Inquiry, ...] = ()
     grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
+    erasure: Erasure | None = Field(
+        default=None, exclude_if=lambda erasure: erasure is None, description="Who erased its contents, if anybody."
+    )
 
     @property
     def open(self) -> bool:

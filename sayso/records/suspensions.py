@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
+from sayso.records.decisions import Erasure
 from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.memory.charges import Charge
@@ -66,11 +67,22 @@ class Who(Immutable):
 
 
 class ModelUsage(Immutable):
-    """The tokens that a run has used of one model so far."""
+    """The calls of one model that a run has made so far, and their tokens. A model without a name is unknown."""
 
     model: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
+    model_calls: int | None = Field(default=None, description="Null for runs of earlier versions.")
+
+    def plus(self, other: "ModelUsage") -> "ModelUsage":
+        """Return the sum with another usage of the same model."""
+        calls = self.model_calls, other.model_calls
+        return ModelUsage(
+            model=self.model,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            model_calls=None if None in calls else sum(one or 0 for one in calls),
+        )
 
 
 MOST_TOOLS = 200
@@ -97,13 +109,16 @@ class Progress(Immutable):
         """Return the progress after a model call; None is a call whose tokens are unknown."""
         if self.usage is None or used is None:
             return self._with("usage", None)
-        before = next((one for one in self.usage if one.model == used.model), ModelUsage(model=used.model))
-        total = ModelUsage(
-            model=used.model,
-            input_tokens=before.input_tokens + used.input_tokens,
-            output_tokens=before.output_tokens + used.output_tokens,
-        )
+        before = next((one for one in self.usage if one.model == used.model), None)
+        total = used if before is None else before.plus(used)
         return self._with("usage", (*(one for one in self.usage if one.model != used.model), total))
+
+    def with_all_usage(self, used: "Iterable[ModelUsage] | None") -> "Progress":
+        """Return the progress after several model calls; None are calls whose tokens are unknown."""
+        progress = self
+        for one in (None,) if used is None else used:
+            progress = progress.with_usage(one)
+        return progress
 
     def _with(self, name: str, value: object) -> "Progress":
         return self.model_copy(update={name: value})
@@ -247,6 +262,11 @@ class SuspensionRecord(Immutable):
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
+    erasure: Erasure | None = Field(
+        default=None,
+        exclude_if=lambda erasure: erasure is None,
+        description="Who erased the run's contents, if anybody.",
+    )
 
     @property
     def binding(self) -> Binding:
@@ -277,7 +297,7 @@ class Change(NamedTuple):
     `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
     before `until_ms`, unless that is 0. `released` are charges of calls that were about to start and did not.
     `grant` is what a decision also granted, and `mandate` the plan that it approved. `suspended` are the learned grants
-    that it suspends.
+    that it suspends. `handed_to` is the waiting worker that the commit hands the run to.
     """
 
     record: SuspensionRecord
@@ -290,3 +310,4 @@ class Change(NamedTuple):
     grant: Grant | None = None
     mandate: Mandate | None = None
     suspended: tuple[Grant, ...] = ()
+    handed_to: str = ""

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import Around, JsonObject, parse_json
 from sayso.errors import SaysoError
 from sayso.policy import asking
+from sayso.policy.analysis.candidates import judge_beside
 from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
@@ -92,8 +93,9 @@ def judge_again(
             calls.append(one)
             continue
         event = _as_asked(agent, about, one)
+        beside = judge_beside(ledger, event, tool.definition)
         decision = ledger.judge(event) if one.ask is None else ledger.judge_start(event)
-        events.append(asking.describe_judged(one.call, decision, tool.definition))
+        events.append(asking.describe_judged(one.call, decision, tool.definition, beside))
         if one.ask is not None and decision.action is not Action.DENY:
             calls.append(one.model_copy(update={"charges": decision.charges}))
             continue
@@ -188,11 +190,14 @@ def _judge(
         return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
     if fault is not None:
         return _refuse(call, fault)
-    decision = ledger.judge(_with_call(agent, about, call))
+    event = _with_call(agent, about, call)
+    beside = judge_beside(ledger, event, tool.definition)
+    decision = ledger.judge(event)
     decision = put_question(tool.definition, call.args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):
         return _refuse(call, fault)
-    return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision, tool.definition)
+    judged = asking.describe_judged(call, decision, tool.definition, beside)
+    return _follow(agent, policy, tool, call, decision), judged
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:

@@ -19,7 +19,7 @@ from sayso.policy.rules import same_json
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import Origin, Progress, RunEnd, RunStatus
+from sayso.records.suspensions import ModelUsage, Origin, Progress, RunEnd, RunStatus
 from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.agents import Agent, AgentManifest
 from sayso.runner.batches import Batch, BatchCall, PlannedCall
@@ -137,7 +137,8 @@ class ToolFailed(SaysoError):
 class FrameworkTurn:
     """The framework stopped before the calls of one turn; `native` is its whole state as plain JSON.
 
-    A call whose tool runs out of sight is `unseen`: it counts as run once the framework has resumed.
+    A call whose tool runs out of sight is `unseen`: it counts as run once the framework has resumed. `usage` is what
+    the model calls used since the framework began or resumed; None is unknown.
     """
 
     native: JsonObject
@@ -145,6 +146,7 @@ class FrameworkTurn:
     text: str = ""
     unseen: bool = False
     external_events: tuple[JsonObject, ...] = ()
+    usage: tuple[ModelUsage, ...] | None = None
 
 
 @dataclass(frozen=True)

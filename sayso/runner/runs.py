@@ -157,7 +157,14 @@ class FrameworkRun(AgentRun[FrameworkState]):
         if isinstance(reached, Done):
             return RunEnd(status=reached.status, result=reached.result, error=reached.error)
         check_state(reached.native)
-        update = {"native": reached.native, "unseen": reached.unseen, "step": self._state.step + 1, "batch": None}
+        progress = self._state.progress
+        update = {
+            "native": reached.native,
+            "unseen": reached.unseen,
+            "step": self._state.step + 1,
+            "batch": None,
+            "progress": progress.with_all_usage(reached.usage) if progress is not None else None,
+        }
         self._state = self._state.model_copy(update=update)
         return read_turn(reached)
 

@@ -90,7 +90,7 @@ def read_usage(turn: ModelTurn, model: str) -> ModelUsage | None:
     given, made = turn.usage.get("prompt_tokens"), turn.usage.get("completion_tokens")
     if given is None or made is None:
         return None
-    return ModelUsage(model=model, input_tokens=given, output_tokens=made)
+    return ModelUsage(model=model, input_tokens=given, output_tokens=made, model_calls=1)
 
 
 def describe_run(state: RunState, run: RunRef | None = None) -> PolicyEvent:

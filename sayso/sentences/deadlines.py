@@ -13,7 +13,7 @@ from sayso.text.language import _, ngettext, translate_count
 from sayso.text.summaries import write_leaf
 from sayso.transitions.deadlines import escalates_at_deadline, escalation_time_ms, next_step_at_ms
 from sayso.transitions.freezing import find_held, lost_ms
-from sayso.transitions.sightings import needs_sight
+from sayso.transitions.reviewers.sightings import needs_sight
 
 
 def describe_deadline(record: SuspensionRecord, item: Item) -> Sentence:

@@ -8,7 +8,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import change_terms, close_item, describe_decision, describe_item, next_due, put_item
-from sayso.transitions.sightings import needs_sight
+from sayso.transitions.reviewers.sightings import needs_sight
 from sayso.transitions.table import check_step
 
 NONE_HELD: frozenset[str] = frozenset()

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sayso.clock import iso_utc
-from sayso.errors import IllegalTransition, LeaseHeld, StaleAttempt
+from sayso.errors import Conflict, IllegalTransition, LeaseHeld, StaleAttempt
 from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft
@@ -224,6 +224,8 @@ def release(
 def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
     """Make a failed run ready again. Decisions stay, and permits keep their times; calls are counted as they start."""
     check_step(record, "revive")
+    if record.erasure is not None:
+        raise Conflict("The contents of this run were erased, so it cannot go on. Start a new run.")
     receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
     items = tuple(item if item.permit else item.model_copy(update={"charges": ()}) for item in record.items)
     update = {"status": Status.DECIDED, "updated_at_ms": now_ms, "receipt": receipt, "end": None, "items": items}

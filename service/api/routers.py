@@ -19,7 +19,7 @@ from service.api import (
 from service.api.discussions import attachments, comments
 from service.api.operations import channels, diagnostics, drills, metrics, reports, second_look, trials
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
-from service.api.policy import grants, mandates, replays, versions
+from service.api.policy import grants, mandates, replays, shadows, versions
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # routes are matched in this order; the most frequent come first
@@ -45,6 +45,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     second_look.router,
     replays.router,
     versions.router,
+    shadows.router,
     grants.router,
     mandates.router,
     webhooks.events,

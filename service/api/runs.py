@@ -11,6 +11,7 @@ from sayso.text.lengths import cut
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,
+    Admin,
     Caller,
     IdempotencyKey,
     Limit,
@@ -25,11 +26,11 @@ from service.api.routing.lookups import find_agent, find_run
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.waits import wait_for
 from service.api.views.base import RequestBody
-from service.api.views.runs import RunView, UnreadableView
+from service.api.views.runs import ErasureView, RunView, UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
 from service.operations.people.requesters import find_who, identify_request
-from service.operations.runs import starts
+from service.operations.runs import erasing, starts
 from service.store.runs.runs import Run, describe_run
 from service.store.suspensions.reading import split_readable
 
@@ -82,6 +83,14 @@ class RunPage(BaseModel):
     runs: list[RunView]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
     unreadable: list[UnreadableView] = Field(description="Runs of this page that cannot be read.")
+
+
+class EraseRequest(RequestBody):
+    """Why the contents are erased."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "Request of the customer, ticket 4711"}]})
+
+    reason: str = Field(min_length=1, max_length=2000, description="Kept in the trail, so name no personal data.")
 
 
 class CancelRequest(RequestBody):
@@ -177,3 +186,13 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: Idempoten
     run = await find_run(parts, caller, run_id)
     await parts.desk.revive(run.suspension_id, caller.actor("api"), key, run_id)
     return RunView.model_validate(await parts.runs.read(run_id))
+
+
+@router.post("/{run_id}/erase", operation_id="eraseRun", responses=WRITES)
+async def erase_run(run_id: RunId, body: EraseRequest, caller: Admin, parts: Parts) -> ErasureView:
+    """Erase the arguments, facts, texts and results of an ended run for good, even after the run was deleted.
+
+    Who decided what, when and by which rule remains, and the trail can still be verified. A run that was erased before
+    keeps its first erasure, which is returned.
+    """
+    return ErasureView.model_validate(await erasing.erase_run(parts, run_id, caller.actor("api"), body.reason))

@@ -4,20 +4,24 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypedDict
+from heapq import nlargest
+from typing import NamedTuple, TypedDict
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from sayso.records.decisions import Actor, ActorKind, Represented
 from service.auth.person_tokens.verifying import PersonTokens
-from service.auth.reviewers import Reviewers, add_represented, hash_token
+from service.auth.reviewers import Holder, Reviewers, add_represented, hash_token
+from service.cache import USED_WITHIN_MS, Refresher
 from service.store.people import PERSON, ApiKey, Session
 from service.store.tokens import Tokens
 
 TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
 CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
+_REFRESH_AFTER_MS = 350
+_MOST_REFRESHED = 64
 _MOST_CACHED = 10_000
 _NOTED_MS = 60_000  # how often this process notes the use of one credential
 
@@ -64,25 +68,43 @@ class Principal:
         return self.name if self.kind is ActorKind.AGENT else None
 
 
+@dataclass(slots=True)
+class _Checked:
+    """An identified credential: when it was last checked and used, and whether it was used since that check."""
+
+    principal: Principal
+    checked_at_ms: float
+    used_at_ms: float
+    in_use: bool = False
+
+
+class _LookedUp(NamedTuple):
+    principal: Principal | None
+    began_at_ms: float
+
+
 class Credentials:
     """API keys and sessions of all tenants, checked against the store and cached for less than a second.
 
-    `person_tokens` verifies the tokens that say for whom an agent acts.
+    Those used in the last minutes are checked again in the background. `person_tokens` verifies the tokens that say for
+    whom an agent acts.
     """
 
     def __init__(
         self,
         tokens: Tokens,
         reviewers_of: Callable[[str], Reviewers],
+        refresher: Refresher,
         *,
         idle_s: int,
         person_tokens: PersonTokens | None = None,
     ) -> None:
         self.person_tokens = person_tokens or PersonTokens(None)
         self._tokens, self._reviewers_of = tokens, reviewers_of
+        self._refresher, self._clock_ms = refresher, refresher.clock_ms
         self._idle_ms = idle_s * 1000
-        self._cached: dict[str, tuple[Principal, float]] = {}
-        self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
+        self._cached: dict[str, _Checked] = {}
+        self._pending: dict[tuple[str, bool], asyncio.Task[_LookedUp]] = {}
         self._noted: dict[str, float] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True, within_ms: int = CACHED_MS) -> Principal:
@@ -92,17 +114,15 @@ class Credentials:
         """
         if not token:
             raise NotAuthenticated()
-        cached = self._cached.get(token)
-        if cached is not None and monotonic_ms() < cached[1] + within_ms:
-            return cached[0]
-        principal = await self._look_up_once(token, in_use)
-        if principal is None:
-            self._cached.pop(token, None)
-            raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
-        if len(self._cached) > _MOST_CACHED:
-            self._cached.clear()
-        self._cached[token] = (principal, monotonic_ms())
-        return principal
+        checked, at_ms = self._cached.get(token), self._clock_ms()
+        if checked is None or at_ms >= checked.checked_at_ms + within_ms:
+            checked = await self._check(token, in_use)
+        elif in_use:
+            checked.in_use = True
+        if in_use:
+            checked.used_at_ms = at_ms
+            self._refresher.note_use(self._refresh)
+        return checked.principal
 
     async def find_provisioner(self, token: str) -> ApiKey | None:
         key = await self._tokens.find_key(hash_token(token))
@@ -110,16 +130,6 @@ class Credentials:
             return None
         await self._note_use(key.tenant, key.id)
         return key
-
-    async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
-        """Return a valid session of an active person, else None; with `in_use` false, its idle time goes on."""
-        session = await self._tokens.use_session(hash_token(token), self._idle_ms if in_use else None)
-        if session is None:
-            return None
-        valid = await self._reviewers_of(session.tenant).check_session(session)
-        if valid is None:
-            await self.sign_out(token)
-        return valid
 
     async def sign_out(self, token: str) -> None:
         """Close the session of a token, and forget the token."""
@@ -131,7 +141,36 @@ class Credentials:
         for in_use in (True, False):
             self._pending.pop((token, in_use), None)
 
-    async def _look_up_once(self, token: str, in_use: bool) -> Principal | None:
+    async def _check(self, token: str, in_use: bool) -> _Checked:
+        """Look a credential up and cache its holder. Raises `NotAuthenticated`."""
+        principal, at_ms = await self._look_up_once(token, in_use)
+        if principal is None:
+            self._cached.pop(token, None)
+            raise NotAuthenticated("This key or session is no longer valid. Sign in again, or ask for a new key.")
+        if len(self._cached) > _MOST_CACHED:
+            self._cached.clear()
+        checked = self._cached[token] = _Checked(principal, at_ms, 0.0)
+        return checked
+
+    async def _refresh(self) -> None:
+        """Check the credentials that were used last, each at most twice a second."""
+        at_ms = self._clock_ms()
+        used = [entry for entry in self._cached.items() if entry[1].used_at_ms > at_ms - USED_WITHIN_MS]
+        latest = nlargest(_MOST_REFRESHED, used, key=lambda entry: entry[1].used_at_ms)
+        due = [entry for entry in latest if at_ms >= entry[1].checked_at_ms + _REFRESH_AFTER_MS]
+        await asyncio.gather(*(self._check_again(token, checked) for token, checked in due))
+
+    async def _check_again(self, token: str, checked: _Checked) -> None:
+        in_use, checked.in_use = checked.in_use, False
+        principal, at_ms = await self._look_up_once(token, in_use)
+        if self._cached.get(token) is not checked:
+            return  # it was forgotten or checked meanwhile
+        if principal is None:
+            del self._cached[token]
+            return
+        checked.principal, checked.checked_at_ms = principal, at_ms
+
+    async def _look_up_once(self, token: str, in_use: bool) -> _LookedUp:
         """Share one look-up among all concurrent callers: one event may wake thousands of long polls."""
         place = (token, in_use)
         pending = self._pending.get(place)
@@ -140,19 +179,34 @@ class Credentials:
             pending.add_done_callback(lambda _: self._pending.pop(place, None))
         return await asyncio.shield(pending)
 
-    async def _look_up(self, token: str, in_use: bool) -> Principal | None:
-        key = await self._tokens.find_key(hash_token(token))
-        if key is not None:
-            return await self._find_holder(key)
-        session = await self.resume_session(token, in_use=in_use)
-        if session is None:
+    async def _look_up(self, token: str, in_use: bool) -> _LookedUp:
+        began_at_ms = self._clock_ms()
+        found = await self._tokens.find(hash_token(token))
+        if isinstance(found, ApiKey):
+            return _LookedUp(await self._find_key_holder(found), began_at_ms)
+        principal = await self._resume_session(token, found, in_use) if found is not None else None
+        return _LookedUp(principal, began_at_ms)
+
+    async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:
+        """Return the holder of a session; close it unless it is valid."""
+        reviewers, token_hash = self._reviewers_of(session.tenant), hash_token(token)
+        holder, kept = await asyncio.gather(
+            reviewers.find_holder(session.name), self._extend_session(token_hash, in_use)
+        )
+        if not kept:
             return None
-        rights = await self._find_rights(self._reviewers_of(session.tenant), session.name)
+        if holder is None or not reviewers.holds(holder.person, session):
+            await self.sign_out(token)
+            return None
         if in_use:
             await self._note_use(session.tenant, f"{PERSON}{session.name}")
-        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf, **rights)
+        roles, csrf = holder.person.roles, session.csrf
+        return Principal(session.tenant, session.name, ActorKind.HUMAN, roles, csrf, **_list_rights(holder))
 
-    async def _find_holder(self, key: ApiKey) -> Principal | None:
+    async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
+        return not in_use or await self._tokens.extend_session(token_hash, self._idle_ms)
+
+    async def _find_key_holder(self, key: ApiKey) -> Principal | None:
         """Return the holder of a key. A reviewer's key has only the role of a reviewer, even if an admin holds it."""
         if not key.holds(now_ms()) or key.kind == "provisioner":
             return None
@@ -161,13 +215,11 @@ class Credentials:
             return Principal(
                 key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context, key_owner=key.owner
             )
-        reviewers = self._reviewers_of(key.tenant)
-        person = await reviewers.find(key.name)
-        if person is None or not person.active:
+        holder = await self._reviewers_of(key.tenant).find_holder(key.name)
+        if holder is None:
             return None
-        rights = await self._find_rights(reviewers, key.name)
         await self._note_use(key.tenant, key.id)
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, **rights)
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, **_list_rights(holder))
 
     async def _note_use(self, tenant: str, holder: str) -> None:
         """Record the use of a credential, at most once a minute; a store that cannot write does not shut it out."""
@@ -180,8 +232,9 @@ class Credentials:
         with suppress(Unavailable):
             await self._tokens.note_use(tenant, holder, now_ms())
 
-    async def _find_rights(self, reviewers: Reviewers, name: str) -> _Rights:
-        return {"groups": await reviewers.list_groups(name), "represents": await reviewers.list_represented(name)}
+
+def _list_rights(holder: Holder) -> _Rights:
+    return {"groups": holder.groups, "represents": holder.represents}
 
 
 def require_person(principal: Principal) -> Principal:

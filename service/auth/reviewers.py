@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from sayso.records.decisions import OUR_NAMES, OUR_PREFIXES, Actor, ActorKind, Delegate, Represented
 from service.auth.passwords import Passwords
-from service.cache import Memory
+from service.cache import Memory, Refresher
 from service.duty.absences import find_chain, list_represented
 from service.settings import Settings
 from service.settings.edge import network_of
@@ -50,6 +51,14 @@ class Origin:
 NOWHERE = Origin()
 
 
+class Holder(NamedTuple):
+    """An active person, their groups, and the absent people for whom they decide."""
+
+    person: Reviewer
+    groups: tuple[str, ...]
+    represents: tuple[Represented, ...]
+
+
 def refuse_our_names(name: str) -> None:
     """Raise `InvalidInput` for a name that is reserved for Sayso's own actions."""
     plain = name.casefold()
@@ -75,12 +84,13 @@ class Reviewers:
         attempts: Attempts,
         passwords: Passwords,
         settings: Settings,
+        refresher: Refresher,
     ) -> None:
         self._tenant, self._people, self._tokens = tenant, people, tokens
         self._attempts, self._passwords = attempts, passwords
         self._idle_ms = settings.session_idle_s * 1000
         self._max_ms = settings.session_max_s * 1000
-        self._absences = Memory(duty.list_absences)
+        self._absences = Memory(duty.list_absences, refresher)
 
     async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
         """Create a reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
@@ -157,7 +167,7 @@ class Reviewers:
         """Return a person's valid sessions, the newest first; raises `NotFound`."""
         reviewer = await self._known(name)
         found = await self._people.list_sessions(name)
-        return [one for one in found if self._holds(reviewer, one.session)]
+        return [one for one in found if self.holds(reviewer, one.session)]
 
     async def end_session(self, name: str, session_id: str) -> None:
         """End one session of a person; raises `NotFound`."""
@@ -208,6 +218,13 @@ class Reviewers:
             if person in active
         )
 
+    async def find_holder(self, name: str) -> Holder | None:
+        """Return an active person with what lets them decide, or None."""
+        person, groups = await self._people.find_with_groups(name)
+        if person is None or not person.active:
+            return None
+        return Holder(person, groups, await self.list_represented(name))
+
     async def find_actor(self, name: str, channel: str) -> Actor:
         """Return a person as the author of decisions on a channel."""
         by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
@@ -227,14 +244,7 @@ class Reviewers:
         await self._attempts.forget(BY_PAIR, pair)
         return await self._open(reviewer, began_at_ms, origin)
 
-    async def check_session(self, session: Session) -> Session | None:
-        """Return the session with the person's current roles while it is valid, else None."""
-        reviewer = await self._people.find_reviewer(session.name)
-        if reviewer is None or not self._holds(reviewer, session):
-            return None
-        return session.model_copy(update={"roles": reviewer.roles})
-
-    def _holds(self, reviewer: Reviewer, session: Session) -> bool:
+    def holds(self, reviewer: Reviewer, session: Session) -> bool:
         """Return whether a session is valid: its person is active, and it has neither expired nor been ended."""
         over = now_ms() - session.created_at_ms > self._max_ms
         ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)

@@ -1,16 +1,16 @@
 """A cache of deactivated reviewers and revoked keys."""
 
 from sayso.records.revocations import NamedKey, Revocations, find_revoked
-from service.cache import Memory
+from service.cache import Memory, Refresher
 from service.store.people import People
 
 
 class RevocationCache:
     """Deactivated reviewers and revoked keys of one tenant."""
 
-    def __init__(self, people: People) -> None:
+    def __init__(self, people: People, refresher: Refresher) -> None:
         self._people = people
-        self._memory = Memory(self._read)
+        self._memory = Memory(self._read, refresher)
 
     async def find(self, *, fresh: bool = False) -> Revocations:
         return await self._memory.find(fresh=fresh)

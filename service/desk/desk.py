@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sayso.policy.engine import Policy
 from service.desk.changes import Changes, KnownFreezes, no_freezes
 from service.desk.client_execution import ClientExecution
+from service.desk.handing import Handing
 from service.desk.inquiring import Inquiring
 from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
@@ -47,7 +48,9 @@ class Desk:
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
-        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts)
+        handing = Handing(changes, policy)
+        self.may_start, self.take_back = handing.may_start, handing.take_back
+        reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
         self.judge_edit = reviewing.judge_edit
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive

@@ -11,7 +11,7 @@ from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.clock_readings import JUMP_MS, ClockReading, describe_jump
 from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
-from service.cache import Memory
+from service.cache import Memory, Refresher
 from service.store.freezes import FreezeStore, Kept
 
 HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
@@ -21,9 +21,9 @@ _CLOCK = "clock"
 class Freezes:
     """The freezes of one tenant, by admins and by clocks."""
 
-    def __init__(self, store: FreezeStore) -> None:
+    def __init__(self, store: FreezeStore, refresher: Refresher) -> None:
         self._store = store
-        self._memory = Memory(store.load)
+        self._memory = Memory(store.load, refresher)
 
     async def known(self, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, including ended ones, as cached or, with `fresh`, as of now."""

@@ -26,9 +26,10 @@ from sayso.transitions.decision_checks import check_draft, check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
-from sayso.transitions.sightings import see
+from sayso.transitions.reviewers.sightings import see
 from service.desk.changes import Changes
 from service.desk.drafts import build_idempotency
+from service.desk.handing import Handing
 from service.desk.scheduling import Scheduling
 from service.policy.evaluations import Evaluations
 from service.store.attempts import Allowance, Attempts
@@ -49,6 +50,7 @@ class Reviewing:
     evaluations: Evaluations
     scheduling: Scheduling
     attempts: Attempts | None
+    handing: Handing
 
     async def decide(
         self,
@@ -75,6 +77,7 @@ class Reviewing:
         renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
+        await self.handing.prepare()
         freezes, policy = await self.changes.freezes(), self.policy()
         covering = await self._find_learned(policy, suspension_id, item_id) if request.action == "deny" else ()
 
@@ -107,7 +110,8 @@ class Reviewing:
 
         try:
             async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):
-                return await self.changes.suspensions.change(suspension_id, transition, seen)
+                handing = self.handing.hand_on(transition, freezes)
+                return await self.changes.suspensions.change(suspension_id, handing, seen)
         except DeadlinePassed:
             await self.scheduling.tick(suspension_id)
             raise

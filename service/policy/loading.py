@@ -6,13 +6,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
+from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
-from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, read_bytes
-from sayso.policy.words.lists import collect_files, stamp
+from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook, parse_beside, parse_rulebook, read_bytes
+from sayso.policy.words.lists import collect_files, pick_file, stamp
 from sayso.policy.words.names import Stamp
 from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
-from service.store.rulebook.versions import digest_files
+from service.store.rulebook.versions import RuleVersion, digest_files
 
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
@@ -83,6 +86,23 @@ class Rulebook:
 
     def _has_changed(self) -> bool:
         return any(stamp(path) != seen for path, seen in self._seen)
+
+
+def parse_version(found: RuleVersion) -> Policy:
+    """Return the rules of a version as saved, or parsed anew where an earlier Sayso wrote them otherwise.
+
+    Raises `InvalidInput` where this version of Sayso cannot read them.
+    """
+    try:
+        policy = Policy.model_validate_json(found.rules)
+        if policy.version == found.version:
+            return policy
+    except ValidationError:
+        pass  # parsed from its bytes
+    try:
+        return parse_rulebook(found.text.encode(), file=found.file, read_list=pick_file(found.lists))
+    except RulebookError as error:
+        raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
 
 
 @cache

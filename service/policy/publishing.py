@@ -22,6 +22,7 @@ from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.words.lists import pick_file
 from service.logs import Trouble
 from service.policy.loading import Rulebook
+from service.policy.shadowing import CandidateInShadow
 from service.store.rulebook.versions import RuleVersion
 from service.store.rules import Holder, Published, RuleStore
 
@@ -68,9 +69,13 @@ class RulesInForce:
         self.history = store.history
         self._withdrawn: frozenset[str] = frozenset()
         self.held_back: HeldBack | None = None
+        self._shadow = CandidateInShadow(store.history)
 
     def policy(self) -> Policy:
-        """Return the rules in force; raises `Unavailable` when they cannot be read."""
+        """Return the rules in force, with a candidate in shadow; raises `Unavailable` when they cannot be read."""
+        return self._shadow.join(self._find_policy())
+
+    def _find_policy(self) -> Policy:
         own = self._rulebook.refresh()
         if own.version != self._reported and not self._needed and not self._is_withdrawn(own):
             return own  # the file has just changed: its rules are the newest
@@ -106,6 +111,7 @@ class RulesInForce:
             if self.held_back is None:  # it may have been withdrawn
                 await self._hold_back(own, "", in_force=version)
         self._reported, self._reported_digest = own.version, self._rulebook.source.digest
+        await self._shadow.follow()
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and the version of each live process."""

@@ -4,7 +4,7 @@ import base64
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,9 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from sayso.canonical_json import JsonObject
 from sayso.errors import Unreadable
 from sayso.policy.analysis.amounts import AmountFinder
+from sayso.policy.analysis.candidates import list_judged_beside
 from sayso.policy.analysis.matrix import tally
-from sayso.policy.analysis.recorded import is_judged, list_calls
-from sayso.policy.analysis.replaying import RecordedCall, rejudge
+from sayso.policy.analysis.recorded import ERASED, is_judged, list_calls
+from sayso.policy.analysis.replaying import RecordedCall, Rejudged, rejudge
 from sayso.policy.engine import Policy
 from sayso.policy.files import parse_rulebook
 from sayso.policy.words.lists import pick_file
@@ -41,7 +42,7 @@ class ReplayRules(Immutable):
 
     `base` are rules to compare with, else what was done counts. `live` are the rules in force as JSON, which may name
     amounts, and `tools` those of the registered agents as JSON. `lists` are the files of lists by name, as JSON. `path`
-    is the argument to sum.
+    is the argument to sum. With `shadow`, the version of a candidate, what it said in shadow counts.
     """
 
     text: str
@@ -53,6 +54,7 @@ class ReplayRules(Immutable):
     path: str | None = None
     from_ms: int
     to_ms: int
+    shadow: str = ""
 
 
 def write_job(rules: ReplayRules, runs: Sequence[RawRun]) -> JsonObject:
@@ -70,7 +72,10 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
     found = [call for run in job["runs"] for call in _read_calls(run, lost, rules)]
     calls = [one for one in found if rules.from_ms <= one.at_ms < rules.to_ms]
     before = list(rejudge(base, calls, tools)) if base is not None else None
-    result = tally(calls, rejudge(policy, calls, tools), _find_amounts(rules), before)
+    judged: Iterable[Rejudged | None] = rejudge(policy, calls, tools)
+    if rules.shadow:
+        calls, judged = list_judged_beside(calls, rules.shadow)
+    result = tally(calls, judged, _find_amounts(rules), before)
     result.missing.update(lost)
     return result.model_dump(mode="json")
 
@@ -85,13 +90,14 @@ def _write_run(run: RawRun) -> JsonObject:
 
 
 def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> list[RecordedCall]:
-    """Return the calls of a run; those of a deleted or unreadable one are counted in `lost`."""
+    """Return the calls of a run; those of a deleted or unreadable one are counted in `lost`, by whether erased."""
     trail = list(_read_trail(run["trail"]))
     records = dict(_read_records(run["records"]))
     latest = records.get(run["latest"])
     if latest is None:
         judged = [one for one in trail if is_judged(one) and rules.from_ms <= one.at_ms < rules.to_ms]
-        lost[UNREADABLE if run["latest"] in run["records"] else DELETED] += len(judged)
+        why = UNREADABLE if run["latest"] in run["records"] else DELETED
+        lost.update(why if one.erased_by is None else ERASED for one in judged)
         return []
     return list_calls(latest.run, trail, records)
 

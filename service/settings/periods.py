@@ -25,6 +25,8 @@ class PeriodSettings(BaseSettings):
     """Days after its end at which a run's records and state are deleted."""
     keep_trail_days: int = Field(default=365, ge=1, le=36_500)
     """Days after its end at which a run's trail is deleted too: the last that is known of it."""
+    keep_calls_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Days after a run's end at which the contents of its calls are erased; decisions stay. Unset: never."""
     session_idle_s: int = Field(default=7_200, ge=60, le=LONGEST_SESSION_S)
     """Seconds after which a reviewer who did nothing is signed out."""
     session_max_s: int = Field(default=43_200, ge=60, le=LONGEST_SESSION_S)
@@ -47,4 +49,9 @@ class PeriodSettings(BaseSettings):
     def _check_retention(self) -> Self:
         if self.keep_trail_days < self.keep_runs_days:
             raise ValueError("SAYSO_KEEP_TRAIL_DAYS is below SAYSO_KEEP_RUNS_DAYS; a trail is kept as long as its run")
+        if self.keep_calls_days is not None and self.keep_calls_days >= self.keep_trail_days:
+            raise ValueError(
+                "SAYSO_KEEP_CALLS_DAYS is not below SAYSO_KEEP_TRAIL_DAYS, when the last of a call is deleted anyway; "
+                "lower it, or leave it out"
+            )
         return self

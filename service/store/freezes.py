@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sayso.clock import monotonic_ms
 from sayso.records.clock_readings import ClockReading
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
@@ -25,20 +26,23 @@ class FreezeStore:
     """The freezes of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._connections = store.redis, store.keys, store.connections
 
     async def now_ms(self) -> int:
         async with translated():
             return as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
+        """Return the freezes and the mark, and note the server's time for changes that begin without a read."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(self._keys.freezes)
             pipe.hget(self._keys.clock, "mark")
             pipe.time()
             found, mark, time = await pipe.execute()
+        at_ms = as_ms(*time)
+        self._connections.time_read = (at_ms, monotonic_ms())
         freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
-        return Kept(tuple(freezes), int(mark or 0), as_ms(*time))
+        return Kept(tuple(freezes), int(mark or 0), at_ms)
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
         async with translated(), self._redis.pipeline(transaction=True) as pipe:

@@ -34,13 +34,8 @@ class TenantKeys:
         self.failures = f"{prefix}failures"
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
         self.freezes = f"{prefix}freezes"
-        self.grants = f"{prefix}grants"  # grants by id
-        self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
-        self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
-        self.mandates = f"{prefix}mandates"  # mandates by id
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"
-        self.learning = f"{prefix}learning"  # rules for agents whose calls people decided since the last look
         self.next_drill = f"{prefix}next-drill"  # kept until the next scheduled drill is due
         self.open = f"{prefix}open"
         self.owners = f"{prefix}owners"
@@ -49,12 +44,7 @@ class TenantKeys:
         self.presence = f"{prefix}presence"  # "<item> <person>" of open items' pages, by their end
         self.ready = f"{prefix}ready"
         self.retained = f"{prefix}retained"
-        self.replays = f"{prefix}replays"  # replays of rules by their start
         self.reviewers = f"{prefix}reviewers"  # reviewers by name
-        self.rulebook = f"{prefix}rulebook"
-        self.rules = f"{prefix}rules"
-        self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
-        self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.sampling = f"{prefix}sampling"  # the secret that draws items for second looks
         self.second_look = f"{prefix}second-look"  # "<run> <number of the event>" of calls that wait for a second look
         self.senders = f"{prefix}senders"
@@ -62,9 +52,30 @@ class TenantKeys:
         self.starts = f"{prefix}starts"  # how late workers took runs
         self.subscriptions = f"{prefix}subscriptions"  # browsers' subscriptions to notifications
         self.trails = f"{prefix}trails"
+        self.erased = f"{prefix}erased"
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
         self.views = f"{prefix}views"  # saved views by person
+        self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
+        self._name_rules(prefix)
+
+    def _name_rules(self, prefix: str) -> None:
+        """Name the keys of rules and of what they let run."""
+        self.grants = f"{prefix}grants"  # grants by id
+        self.grant_uses = f"{prefix}grant-uses"  # grants and mandates by their last use
+        self.grant_trials = f"{prefix}grant-trials"  # what grants on probation would have allowed, by grant and answer
+        self.mandates = f"{prefix}mandates"  # mandates by id
+        self.learning = f"{prefix}learning"  # rules for agents whose calls people decided since the last look
+        self.replays = f"{prefix}replays"  # replays of rules by their start
+        self.rulebook = f"{prefix}rulebook"
+        self.rules = f"{prefix}rules"
+        self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
+        self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
+        self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
+
+    def handed(self, holder: str) -> str:
+        """The runs that were handed to one waiting worker."""
+        return f"{self.prefix}handed:{holder}"
 
     def suspension(self, suspension_id: str) -> str:
         return f"{self.prefix}s:{suspension_id}"

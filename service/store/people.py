@@ -83,6 +83,7 @@ class People:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
+        self._pipeline = store.connections.changes
 
     async def add_reviewer(self, reviewer: Reviewer) -> bool:
         """Save a new reviewer; return False, and save nothing, if the name is taken."""
@@ -123,6 +124,15 @@ class People:
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
         return Reviewer.model_validate_json(raw) if raw else None
+
+    async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
+        """Return a reviewer, or None, and the names of their groups, sorted."""
+        keys = self._keys
+        async with translated():
+            raw, groups = await self._pipeline.ask_all(
+                ("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name))
+            )
+        return Reviewer.model_validate_json(raw) if raw else None, tuple(sorted(map(text, groups)))
 
     async def list_reviewers(self) -> list[Reviewer]:
         async with translated():

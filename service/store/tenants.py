@@ -5,6 +5,7 @@ from math import inf
 
 from redis.asyncio import Redis
 
+from service.cache import Refresher
 from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
 from service.store.keys import keys_of
@@ -18,8 +19,9 @@ _BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two write
 class Connections:
     """The connections of one process, shared by all tenants. Each connects on first use."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, refresher: Refresher | None = None) -> None:
         self.redis = redis
+        self.refresher = refresher or Refresher()  # of the caches that read through these connections
         self.time_read = (0, -inf)  # the server's last known time, ms, and the monotonic time of that reading
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)
@@ -27,7 +29,8 @@ class Connections:
         self.batches = cycle([Pipeline(redis) for _ in range(_BATCH_PIPELINES)])
 
     def close(self) -> None:
-        """Close the connections, except the pool of `redis`."""
+        """Close the connections, except the pool of `redis`, and refresh no more caches."""
+        self.refresher.stop()
         for pipeline in (self.changes, self.intake, self.ready, *islice(self.batches, _BATCH_PIPELINES)):
             pipeline.close()
 

@@ -1,11 +1,10 @@
 """API keys, sessions and instances of all tenants, by the hash of their token."""
 
-from redis.asyncio import Redis
-
 from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.store.people import ApiKey, Session
+from service.store.tenants import Connections
 
 
 class InstanceKey(Immutable):
@@ -18,8 +17,16 @@ class InstanceKey(Immutable):
 class Tokens:
     """Look-ups by the hash of a token, for all tenants."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, connections: Connections) -> None:
+        self._redis, self._pipeline = connections.redis, connections.changes
+
+    async def find(self, token_hash: str) -> ApiKey | Session | None:
+        """Return the key or the session of a token, or None."""
+        async with translated():
+            key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
+        if key is not None:
+            return ApiKey.model_validate_json(key)
+        return Session.model_validate_json(session) if session is not None else None
 
     async def find_key(self, token_hash: str) -> ApiKey | None:
         async with translated():
@@ -31,14 +38,10 @@ class Tokens:
             raw = await self._redis.get(INSTANCE_KEYS + token_hash)
         return InstanceKey.model_validate_json(raw) if raw else None
 
-    async def use_session(self, token_hash: str, idle_ms: int | None) -> Session | None:
-        """Return the session, or None, and restart its idle time; with None for `idle_ms` only read it."""
+    async def extend_session(self, token_hash: str, idle_ms: int) -> bool:
+        """Restart the idle time of a session; return False if it has ended."""
         async with translated():
-            if idle_ms is None:
-                raw = await self._redis.get(SESSIONS + token_hash)
-            else:
-                raw = await self._redis.getex(SESSIONS + token_hash, px=idle_ms)
-        return Session.model_validate_json(raw) if raw else None
+            return bool(await self._pipeline.ask("PEXPIRE", SESSIONS + token_hash, idle_ms))
 
     async def note_use(self, tenant: str, holder: str, at_ms: int) -> None:
         """Record when a key or a person was last here."""

@@ -15,7 +15,7 @@ from service.web.languages import speak_language
 from service.web.operations import channels, drills, operate, second_look, welcome
 from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
-from service.web.rulebook import cases, drafts, grants, replays, rules, trials, versions
+from service.web.rulebook import cases, drafts, grants, replays, rules, shadows, trials, versions
 from service.web.waiting import saved_views
 
 _CHECKS = (Depends(speak_language), Depends(check_host), Depends(check_origin))
@@ -51,6 +51,7 @@ _MODULES = (
     drafts,
     replays,
     versions,
+    shadows,
     grants,
     *_CHANNELS,
     live,

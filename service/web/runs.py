@@ -1,4 +1,4 @@
-"""The pages of runs: the list, one run, and its cancellation."""
+"""The pages of runs: the list, one run, its cancellation, and the erasure of its contents."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,11 +8,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
-from sayso.errors import Conflict
+from sayso.errors import Conflict, InvalidInput
 from sayso.records.suspensions import RunStatus, Status
 from sayso.sentences.outcomes import describe_state
 from sayso.text.language import _
+from service.auth.reviewers import require_role
 from service.operations.masking import collect_secrets
+from service.operations.runs.erasing import erase_run
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.comments import insert_remarks, list_remarks
@@ -23,7 +25,15 @@ from service.web.content.secrets import mask_lines
 from service.web.content.timeline import VOICES
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_page_again
-from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post, read_reason
+from service.web.form_posts import (
+    EarlierSignIn,
+    check_admin,
+    check_session,
+    describe_refusal,
+    read_form,
+    read_post,
+    read_reason,
+)
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
@@ -111,6 +121,34 @@ async def cancel(request: Request, run_id: str) -> Response:
         run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
         context = {"title": _("Cancel run"), "run": run, "sentence": sentence, "reason": reason}
         show_page_again(request, "pages/cancel.html", visitor=visitor, **context)
+        raise
+    return RedirectResponse(f"/runs/{run_id}", 303)
+
+
+@router.get("/runs/{run_id}/erase")
+async def confirm_erasure(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Ask an admin to confirm the erasure of an ended run's contents."""
+    require_role(visitor.principal.roles, "admin")
+    run = await wiring_of(request).runs.read(run_id)
+    if run.erasure is not None or not run.status.ended:
+        return RedirectResponse(f"/runs/{run.id}", 303)
+    title = _("Erase the contents")
+    return await show(request, visitor, "pages/erase.html", title=title, run=run, sentence="", reason="")
+
+
+@router.post("/runs/{run_id}/erase")
+async def erase(request: Request, run_id: str) -> Response:
+    """Erase the contents of an ended run."""
+    post = await read_form(request)
+    visitor = await find_sender(request, post)
+    wiring, reason = wiring_of(request), read_reason(post)
+    try:
+        check_admin(post, visitor)
+        await erase_run(wiring, run_id, visitor.principal.actor("web"), reason)
+    except (Conflict, InvalidInput, EarlierSignIn) as error:
+        run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
+        context = {"title": _("Erase the contents"), "run": run, "sentence": sentence, "reason": reason}
+        show_page_again(request, "pages/erase.html", visitor=visitor, **context)
         raise
     return RedirectResponse(f"/runs/{run_id}", 303)
 

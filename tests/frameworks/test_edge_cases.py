@@ -12,12 +12,12 @@ from tests.frameworks.conftest import CHOSEN
 
 
 @cache
-def play(name: str, module: str = "") -> dict[str, Any]:
-    """Return the output of a module of `edge_cases` in its framework's environment."""
+def play(name: str, module: str = "", folder: str = "edge_cases") -> dict[str, Any]:
+    """Return the output of a module of a folder, run in the environment of its framework."""
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")
-    command = [str(kind.python), "-m", f"tests.frameworks.edge_cases.{module or name}"]
+    command = [str(kind.python), "-m", f"tests.frameworks.{folder}.{module or name}"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Many runs use up one budget while their workers are killed: never over by one call, and never short by one."""
+"""Many runs use up one budget and one rate while their workers are killed: never over by one, never short by one."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
+from sayso.policy.memory.amounts import UNIT
 from sayso.records.suspensions import RunStatus
 from service.settings.places import socket_path, store_url_at
 from tests.journeys.paying_agents import TURNS, paid_in
@@ -25,11 +26,12 @@ rules:
     tool: pay
     action: allow
     budget: {{sum: args.amount, max: {FIT * 10}, per: 1d, by: agent}}
+    limit: {{count: {FIT}, per: 1d, by: agent}}
 """
 AGENTS = "demo.agents:support,tests.journeys.paying_agents:payer"
 
 
-async def test_killed_workers_use_up_a_budget_exactly(tmp_path: Path) -> None:
+async def test_killed_workers_use_up_a_budget_and_a_rate_exactly(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     environ = {"SAYSO_AGENTS": AGENTS, "SAYSO_POLICY": str(policy), "SAYSO_WORKERS": "2"}
@@ -45,7 +47,7 @@ async def test_killed_workers_use_up_a_budget_exactly(tmp_path: Path) -> None:
         assert {run.status for run in ended} == {RunStatus.COMPLETED}
         assert RUNS * TURNS > FIT
         assert len(set(paid)) == FIT, "calls in doubt ran again with their key and did not count again"
-        assert count_used(stack) == FIT * 10
+        assert read_counters(stack) == [FIT, FIT * 10 * UNIT]
 
 
 def kill_at(stack: Stack, counts: tuple[int, ...]) -> None:
@@ -67,8 +69,8 @@ async def run_again(reviewer: Client) -> None:
         await asyncio.sleep(0.2)  # between looks
 
 
-def count_used(stack: Stack) -> int:
-    """Return what the counter of the budget holds."""
+def read_counters(stack: Stack) -> list[int]:
+    """Return what the counters of the rate and the budget hold."""
     with Redis.from_url(store_url_at(socket_path(stack.home))) as redis:
-        (name,) = redis.scan_iter("*:counter:*")
-        return sum(map(int, redis.hvals(name))) // 1_000_000
+        names = redis.scan_iter("*:counter:*")
+        return sorted(sum(map(int, redis.hvals(name))) for name in names)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from sayso.records.decisions import Permit
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions import deadlines, deciding, execution
+from sayso.transitions import deadlines, deciding, execution, handing
 from sayso.transitions.execution import Fence
+from sayso.transitions.handing import WaitingWorker
 
 
 def lease_twice(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
@@ -71,6 +73,20 @@ def cancel_after_end(record: SuspensionRecord, *rest: Any) -> Change:
     if record.status is Status.RESUMED:
         record = record.model_copy(update={"status": Status.RESUMING})
     return deciding.cancel(record, *rest)
+
+
+def hand_over_denied(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
+    handed = handing.hand_over(change, worker, now_ms)
+    if not handed.handed_to:
+        return handed
+    permit = Permit(redeemed_at_ms=now_ms, attempt=1, holder=worker.holder)
+    items = tuple(item.model_copy(update={"permit": permit}) for item in handed.record.items)
+    return handed._replace(record=handed.record.model_copy(update={"items": items}))
+
+
+def take_back_with_stale_fence(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
+    assert record.lease is not None
+    return handing.take_back(record, Fence(record.lease.holder, record.lease.attempt, fence.lease_ms), now_ms)
 
 
 def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:

@@ -16,20 +16,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from sayso.errors import AlreadyDecided, SaysoError
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.suspensions import Status
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.execution import Fence
 from sayso.transitions.table import LEGAL
+from tests.proofs.explorer_handing import hand_over, hand_to_waiting, pop_handed, take_handed
 from tests.proofs.explorer_states import (
     Applied,
     DelayedCommit,
     Explored,
+    Handed,
     InvariantViolation,
     Move,
     Refused,
     State,
     Turn,
     WorkerState,
+    check_decided_by,
+    describe_path,
+    fence_off,
     find_stuck,
     remember,
     replace_at,
@@ -77,12 +82,12 @@ class Explorer:
                     if not fault:
                         sources[number].append(at)
             except InvariantViolation as violation:
-                raise InvariantViolation(f"{violation} {self._describe_path(paths, states, at)}") from None
+                raise InvariantViolation(f"{violation} {self._describe(paths, states, at)}") from None
             at += 1
         self._explored.states, self._explored.records = len(states), len(self._records.known)
         ended = [at for at, state in enumerate(states) if all(self._records.ended[one] for one in state.records)]
         if (stuck := find_stuck(ended, sources)) is not None:
-            raise InvariantViolation(f"the run can never end from here. {self._describe_path(paths, states, stuck)}")
+            raise InvariantViolation(f"the run can never end from here. {self._describe(paths, states, stuck)}")
         return self._explored
 
     def _begin(self) -> State:
@@ -94,6 +99,7 @@ class Explorer:
             memory=(*(0 for _ in self._reviewers), *(None for _ in self._workers), None, 0),
             ran=(0,) * (self._scenario.max_suspensions * len(self._calls)),
             crashes=self._scenario.crashes,
+            handed=(None,) * len(self._scenario.workers),
         )
 
     def _moves(self, state: State) -> Iterator[Move]:
@@ -105,6 +111,7 @@ class Explorer:
             yield from self._take_turn(state, turn)
         for actor in self._workers:
             yield from self._work_or_crash(state, actor)
+        yield from pop_handed(state, self._workers)
 
     def _turns(self, state: State) -> Iterator[Turn]:
         """Return every step that an actor may take now, except a delayed one."""
@@ -112,7 +119,10 @@ class Explorer:
         for actor in self._reviewers:
             done, steps = state.memory[actor], self._scenario.reviewers[actor]
             if actor != busy and done < len(steps) and steps[done].suspension < len(state.records):
-                yield Turn(actor, steps[done].suspension, ("review", actor, done), done + 1)
+                turn = Turn(actor, steps[done].suspension, ("review", actor, done), done + 1)
+                yield turn
+                if self._scenario.hands:
+                    yield from hand_to_waiting(state, self._workers, self._scenario.workers, turn)
         for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
             if actor != busy:
                 yield from self._worker_turns(state, actor, holder)
@@ -120,6 +130,7 @@ class Explorer:
             for suspension, number in enumerate(state.records):
                 if self._records.due[number]:
                     yield Turn(self._clock, suspension, ("tick",), None)
+            yield from take_handed(state, self._workers, self._clock)
         done, last = state.memory[self._owner], len(state.records) - 1
         if self._owner != busy and done < len(self._scenario.owner_steps):
             owner_step = self._scenario.owner_steps[done]
@@ -182,6 +193,8 @@ class Explorer:
     def _take(self, state: State, turn: Turn) -> State:
         if not turn.takes:
             return state
+        if turn.verb[0] == "take_back":
+            return state._replace(handed=replace_at(state.handed, turn.verb[1], None))
         return state._replace(ready=replace_at(state.ready, turn.suspension, state.ready[turn.suspension] - 1))
 
     def _delay(self, state: State, turn: Turn, applied: Applied) -> DelayedCommit:
@@ -210,18 +223,15 @@ class Explorer:
         delayed = state.delayed if state.delayed is not None and state.delayed.actor != actor else None
         committed = state._replace(records=records, ready=ready, delayed=delayed)
         if verb == "lease":
-            committed = self._fence_off(committed, actor, suspension)
+            committed = fence_off(committed, self._workers, actor, suspension)
+        if applied.handed is not None:
+            place, plans = applied.handed
+            entry = Handed(suspension, True, plans)
+            committed = committed._replace(handed=replace_at(committed.handed, place, entry))
         label = f"{self._name(actor)} commits {verb}"
         yield label, self._settle(remember(committed, actor, next_memory)), False
         if state.crashes and state.memory[actor] is not None:
             yield f"{label}, the reply is lost", self._settle(committed._replace(crashes=state.crashes - 1)), True
-
-    def _fence_off(self, state: State, leased: int, suspension: int) -> State:
-        for actor in self._workers:
-            worker = state.memory[actor]
-            if actor != leased and worker is not None and worker.suspension == suspension:
-                state = remember(state, actor, worker._replace(current=False))
-        return state
 
     def _work_or_crash(self, state: State, actor: int) -> Iterator[Move]:
         worker, delayed, name = state.memory[actor], state.delayed, self._name(actor)
@@ -291,11 +301,14 @@ class Explorer:
         fence = None
         if len(verb) == 3 and verb[0] != "review":
             attempt = record.lease.attempt if record.lease else 0
-            fence = Fence(verb[1], attempt if verb[2] else attempt - 1, self._scenario.lease_ms)
+            holder = self._scenario.workers[verb[1]] if verb[0] == "take_back" else verb[1]
+            fence = Fence(holder, attempt if verb[2] else attempt - 1, self._scenario.lease_ms)
         try:
             name, change = self._scenario.apply(record, now_ms, verb, fence)
         except SaysoError as error:
-            self._check_decided_by(record, verb, error)
+            if isinstance(error, AlreadyDecided) and verb[0] == "review":
+                step = self._scenario.reviewers[verb[1]][verb[2]]
+                check_decided_by(record, step.item_id, self._name(verb[1]), error)
             self._explored.refusals.add(type(error).__name__)
             return Refused(type(error).__name__)
         self._check(Step(name, record, change, now_ms, fence))
@@ -303,9 +316,17 @@ class Explorer:
             if verb[0] == "tick" and self._records.due[number]:
                 raise InvariantViolation("a suspension is due and a tick changes nothing.")
             return None
+        handed = None
+        if len(verb) == 4:
+            found = hand_over(self._scenario, change, verb[3], now_ms)
+            if found is None:
+                return Refused("nothing to hand over")
+            self._check(found[0])
+            change = found[0].change
+            handed = self._scenario.workers.index(verb[3]), found[1]
         following = self._records.number(change.following, now_ms) if change.following else -1
         plan = self._scenario.plan(change.record, now_ms) if name == "lease" else ()
-        return Applied(self._records.number(change.record, now_ms), following, change.ready, plan)
+        return Applied(self._records.number(change.record, now_ms), following, change.ready, plan, handed)
 
     def _check(self, step: Step) -> None:
         if violation := find_violation(step):
@@ -318,25 +339,9 @@ class Explorer:
         if record.end is not None:
             self._explored.ends.add(record.end.status)
 
-    def _check_decided_by(self, record: SuspensionRecord, verb: tuple[Any, ...], error: SaysoError) -> None:
-        """I1, I13: the error for the second reviewer names the first."""
-        if not isinstance(error, AlreadyDecided) or verb[0] != "review":
-            return
-        step = self._scenario.reviewers[verb[1]][verb[2]]
-        outcome = find_item(record, step.item_id).outcome
-        first = outcome.by.id if outcome is not None else self._name(verb[1])
-        if error.facts.get("decided_by") != first:
-            named = error.facts.get("decided_by")
-            raise InvariantViolation(f"the error names {named} as the first reviewer; it was {first}.")
-
-    def _describe_path(self, paths: list[tuple[int, str]], states: list[State], at: int) -> str:
+    def _describe(self, paths: list[tuple[int, str]], states: list[State], at: int) -> str:
         records = [self._records.known[number][0] for number in states[at].records]
-        steps: list[str] = []
-        while at > 0:
-            at, label = paths[at]
-            steps.append(label)
-        where = ", ".join(f"{record.id} {record.status}" for record in records)
-        return f"[{self._scenario.name}: {where}] Path: {' > '.join(reversed(steps)) or 'none'}."
+        return describe_path(self._scenario.name, paths, records, at)
 
     def _name(self, actor: int) -> str:
         if actor in self._reviewers:

@@ -4,18 +4,34 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from sayso.errors import AlreadyDecided
+from sayso.records.suspensions import SuspensionRecord
+from sayso.transitions.deciding import find_item
+
 
 class InvariantViolation(AssertionError):
     """A broken invariant, with the shortest path to it."""
 
 
 class Applied(NamedTuple):
-    """The result of a transition: the records it makes, whether it makes the run ready, and the worker's next step."""
+    """The result of a transition: the records it makes, whether it makes the run ready, and the worker's next step.
+
+    `handed` is the place of the worker that the same commit hands the run to, and the plans it may follow.
+    """
 
     after: int
     following: int
     ready: bool
     plan: tuple[str, ...]
+    handed: tuple[int, tuple[tuple[str, ...], ...]] | None = None
+
+
+class Handed(NamedTuple):
+    """A run on the list of the worker that it was handed to, and the plans that this worker may follow."""
+
+    suspension: int
+    current: bool
+    plans: tuple[tuple[str, ...], ...]
 
 
 class Refused(NamedTuple):
@@ -56,7 +72,8 @@ class State(NamedTuple):
     """Everything that distinguishes two states.
 
     `memory` holds per actor: the decisions a reviewer has made, what a worker drives, nothing for the clock, and the
-    owner's actions. `ran` counts how often each call of each suspension was started.
+    owner's actions. `ran` counts how often each call of each suspension was started. `handed` holds per worker what is
+    on its own list.
     """
 
     records: tuple[int, ...]
@@ -65,6 +82,7 @@ class State(NamedTuple):
     ran: tuple[int, ...]
     crashes: int
     delayed: DelayedCommit | None = None
+    handed: tuple[Handed | None, ...] = ()
 
 
 Move = tuple[str, State, bool]
@@ -92,6 +110,16 @@ def replace_at(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ..
     return (*values[:place], value, *values[place + 1 :])
 
 
+def fence_off(state: State, workers: range, leased: int, suspension: int) -> State:
+    """Return the state after a lease: no other worker holds the run, nor gets it from its own list."""
+    for actor in workers:
+        worker = state.memory[actor]
+        if actor != leased and worker is not None and worker.suspension == suspension:
+            state = remember(state, actor, worker._replace(current=False))
+    entries = (one and one._replace(current=one.current and one.suspension != suspension) for one in state.handed)
+    return state._replace(handed=tuple(entries))
+
+
 def find_stuck(ended: list[int], sources: list[list[int]]) -> int | None:
     """I2, I12: return a state that leads to none of the ended states without a fault.
 
@@ -108,3 +136,21 @@ def find_stuck(ended: list[int], sources: list[list[int]]) -> int | None:
                 queue.append(source)
     stuck = seen.find(0)
     return None if stuck < 0 else stuck
+
+
+def check_decided_by(record: SuspensionRecord, item_id: str, by: str, error: AlreadyDecided) -> None:
+    """I1, I13: the error for the second reviewer names the first; without an outcome that is this reviewer, `by`."""
+    outcome = find_item(record, item_id).outcome
+    first, named = outcome.by.id if outcome is not None else by, error.facts.get("decided_by")
+    if named != first:
+        raise InvariantViolation(f"the error names {named} as the first reviewer; it was {first}.")
+
+
+def describe_path(scenario: str, paths: list[tuple[int, str]], records: list[SuspensionRecord], at: int) -> str:
+    """Return the records of a state, and the shortest path to it."""
+    steps: list[str] = []
+    while at > 0:
+        at, label = paths[at]
+        steps.append(label)
+    where = ", ".join(f"{record.id} {record.status}" for record in records)
+    return f"[{scenario}: {where}] Path: {' > '.join(reversed(steps)) or 'none'}."

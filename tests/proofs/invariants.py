@@ -21,7 +21,10 @@ _TABLE_EVENTS = frozenset().union(*(step.events for step in LEGAL.values()))
 _NOT_ANNOUNCED = ("record_deliveries", "take_second_look", "redrive", "hold", "shift_deadlines")
 """Steps of decided suspensions that add nothing to the ready list."""
 
-_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
+_COMBINED = {"hand_over": ("lease", "redeem"), "take_back": ("return_permits", "release")}
+"""Steps that one commit takes together."""
+
+_RESUMING = ("hand_over", "redeem", "checkpoint", "suspend_again", "settle")
 
 
 class Step(NamedTuple):
@@ -62,6 +65,8 @@ def rows_of(verb: str, after: SuspensionRecord) -> tuple[str, ...]:
     """Return the rows of the table that a step takes: `keep_time` takes three, and the last postponement gives up."""
     if verb == "keep_time":
         return ("expire", "escalate", "remind")
+    if verb in _COMBINED:
+        return _COMBINED[verb]
     return ("give_up",) if verb == "postpone" and after.status is Status.FAILED else (verb,)
 
 
@@ -135,12 +140,12 @@ def _check_record(step: Step, before: SuspensionRecord, after: SuspensionRecord)
         held is None or (held.holder, held.attempt) != (step.fence.holder, step.fence.attempt)
     ):
         yield f"{step.verb} was committed by a worker whose lease is over"
-    if step.verb == "lease" and holds is not None:
+    if step.verb in ("lease", "hand_over") and holds is not None:
         if before.status is Status.RESUMING and held is not None and step.now_ms < held.until_ms:
             yield "two workers hold one lease"
         if holds.attempt != (held.attempt if held else 0) + 1:
             yield "a lease does not have a new attempt"
-    elif step.verb != "lease" and (held is None) != (holds is None):
+    elif step.verb not in ("lease", "hand_over") and (held is None) != (holds is None):
         yield f"{step.verb} added or removed a lease"
 
 
@@ -181,11 +186,12 @@ def _redemption(item: Item) -> tuple[int, int, str] | None:
 def _check_permit(step: Step, before: SuspensionRecord, old: Item) -> Iterable[str]:
     """I3, I4: a permit is redeemed once, in time, for exactly the approved arguments."""
     outcome = old.outcome
-    if step.verb == "return_permits":
+    if step.verb in ("return_permits", "take_back"):
         if old.permit is None or before.lease is None or old.permit.attempt != before.lease.attempt:
             yield f"a permit of {old.item_id} was returned that another attempt redeemed"
         return
-    if step.verb != "redeem" or before.status is not Status.RESUMING:
+    status = Status.DECIDED if step.verb == "hand_over" else Status.RESUMING
+    if step.verb not in ("redeem", "hand_over") or before.status is not status:
         yield f"{step.verb} redeemed the permit of {old.item_id} while the suspension was {before.status}"
     if old.permit is not None and not old.tool.idempotent:
         yield f"the permit of {old.item_id} was redeemed twice"

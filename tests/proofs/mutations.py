@@ -33,12 +33,12 @@ CLIENT = _tests("transitions/test_client_execution")
 EXECUTION = _tests("transitions/test_execution")
 DECIDING = _tests(
     "transitions/test_deciding transitions/test_decision_checks transitions/test_deadlines test_decision_data"
-    " test_coverage transitions/test_delegates transitions/test_numbers transitions/test_sightings test_doubted_time"
+    " test_coverage transitions/test_delegates transitions/test_numbers reviewers/test_sightings test_doubted_time"
     " transitions/test_requester_notices transitions/test_each_of"
 )
 FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
 MEMORY = _tests("sayso/policy/memory/test_counting")
-STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters")
+STORE = _tests("test_commit_writes test_saving test_commits memory/test_counters desk/test_handing")
 BATCHES = _tests("test_batches test_precomputing")
 DESK = _tests(
     "desk/test_memory desk/test_rules_and_edits desk/test_desk desk/test_freezing test_reasking test_worker_execution"
@@ -55,10 +55,11 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/deadlines.py": DECIDING + FREEZES + TABLE + _tests("transitions/test_deliveries"),
-        "transitions/sightings.py": DECIDING + TABLE,
+        "reviewers/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT + MEMORY,
         "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "transitions/handing.py": _tests("transitions/test_handing desk/test_handing resume/test_handed"),
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
@@ -67,6 +68,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
         "desk/changes.py": DESK,
+        "desk/handing.py": _tests("desk/test_handing resume/test_handed"),
         "desk/worker_execution.py": _tests("test_outages") + DESK,
         "desk/scheduling.py": DESK + BATCHES,
         "suspensions/saving.py": STORE + DESK,

@@ -12,10 +12,10 @@ from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, sightings
+from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, handing
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
-from sayso.transitions.reviewers import claiming, inquiring, second_look
+from sayso.transitions.reviewers import claiming, inquiring, second_look, sightings
 from sayso.transitions.reviewers.second_look import Opinion, Seen
 from tests.sayso.samples import draft, person
 
@@ -87,6 +87,8 @@ class Transitions:
     postpone: Callable[..., Change] = execution.postpone
     suspend_again: Callable[..., Change] = execution.suspend_again
     settle: Callable[..., Change] = execution.settle
+    hand_over: Callable[..., Change] = handing.hand_over
+    take_back: Callable[..., Change] = handing.take_back
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Scenario:
 
     `owner_steps` are the owner's actions, in that order, at any time. `tries` is the number of tries that a new
     suspension starts with, which shortens the exploration. `copies` limits how often an id is on the ready list.
+    With `hands`, decisions may hand the run to a waiting worker.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Scenario:
     releases: bool = False
     notes: bool = False
     unused: bool = False
+    hands: bool = False
     compares: bool = True
     transitions: Transitions = Transitions()
 
@@ -183,6 +187,7 @@ class Scenario:
         steps: dict[str, Callable[[], Change]] = {
             "renew": lambda: apply.renew(record, fence, now_ms),
             "release": lambda: apply.release(record, fence, "stopping", now_ms),
+            "take_back": lambda: apply.take_back(record, fence, now_ms),
             "postpone": lambda: apply.postpone(record, fence, "no such agent", now_ms),
             "redeem": lambda: self._redeem(record, fence, now_ms),
             "return_permits": lambda: apply.return_permits(

@@ -222,6 +222,10 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         Scenario("a framework starts its call at the last try", (REFUND,), CONFLICTING, unused=True),
         {*DRIVEN, "return_permits", "postpone"},
     ),
+    (
+        Scenario("runs are handed to workers that wait", (REFUND,), CONFLICTING, hands=True, crashes=2),
+        {*DRIVEN, "return_permits", "release"},
+    ),
     (Scenario("workers release runs", (REFUND,), CONFLICTING, releases=True), {*DRIVEN, "release"}),
     (
         Scenario(
@@ -253,6 +257,7 @@ def test_the_scenarios_reach_every_row_of_the_table() -> None:
 
 BASE = Scenario("broken", (REFUND,), CONFLICTING)
 IN_DOUBT = SCENARIOS[3][0]
+HANDED = replace(BASE, hands=True, crashes=2)
 ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
 
 
@@ -272,6 +277,8 @@ ALLOWED_CALL = replace(SCENARIOS[4][0], releases=True)
         (BASE, {"checkpoint": broken.checkpoint_resuming_twice}, "not recorded exactly once"),
         (IN_DOUBT, {"report": broken.report_from_any_holder}, "without a decision"),
         (replace(BASE, owner_steps=("cancel",)), {"cancel": broken.cancel_after_end}, "cancel led from resumed"),
+        (HANDED, {"hand_over": broken.hand_over_denied}, "has no approval, and its permit was redeemed"),
+        (HANDED, {"take_back": broken.take_back_with_stale_fence}, "whose lease is over"),
         (ALLOWED_CALL, {"release": broken.release_started_calls}, "started twice"),
     ],
     ids=lambda one: next(iter(one.values())).__name__ if isinstance(one, dict) else "",

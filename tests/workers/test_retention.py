@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from sayso.clock import DAY_MS
@@ -23,7 +25,7 @@ from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
 from workers.counting import Counting
-from workers.retention import EVERY_S, forget_old, repair_buckets
+from workers.retention import EVERY_S, erase_old, forget_old, repair_buckets
 
 
 @pytest.fixture
@@ -139,3 +141,41 @@ async def test_one_clock_claims_retention_once_an_hour(wiring: Wiring, clean_sto
     names = [job.func_name for job in jobs._queue.jobs]
     assert names == [RETAIN, DRAIN], "a job that forgets what is old drives nothing, so it does not count as one"
     jobs.close()
+
+
+async def test_contents_are_erased_before_the_run_is_deleted(wiring: Wiring, clean_store_url: str) -> None:
+    kept = await make_pending(wiring)
+    ended = [await finish(wiring, await approve(wiring, await make_pending(wiring))) for _ in range(3)]
+    now_ms = await wiring.schedule.now_ms()
+    assert await erase_old(wiring, now_ms + 400 * DAY_MS) == 0, "by default contents are kept as long as the trail"
+    settings = wiring.settings.model_copy(update={"keep_calls_days": 1})
+    wiring = replace(wiring, settings=settings)
+    assert await erase_old(wiring, now_ms) == 0
+    assert await erase_old(wiring, now_ms + 2 * DAY_MS) == 3
+    assert await erase_old(wiring, now_ms + 2 * DAY_MS) == 0
+    for one in ended:
+        erasure = (await wiring.runs.read(one.run.id)).erasure
+        assert erasure is not None
+        assert (erasure.by.kind, erasure.reason) == ("worker", "SAYSO_KEEP_CALLS_DAYS is 1")
+    assert (await wiring.desk.suspensions.read(kept.id)).record == kept
+    await wiring.desk.cancel(kept.run.id, person("ada"))
+    assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (4, 0)
+    assert await erase_old(wiring, now_ms + 3 * DAY_MS) == 1, "the trail of the run that was deleted unerased"
+    assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 4)
+    assert await keys_of(clean_store_url, *(one.run.id for one in (*ended, kept))) == []
+
+
+async def test_contents_that_cannot_be_erased_keep_no_other_run_waiting(wiring: Wiring, clean_store_url: str) -> None:
+    settings = wiring.settings.model_copy(update={"keep_calls_days": 1})
+    wiring = replace(wiring, settings=settings)
+    altered, whole = [await finish(wiring, await approve(wiring, await make_pending(wiring))) for _ in range(2)]
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.rpop(TenantKeys("default").trail(altered.run.id))
+    assert await erase_old(wiring, await wiring.schedule.now_ms() + 2 * DAY_MS) == 1
+    assert (await wiring.runs.read(altered.run.id)).erasure is None
+    assert (await wiring.runs.read(whole.run.id)).erasure is not None
+
+
+def test_calls_are_not_kept_as_long_as_the_trail() -> None:
+    with pytest.raises(ValidationError, match="SAYSO_KEEP_CALLS_DAYS is not below SAYSO_KEEP_TRAIL_DAYS"):
+        Settings(keep_calls_days=365)

@@ -23,6 +23,7 @@ from service.store.connection.faults import await_store
 from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import Wiring, assemble, settle_memory
 from workers.announcing import keep_announcing
+from workers.clock.handed import take_back_handed
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.counting import keep_counting
@@ -38,6 +39,7 @@ from workers.withdrawals import keep_withdrawing
 
 TICK_S = 0.1
 _JOBS_EVERY_S = 1.0
+_TAKE_BACK_S = 1.0
 _DRILLS_EVERY_S = 60
 _LEARN_EVERY_S = 10
 _AT_ONCE = 32
@@ -81,6 +83,9 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
         beside = [  # much to wake or a queue that does not answer delays no deadline
             asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
+            asyncio.create_task(
+                repeat(partial(take_back_handed, wiring), _TAKE_BACK_S, stopping, "handed_runs_not_taken_back")
+            ),
             asyncio.create_task(keep_announcing(wiring, stopping)),
             asyncio.create_task(keep_counting(wiring, stopping)),
             asyncio.create_task(repeat(partial(plant_scheduled, wiring), _DRILLS_EVERY_S, stopping, "drill_failed")),

@@ -6,8 +6,9 @@ Taking a ready id grants nothing. The lease does, and fences every later step. T
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -22,15 +23,17 @@ from sayso.policy.memory.recalling import Readings
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.revalidation import list_judged, list_wanted
 from sayso.transitions.execution import Fence
+from sayso.transitions.handing import WaitingWorker
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
+from service.store.load.waiting import ANNOUNCED_MS
 from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Ready
+from service.store.suspensions.schedule import Ready, read_ready
 from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
-from workers.resume.outages import through_outages
-from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs
+from workers.resume.outages import next_step, through_outages
+from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, lease_run
 from workers.resume.start_delays import StartDelays
 from workers.resume.states import RunStates
 from workers.resume.threads import ContextThreads, share_turns
@@ -40,6 +43,7 @@ _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
 """Limit of runs taken at once; the rest is for the other workers."""
 
+_ANNOUNCE_S = ANNOUNCED_MS / 4000
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
@@ -80,6 +84,8 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     settle_memory()
     share_turns()
     async with assemble(settings) as wiring, wiring.rules.kept("worker"):
+        with suppress(Unavailable):
+            await asyncio.gather(wiring.freezes.known(), wiring.revocation_cache.find())  # refreshed from now on
         await Drain(wiring, holder, job_id).run(stopping)
 
 
@@ -90,6 +96,8 @@ class Drain:
         self._wiring = wiring
         self._holder = holder
         self._job_id = job_id
+        self._lease_ms = wiring.settings.lease_s * 1000
+        self._name = WaitingWorker(holder, self._lease_ms, job_id or "").name
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
         self._delays = StartDelays(wiring.counters.starts)
@@ -97,7 +105,7 @@ class Drain:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
-        async with self._delays.kept():
+        async with self._delays.kept(), self._waiting():
             await self._run(stopping)
 
     async def _run(self, stopping: asyncio.Event) -> None:
@@ -109,16 +117,45 @@ class Drain:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
                 continue
             for ready in await self._take(min(free, _TAKE_AT_ONCE)):
-                task = asyncio.create_task(self._drive(ready))
-                self._driving.add(task)
-                task.add_done_callback(self._driving.discard)
+                self._begin(ready)
             for _ in range(2):  # the runs just leased send their first commit before anything else is sent
                 await asyncio.sleep(0)
+        await self._stop_waiting()
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[None]:
+        """Announce that runs may be handed to this worker while it has places."""
+        self._announcing = asyncio.create_task(self._announce())
+        try:
+            yield
+        finally:
+            self._announcing.cancel()
+
+    async def _announce(self) -> None:
+        while True:
+            if self._wiring.settings.drain_concurrency - len(self._driving) >= _TAKE_AT_ONCE:
+                with suppress(Unavailable):
+                    await self._wiring.desk.suspensions.waiting.announce(self._name)
+            await asyncio.sleep(_ANNOUNCE_S)
+
+    async def _stop_waiting(self) -> None:
+        """Let nothing more be handed to this worker, and begin the rest; without the store its leases run out."""
+        waiting = self._wiring.desk.suspensions.waiting
+        self._announcing.cancel()
+        with suppress(Unavailable):
+            await waiting.announce(self._name, 0)
+            for entry in await waiting.take_rest(self._name):
+                self._begin(read_ready(entry, handed=True))
+
+    def _begin(self, ready: Ready) -> None:
+        task = asyncio.create_task(self._drive(ready))
+        self._driving.add(task)
+        task.add_done_callback(self._driving.discard)
 
     def _is_over(self, elapsed_ms: float, window_ms: int) -> bool:
         if os.getppid() != self._parent:
@@ -127,28 +164,45 @@ class Drain:
 
     async def _take(self, limit: int) -> list[Ready]:
         try:
-            return await self._wiring.schedule.take(_TAKE_S, limit)
+            return await self._wiring.schedule.take(_TAKE_S, limit, self._name)
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
             return []
 
     async def _drive(self, ready: Ready) -> None:
         try:
-            leased_run = await through_outages(partial(self._lease, ready, new_id("step")))
+            take = partial(self._accept, ready) if ready.handed else partial(self._lease, ready, new_id("step"))
+            leased_run = await through_outages(take)
         except (Conflict, NotFound, Unreadable, Unavailable) as refusal:
             log.info("run_not_taken", suspension=ready.id, why=refusal.message)
             return
         if leased_run is None:
             return
-        self._delays.note(leased_run.saved.record)
+        self._delays.note(leased_run.saved.record, leased_run.saved.now_ms)
         renewing = asyncio.create_task(self._renew(ready.id, leased_run.fence))
         try:
             await self._resume(leased_run)
         except asyncio.CancelledError:
-            await self._release(ready.id, leased_run.fence, "its worker was stopped")
+            await self._release(leased_run, "its worker was stopped")
             raise
         finally:
             renewing.cancel()
+
+    async def _accept(self, ready: Ready) -> LeasedRun:
+        """Take a run that was handed to this worker; its permits are returned unless its calls may start at once."""
+        desk = self._wiring.desk
+        saved = await desk.suspensions.read_handed(ready.id, ready.packed)
+        record, held = saved.record, saved.record.lease
+        fence = Fence(self._holder, held.attempt if held else 0, self._lease_ms)
+        if not record.journal:
+            return LeasedRun(saved, fence, states=self._states)
+        revocations = await self._wiring.revocation_cache.find()
+        plan = confirm_handed(record, PlanInputs(agents, self._wiring.rules.policy(), revocations), saved.now_ms)
+        if plan is not None and await desk.may_start(record, saved.now_ms):
+            return lease_run(saved, fence, plan if record.resume.resumer == "calls" else None, None, self._states)
+        unused = {one.index for one in record.journal}
+        returned = await desk.return_permits(record.id, next_step(fence), unused, saved)
+        return LeasedRun(returned, fence, states=self._states)
 
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
@@ -180,7 +234,7 @@ class Drain:
         """Lease a run that has not asked its model yet, and read its state at the same time."""
         leasing = self._lease_and_plan(suspension_id, step_id, inputs, known)
         state, leased_run = await asyncio.gather(self._states.try_read(known.record), leasing)
-        return leased_run._replace(state=state) if leased_run is not None else None
+        return replace(leased_run, state=state) if leased_run is not None else None
 
     async def _lease_and_plan(
         self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
@@ -193,7 +247,7 @@ class Drain:
     async def _lease_with(
         self, suspension_id: str, step_id: str, inputs: PlanInputs, known: Saved | None
     ) -> LeasedRun | None:
-        lease_ms, first = self._wiring.settings.lease_s * 1000, FirstPlan(inputs)
+        lease_ms, first = self._lease_ms, FirstPlan(inputs)
         leased = await self._wiring.desk.lease(
             suspension_id, self._holder, lease_ms, first.plan, self._job_id, step_id, known
         )
@@ -201,7 +255,7 @@ class Drain:
         if held is None or held.step != step_id:
             return None
         fence = Fence(self._holder, held.attempt, lease_ms)
-        return LeasedRun(leased, fence, first.find(leased), inputs.state, self._states)
+        return lease_run(leased, fence, first.find(leased), inputs.state, self._states)
 
     async def _read_ahead(self, known: Saved | None, policy: Policy) -> Readings:
         """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
@@ -211,7 +265,7 @@ class Drain:
         return await self._wiring.desk.suspensions.recall(wanted)
 
     async def _resume(self, leased_run: LeasedRun) -> None:
-        record, fence = leased_run.saved.record, leased_run.fence
+        record = leased_run.saved.record
         try:
             revocations = await self._wiring.revocation_cache.find()
             if (why := revocations.find_withdrawal(record.run)) is not None:
@@ -219,31 +273,42 @@ class Drain:
             await RESUMERS[record.resume.resumer](self._wiring, agents, leased_run)
         except Withdrawn as withdrawn:
             log.info("run_withdrawn", suspension=record.id, run=record.run.id, why=withdrawn.message)
+            await self._return_unclaimed(leased_run)
             with suppress(Conflict, Unavailable):
                 await withdraw_run(self._wiring, record.run, withdrawn.message)
         except Frozen as frozen:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
-            await self._release(record.id, fence, frozen.message, _frozen_tools(frozen))
+            await self._release(leased_run, frozen.message, _frozen_tools(frozen))
         except _LOST as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Conflict as refusal:  # the desk decides whether the lease is lost or the run cannot continue
             log.warning("run_refused", suspension=record.id, run=record.run.id, why=refusal.message)
-            await self._postpone(record.id, fence, refusal.message, is_final=isinstance(refusal, _FINAL))
+            await self._postpone(leased_run, refusal.message, is_final=isinstance(refusal, _FINAL))
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
             reason = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
-            await self._postpone(record.id, fence, reason)
+            await self._postpone(leased_run, reason)
 
-    async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
+    async def _release(self, leased_run: LeasedRun, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""
+        await self._return_unclaimed(leased_run)
         with suppress(Conflict, Unreadable, Unavailable):
-            await self._wiring.desk.release(suspension_id, fence, reason, waits_for)
+            await self._wiring.desk.release(leased_run.saved.record.id, leased_run.fence, reason, waits_for)
 
-    async def _postpone(self, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False) -> None:
+    async def _postpone(self, leased_run: LeasedRun, error: str, *, is_final: bool = False) -> None:
+        suspension_id = leased_run.saved.record.id
+        await self._return_unclaimed(leased_run)
         try:
-            await self._wiring.desk.postpone(suspension_id, fence, error, is_final=is_final)
+            await self._wiring.desk.postpone(suspension_id, leased_run.fence, error, is_final=is_final)
         except (Conflict, Unreadable, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
+
+    async def _return_unclaimed(self, leased_run: LeasedRun) -> None:
+        """Return permits that were redeemed with the lease and whose calls have not started."""
+        if leased_run.unclaimed:
+            with suppress(Conflict, Unreadable, Unavailable):
+                unused = frozenset(leased_run.unclaimed)
+                await self._wiring.desk.return_permits(leased_run.saved.record.id, next_step(leased_run.fence), unused)
 
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
         while True:

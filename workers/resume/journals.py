@@ -47,8 +47,14 @@ class DeskJournal:
     """Implements `sayso.runner.execution.Journal`; the lease fences every step."""
 
     def __init__(
-        self, wiring: Wiring, leased: Saved, fence: Fence, noted: Mapping[str, Noted | None] = MappingProxyType({})
+        self,
+        wiring: Wiring,
+        leased: Saved,
+        fence: Fence,
+        unclaimed: set[int],
+        noted: Mapping[str, Noted | None] = MappingProxyType({}),
     ) -> None:
+        self._unclaimed = unclaimed
         self._desk = wiring.desk
         self._revocations = wiring.revocation_cache
         self._record = leased.record
@@ -69,19 +75,21 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Save which calls are about to start; raises `Withdrawn` if the key that requested the run is revoked."""
         step = state.step if state is not None else self._record.step
-        redeemed = {one.index: one for one in self._record.journal if one.attempt == self._fence.attempt}
-        if not events and state is None and redeemed.keys() == {one.call.index for one in calls}:
-            self._started = tuple(redeemed.values())
-            return {index: intent.idempotency_key for index, intent in redeemed.items()}
-        planned = (plan_intent(self._record, self._fence, one, step) for one in calls)
+        begun = {one.index: one for one in self._record.journal if one.index in self._unclaimed}
+        if begun and (state is not None or not begun.keys() <= {one.call.index for one in calls}):
+            await self.return_unclaimed()
+            begun = {}
+        planned = [plan_intent(self._record, self._fence, one, step) for one in calls if one.call.index not in begun]
         intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
-        sealed = seal(state) if state is not None else None
-        revocations = await through_outages(self._revocations.find)
-        if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
-            raise Withdrawn(withdrawn)
-        await self._commit(self._desk.redeem, intents, tuple(events), sealed)
-        self._started = intents
-        return {intent.index: intent.idempotency_key for intent in intents}
+        if intents or events or not begun:
+            sealed = seal(state) if state is not None else None
+            revocations = await through_outages(self._revocations.find)
+            if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
+                raise Withdrawn(withdrawn)
+            await self._commit(self._desk.redeem, intents, tuple(events), sealed)
+        self._unclaimed.clear()
+        self._started = (*begun.values(), *intents)
+        return {intent.index: intent.idempotency_key for intent in self._started}
 
     async def confirm(self) -> None:
         """Renew the lease if it may have run out; raises `Conflict` if another attempt holds the run."""
@@ -116,13 +124,21 @@ class DeskJournal:
         await self._commit(self._desk.return_permits, unused)
         self._started = tuple(one for one in self._started if one.index not in unused)
 
+    async def return_unclaimed(self) -> None:
+        """Return the permits that were redeemed with the lease, if their calls have not been started since."""
+        if self._unclaimed:
+            await self._commit(self._desk.return_permits, frozenset(self._unclaimed))
+            self._unclaimed.clear()
+
     async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save the state, or report the results if the lease is lost."""
+        await self.return_unclaimed()
         await self._commit_results(self._desk.checkpoint, seal(state), tuple(events))
         self._started = ()
 
     async def settle(self, end: RunEnd, events: Sequence[Event]) -> None:
         """End the run, or report the results if the lease is lost."""
+        await self.return_unclaimed()
         await self._commit_results(self._desk.settle, end, tuple(events))
 
     async def suspend_again(
@@ -134,6 +150,7 @@ class DeskJournal:
         step: int,
     ) -> SealedState:
         """End the suspension and save the run's next one, with run and progress of `record`. Return its state."""
+        await self.return_unclaimed()
         fence, sealed = next_step(self._fence), seal(state)
         desk = self._desk
         self._saved = await through_outages(
@@ -194,13 +211,18 @@ class DeskJournal:
         return doubt_intent(intent).model_copy(update={"charges": intent.charges or held})
 
 
-async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
-    """Return the journal of a leased run, after earlier workers of our own agents had time to note how calls ended."""
+async def open_journal(wiring: Wiring, leased: Saved, fence: Fence, unclaimed: set[int]) -> DeskJournal:
+    """Return the journal of a leased run, after earlier workers of our own agents had time to note how calls ended.
+
+    `unclaimed` are the indexes of calls whose permits were redeemed with the lease; it is emptied as they start.
+    """
     own = leased.record.origin.framework == Origin().framework
     started = _started_earlier(leased.record, fence) if own else ()
     if not started:
-        return DeskJournal(wiring, leased, fence)
-    return DeskJournal(wiring, leased, fence, await await_notes(wiring.settings.home, started, fence.lease_ms))
+        return DeskJournal(wiring, leased, fence, unclaimed)
+    return DeskJournal(
+        wiring, leased, fence, unclaimed, await await_notes(wiring.settings.home, started, fence.lease_ms)
+    )
 
 
 def _started_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:

@@ -4,6 +4,7 @@ A plan is made within the lease transition, to redeem its permits in the same co
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from sayso.runner.loop import answer_calls
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.runner.transcripts import RunState, describe_run
 from sayso.transitions.execution import Fence
+from sayso.transitions.handing import forget_start
 from service.store.suspensions.saving import Saved
 from workers.resume.journals import describe_outcomes
 from workers.resume.states import ReadState, RunStates
@@ -62,14 +64,28 @@ class PlanInputs(NamedTuple):
     state: ReadState | None = None
 
 
-class LeasedRun(NamedTuple):
-    """A leased run, its fence, the plan made within the lease, if any, and its state, if read."""
+@dataclass(frozen=True)
+class LeasedRun:
+    """A leased run, its fence, and the plan made within the lease, if any.
+
+    `unclaimed` are the indexes of calls whose permits were redeemed with the lease, until its resumer starts them.
+    `state` is the run's, if it was read, and `states` finds those in memory.
+    """
 
     saved: Saved
     fence: Fence
     plan: CallPlan | RunPlan | None = None
+    unclaimed: set[int] = field(default_factory=set)
     state: ReadState | None = None
     states: RunStates | None = None
+
+
+def lease_run(
+    saved: Saved, fence: Fence, plan: CallPlan | RunPlan | None, state: ReadState | None, states: RunStates
+) -> LeasedRun:
+    """Return a leased run with the calls that the lease's own commit journaled."""
+    unclaimed = {one.index for one in saved.record.journal if one.attempt == fence.attempt}
+    return LeasedRun(saved, fence, plan, unclaimed, state, states)
 
 
 class FirstPlan:
@@ -118,6 +134,23 @@ class FirstPlan:
     def find(self, leased: Saved) -> CallPlan | RunPlan | None:
         """Return the plan that was committed with the lease, if any."""
         return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
+
+
+def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | None:
+    """Return the plan of a handed run if rules, tools and people let exactly its journaled calls start now."""
+    agent, held = inputs.agents.get(record.run.agent), record.lease
+    if agent is None or held is None or inputs.revocations.find_withdrawal(record.run) is not None:
+        return None
+    record, journal = forget_start(record), record.journal
+    try:
+        checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
+    except Unavailable:
+        return None  # a counter must be read first
+    plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+    fence = Fence(held.holder, held.attempt, 0)
+    intents = (plan_intent(record, fence, one, record.step) for one in plan.planned)
+    begun = tuple(one.model_copy(update={"begun_at_ms": 0}) for one in journal)
+    return plan if tuple(intents) == begun else None
 
 
 def plan_batch(

@@ -19,11 +19,10 @@ class StartDelays:
         self._starts = starts
         self._counts: Counter[str] = Counter()
 
-    def note(self, record: SuspensionRecord) -> None:
-        """Count a run that was just leased."""
-        queued_ms, leased_ms = record.receipt.enqueued_at_ms, record.receipt.leased_at_ms
-        if queued_ms is not None and leased_ms is not None:
-            self._counts.update(count_delay(leased_ms - queued_ms))
+    def note(self, record: SuspensionRecord, now_ms: int) -> None:
+        """Count a run that begins now, at the store's time."""
+        if record.receipt.enqueued_at_ms is not None:
+            self._counts.update(count_delay(now_ms - record.receipt.enqueued_at_ms))
 
     async def save(self) -> None:
         """Add what was counted; a store that is away gets it the next time."""

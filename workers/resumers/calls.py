@@ -20,7 +20,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     """Run approved calls and settle the run. Raises the errors that the worker records on the run."""
     record, fence = leased_run.saved.record, leased_run.fence
     agent = find_agent(agents, record)
-    journal = await open_journal(wiring, leased_run.saved, fence)
+    journal = await open_journal(wiring, leased_run.saved, fence, leased_run.unclaimed)
     plan, keys = await _begin(wiring, agent, leased_run, journal)
     if plan.checked.again:
         drafts, events = carry_over(record, plan.checked)

@@ -20,7 +20,7 @@ from service.policy.schemas import is_answer
 from service.store.runs.external_events import ExternalEvent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from workers.resume.journals import DeskJournal, ask_in, describe_outcomes, find_agent, open_journal
+from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal
 from workers.resume.plans import LeasedRun, RunPlan, read_batch
 from workers.resume.states import ReadState, RunStates
 
@@ -34,17 +34,15 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     """Drive the run and save where it stops. Raises the errors that the worker records on the run."""
     leased, fence, record = leased_run.saved, leased_run.fence, leased_run.saved.record
     agent = find_agent(agents, record)
+    journal = await open_journal(wiring, leased, fence, leased_run.unclaimed)
     states = leased_run.states or RunStates(wiring.runs)
     plan = leased_run.plan if isinstance(leased_run.plan, RunPlan) else None
     state, checked = (plan.state, plan.checked) if plan else await _check(wiring, agent, leased_run, states)
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
-        states.keep(
-            await DeskJournal(wiring, leased, fence).suspend_again(record, drafts, waiting, events, record.step)
-        )
+        states.keep(await journal.suspend_again(record, drafts, waiting, events, record.step))
         return
-    journal = await open_journal(wiring, leased, fence)
     reached = await drive(
         _open_run(agent, record, state),
         policy=wiring.rules.policy(),

@@ -120,7 +120,8 @@ class Afk(Adapter):
         native = await read_waiting(hooks.memory, position.run_id, str(hooks.turns.thread_id), position.step, now_ms())
         check_state(native)
         waiting = read_native(native)
-        return FrameworkTurn(native, waiting.calls, waiting.text, external_events=hooks.external_events.raw)
+        events, usage = hooks.external_events.raw, waiting.read_usage(hooks.waiting)
+        return FrameworkTurn(native, waiting.calls, waiting.text, external_events=events, usage=usage)
 
 
 def _read_end(reached: Any) -> Done:

@@ -5,8 +5,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.records.suspensions import ModelUsage
 from sayso.runner.models import RequestedCall
 
 _RESUMED_KEY = "sayso:{run_id}:driven"
@@ -40,9 +42,21 @@ class _Turn(_Inbound):
     tool_calls: list[_Call]
 
 
+class _Usage(_Inbound):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
 class _Payload(_Inbound):
     started_at_s: float
     pending_llm_response: _Turn
+    usage: _Usage | None = None
+    llm_calls: int = 0
+    normalized_model: str | None = None
+
+
+_UNUSED = _Usage(input_tokens=0, output_tokens=0)
+_NOTHING = _Payload(started_at_s=0, pending_llm_response=_Turn(tool_calls=[]), usage=_UNUSED)
 
 
 class _Checkpoint(_Inbound):
@@ -76,8 +90,23 @@ class WaitingRun(_Inbound):
         )
 
     @property
+    def _payload(self) -> _Payload:
+        return _Checkpoint.model_validate(self.saved).payload
+
+    @property
     def _turn(self) -> _Turn:
-        return _Checkpoint.model_validate(self.saved).payload.pending_llm_response
+        return self._payload.pending_llm_response
+
+    def read_usage(self, before: "WaitingRun | None") -> tuple[ModelUsage, ...] | None:
+        """Return the usage since the run waited `before`, or began. AFK counts the whole run."""
+        now, earlier = self._payload, before._payload if before is not None else _NOTHING
+        if now.usage is None or earlier.usage is None or now.llm_calls <= earlier.llm_calls:
+            return None
+        meter = UsageMeter()
+        given = (now.usage.input_tokens or 0) - (earlier.usage.input_tokens or 0)
+        made = (now.usage.output_tokens or 0) - (earlier.usage.output_tokens or 0)
+        meter.note(now.normalized_model, given, made, now.llm_calls - earlier.llm_calls)
+        return meter.read()
 
 
 def read_native(native: JsonObject) -> WaitingRun:

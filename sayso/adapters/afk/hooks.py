@@ -37,7 +37,7 @@ class Hooks:
         self.external_events = ExternalEvents()
         self._types = load_types()
         self.turns = Turns(waiting.run_id, waiting.thread_id) if waiting is not None else Turns()
-        self._waiting = waiting
+        self.waiting = waiting
         self._executor = executor
         self._admitted: list[BatchCall] = []
 
@@ -134,14 +134,14 @@ class Hooks:
         return entry, ""
 
     def _is_decided(self, position: Position) -> bool:
-        return self._executor is not None and self._waiting is not None and position.step == self._waiting.step
+        return self._executor is not None and self.waiting is not None and position.step == self.waiting.step
 
     def _pop_admitted(self, name: str, call_id: str | None) -> BatchCall | None:
         """Return an admitted call, once. Without ids from the model, calls start in the order of admission."""
         named = [entry for entry in self._admitted if entry.call.name == name]
         found = next((entry for entry in named if entry.call.call_id == known_id(call_id or "")), None)
-        if found is None and self._waiting is not None:
-            unnamed = f"{self._waiting.run_id}:{self._waiting.step}:"
+        if found is None and self.waiting is not None:
+            unnamed = f"{self.waiting.run_id}:{self.waiting.step}:"
             found = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
         if found is not None:
             self._admitted.remove(found)

@@ -26,7 +26,8 @@ from autogen_agentchat.messages import (
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import FunctionExecutionResult, FunctionExecutionResultMessage
 
-from sayso.adapters.autogen.checks import check_team
+from sayso.adapters.autogen.checks import check_team, list_assistants
+from sayso.adapters.autogen.usage import read_usage
 from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
@@ -238,7 +239,8 @@ class AutoGen(Adapter):
             RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments, subagent=member)
             for call in await waiting.find_gated(waiting.pending.content)
         )
-        return FrameworkTurn(native, calls, external_events=events)
+        usage = read_usage(result.messages, list_assistants(runnable, [one.inner for one in gated.values()]))
+        return FrameworkTurn(native, calls, external_events=events, usage=usage)
 
 
 def _skip(call: FunctionCall) -> FunctionExecutionResult:

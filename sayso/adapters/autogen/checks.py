@@ -37,14 +37,21 @@ async def check_team(runnable: Any, gated: Collection[BaseChatAgent], inner: Col
             raise InvalidInput(_KIND.format(kind=type(runnable).__name__))
         if not any(end._target == desk for end in _list_ends(runnable._termination_condition)):
             raise InvalidInput(_ENDLESS)
-        members: list[Any] = runnable._participants
-    else:
-        members = [runnable]
-    for member in members:
+    for member in _list_members(runnable):
         if not any(member is agent for agent in gated):
             await _check_ungated(member)
     for assistant in inner:
         await _check_tools(assistant)
+
+
+def list_assistants(runnable: Any, inner: Collection[AssistantAgent]) -> list[AssistantAgent]:
+    """Return the members that ask a model: those that are gated (`inner`), and those without tools."""
+    return [*inner, *(member for member in _list_members(runnable) if isinstance(member, AssistantAgent))]
+
+
+def _list_members(runnable: Any) -> list[Any]:
+    members: list[Any] = runnable._participants if isinstance(runnable, BaseGroupChat) else [runnable]
+    return members
 
 
 async def _check_ungated(member: Any) -> None:

@@ -10,7 +10,7 @@ Three kinds of interrupt are supported: those of `HumanInTheLoopMiddleware`, bat
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from pydantic import JsonValue
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, define_tool
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
+from sayso.adapters.langgraph.usage import UsageCounter
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import InvalidInput
@@ -121,7 +122,8 @@ class LangGraph(Adapter):
             if ids and ids <= waiting:
                 return await self._run(graph, thread_id, Command(resume=_answer(saved, executor)))
             if not waiting and snapshot.next:  # the resume values were applied, the calls have not run
-                return await self._run(graph, thread_id, None)
+                reached = await self._run(graph, thread_id, None)
+                return replace(reached, usage=None) if isinstance(reached, FrameworkTurn) else reached
             if any(entry.result is None for entry in executor.calls):
                 raise InvalidInput(RESUMED_ELSEWHERE.format(what=f"thread {thread_id}"))
             return _read(thread_id, snapshot.values, snapshot)
@@ -139,9 +141,11 @@ class LangGraph(Adapter):
             yield self.make(saver, pending=pending)
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
-        values = await graph.ainvoke(given, _config(thread_id), durability="sync")
-        snapshot = await graph.aget_state(_config(thread_id), subgraphs=True)
-        return _read(thread_id, values, snapshot)
+        counting, config = UsageCounter(), _config(thread_id)
+        values = await graph.ainvoke(given, {**config, "callbacks": [counting]}, durability="sync")
+        snapshot = await graph.aget_state(config, subgraphs=True)
+        reached = _read(thread_id, values, snapshot)
+        return replace(reached, usage=counting.meter.read()) if isinstance(reached, FrameworkTurn) else reached
 
 
 def _config(thread_id: str) -> Any:

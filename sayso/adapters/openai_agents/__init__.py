@@ -19,6 +19,7 @@ from agents.tool_context import ToolContext
 
 from sayso.adapters.base import NOT_REVIEWED, Adapter, define_tool
 from sayso.adapters.openai_agents.guardrails import gate_guardrail, replace_arguments
+from sayso.adapters.openai_agents.usage import NOTHING, Total, UsageHooks, read_total
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
@@ -99,19 +100,21 @@ class OpenAiAgents(Adapter):
                 state.approve(item)
             else:
                 state.reject(item, rejection_message=self.describe_refused(entry.call.name, refusal))
-        return await self._run(state)
+        return await self._run(state, read_total(native))
 
-    async def _run(self, start: str | RunState[Any, Any]) -> FrameworkTurn | Done:
+    async def _run(self, start: str | RunState[Any, Any], before: Total = NOTHING) -> FrameworkTurn | Done:
         context = self.context() if isinstance(start, str) else None
+        hooks = UsageHooks(self.run_config)
         try:
             result = await Runner.run(
-                self.agent, start, context=context, run_config=self.run_config, max_turns=self.max_turns
+                self.agent, start, context=context, hooks=hooks, run_config=self.run_config, max_turns=self.max_turns
             )
         except ToolInputGuardrailTripwireTriggered as stop:
             return Done(None, RunStatus.FAILED, f"The guardrail {stop.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            return FrameworkTurn(native, tuple(_read_call(item, self.agent.name) for item in result.interruptions))
+            calls = tuple(_read_call(item, self.agent.name) for item in result.interruptions)
+            return FrameworkTurn(native, calls, usage=hooks.read(native, before))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 

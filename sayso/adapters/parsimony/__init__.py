@@ -77,7 +77,7 @@ class Parsimony(Adapter):
     async def begin(self, text: str) -> FrameworkTurn | Done:
         segment = Segment()
         reached = await _follow(self._make(segment).run(text), segment)
-        return replace(reached, external_events=tuple(segment.events))
+        return _complete(reached, segment)
 
     async def find_fault(self, native: JsonObject) -> str | None:
         """Return an error if the run was suspended with another secret, which the framework would refuse."""
@@ -102,12 +102,20 @@ class Parsimony(Adapter):
             reached = _read_question(turn.suspend(request), request.choices)
         except TerminationRequest as request:
             reached = _hand_off(_describe_end("handoff", request, "rationale", "blockers"))
-        return replace(reached, external_events=tuple(segment.events))
+        return _complete(reached, segment)
 
     def _make(self, segment: Segment) -> Agent:
         agent = self.build()
+        segment.model = agent.model_config.get("model")
         agent.system_tools = agent.tools = Tools([segment.guard(tool) for tool in agent.system_tools.tools])
         return agent
+
+
+def _complete(reached: FrameworkTurn | Done, segment: Segment) -> FrameworkTurn | Done:
+    events = tuple(segment.events)
+    if isinstance(reached, Done):
+        return replace(reached, external_events=events)
+    return replace(reached, external_events=events, usage=segment.usage.read())
 
 
 async def _reply(executor: CallExecutor) -> str:

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 
 from sayso.adapters.base import TOOL_ERROR
 from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, read_text
+from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
@@ -52,6 +53,8 @@ class Segment:
     started: set[int] = field(default_factory=set)
     results: dict[int, Any] = field(default_factory=dict)
     events: list[JsonObject] = field(default_factory=list)
+    usage: UsageMeter = field(default_factory=UsageMeter)
+    model: str | None = None
     stopped: bool = False
     summary: str | None = None
 
@@ -66,7 +69,10 @@ class Segment:
         return guarded
 
     def note(self, event: Any) -> None:
-        """Keep an event for the timeline. Sayso itself records that a call waits."""
+        """Keep an event for the timeline, and the tokens of a model call. Sayso itself records that a call waits."""
+        if event.type == "llm_call_completed":
+            used = event.usage or {}
+            self.usage.note(self.model, used.get("prompt_tokens"), used.get("completion_tokens"))
         if event.type in _SHOWN_EVENTS and not (self.stopped and event.type == "tool_result_observed"):
             self.events.append(event.model_dump(mode="json", exclude={"suspension_record"}, fallback=str))
 

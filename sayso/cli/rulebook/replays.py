@@ -55,11 +55,7 @@ def run_replay(
         started = client.exchange(
             rulebook.start_replay(text, file.name, begin, end, path=path, base=before, lists=lists)
         )
-        try:
-            return _wait(client, started)
-        except KeyboardInterrupt:
-            client.exchange(rulebook.delete_replay(started.id))
-            raise
+        return wait_for(client, started)
 
 
 def show_replay(console: Console, found: ReplayView) -> None:
@@ -68,34 +64,40 @@ def show_replay(console: Console, found: ReplayView) -> None:
         console.print(show(found.error, "red"))
     span = f"{format_time(found.since)} to {format_time(found.until)} UTC"
     console.print(show_line(f"{found.file}, version {found.version}: {found.calls:,} recorded calls, {span}."))
-    console.print(show_line(f"{found.changed:,} would change."))
+    console.print(show_line(f"{found.changed:,} {'would have gone otherwise' if found.shadow else 'would change'}."))
     _show_matrix(console, found)
     for cell in found.cells:
         if cell.past in _FORBIDDEN and cell.now == "allowed" and cell.was != "allowed":
-            _show_listed(console, cell)
+            _show_listed(console, cell, "by the candidate" if found.shadow else "now")
     for one in found.changes:
         rules = f"rule {one.before or 'default'} {one.was} → rule {one.after or 'default'} {one.now}"
         console.print(show_line(f"{one.count:>9,}  {rules}"))
     for missing in found.missing:
-        console.print(show_line(f"{missing.count:>9,}  cannot be judged again: {missing.fact}", "yellow"))
+        why = "not judged by the candidate" if found.shadow else "cannot be judged again"
+        console.print(show_line(f"{missing.count:>9,}  {why}: {missing.fact}", "yellow"))
     for gap in found.gaps:
         console.print(show(gap, "yellow"))
     time = found.review_time
     console.print(show(describe_review_time(time.measured, time.typical_ms, time.saved_ms, time.added_ms)))
 
 
-def _wait(client: Client, started: ReplayView) -> ReplayView:
+def wait_for(client: Client, started: ReplayView) -> ReplayView:
+    """Return a replay when it has ended, with its progress on the screen; Ctrl-C ends it."""
     console = make_console(error=True)
     found = started
-    with console.status("Waiting for the desk …") as status:
-        while found.status in ("waiting", "running"):
-            found = client.exchange(rulebook.read_replay(started.id, _WAIT_S))
-            status.update(show_line(f"{found.runs:,} of {found.of_runs:,} runs, {found.calls:,} calls"))
+    try:
+        with console.status("Waiting for the desk …") as status:
+            while found.status in ("waiting", "running"):
+                found = client.exchange(rulebook.read_replay(started.id, _WAIT_S))
+                status.update(show_line(f"{found.runs:,} of {found.of_runs:,} runs, {found.calls:,} calls"))
+    except KeyboardInterrupt:
+        client.exchange(rulebook.delete_replay(started.id))
+        raise
     return found
 
 
 def _show_matrix(console: Console, found: ReplayView) -> None:
-    table = make_table("", *(f"now {one}" for one in _EFFECTS))
+    table = make_table("", *(f"{'candidate:' if found.shadow else 'now'} {one}" for one in _EFFECTS))
     rows = dict.fromkeys((one.past, one.was) for one in found.cells)
     for past, was in rows:
         label = describe_past(past) + (f", {was} before" if found.compares else "")
@@ -114,8 +116,8 @@ def _write_cell(cell: ReplayCell | None) -> str:
     return f"{cell.count:,}" + (f" ({sums})" if sums else "")
 
 
-def _show_listed(console: Console, cell: ReplayCell) -> None:
-    console.print(show_line(f"{describe_past(cell.past).capitalize()}, and now {cell.now}:", "bold red"))
+def _show_listed(console: Console, cell: ReplayCell, by: str) -> None:
+    console.print(show_line(f"{describe_past(cell.past).capitalize()}, and {by} {cell.now}:", "bold red"))
     for one in cell.listed:
         console.print(show_line(_write_listed(one), width=_LISTED_CHARS))
     if cell.count > len(cell.listed):

@@ -48,7 +48,7 @@ def show_version(version: str, json: JsonOption = False) -> None:
     """Print the text of a version; any unique begin of its name is enough."""
     with connect() as client:
         listed = client.exchange(rulebook.LIST_VERSIONS).versions
-        found = client.exchange(rulebook.read_version(_find(listed, version).version))
+        found = client.exchange(rulebook.read_version(find_version(listed, version).version))
     if json:
         print_json(found)
     else:
@@ -65,7 +65,7 @@ def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOp
         current = next((one for one in listed if one.in_force), None)
         if current is None:
             raise InvalidInput("No version is in force yet, so there is none to go back to.")
-        target = _find(listed, version) if version is not None else _find_before(listed, current)
+        target = find_version(listed, version) if version is not None else _find_before(listed, current)
         question = f"Put version {target.version} of {target.file} in force instead of {current.version}?"
         if not yes and not typer.confirm(question):
             raise typer.Abort
@@ -73,7 +73,8 @@ def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOp
     make_console().print(show_line(f"Version {target.version} is in force. {current.version} is withdrawn."))
 
 
-def _find(listed: Sequence[VersionView], begin: str) -> VersionView:
+def find_version(listed: Sequence[VersionView], begin: str) -> VersionView:
+    """Return the version whose name begins so; raises `InvalidInput` unless there is exactly one."""
     found = [one for one in listed if one.version.startswith(begin)]
     if len(found) != 1:
         raise InvalidInput(f"{len(found) or 'No'} versions begin with {begin!r}. `sayso policy versions` lists them.")

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
-from sayso.policy.analysis.replaying import RecordedCall
+from sayso.policy.analysis.replaying import JudgedBeside, RecordedCall
+from sayso.policy.asking import BESIDE
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
@@ -28,6 +29,7 @@ READ = frozenset((EventType.TOOL_BATCH_STARTED, EventType.POLICY_DECISION, Event
 
 NOT_KEPT = mark("The arguments were not kept.")
 MASKED = mark("Secret arguments are masked in the record.")
+ERASED = mark("The contents of the call were erased.")
 
 
 def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:
@@ -96,8 +98,9 @@ def _read_call(
         "memory": _read_memory(data.get("remembered")) | _read_assessment(data.get("assessment")),
     }
     try:
-        grant = Grant.model_validate(data["grant"]) if "grant" in data else None
-        mandate = Mandate.model_validate(data["mandate"]) if "mandate" in data else None
+        whole = entry.erased_by is None
+        grant = Grant.model_validate(data["grant"]) if whole and "grant" in data else None
+        mandate = Mandate.model_validate(data["mandate"]) if whole and "mandate" in data else None
         event["definition"] = item.tool.definition if item is not None else _find_definition(grant, mandate)
         event["memory"] |= _recall_grant(grant) if grant is not None else {}
         event["memory"] |= _recall_mandate(mandate) if mandate is not None else {}
@@ -108,11 +111,12 @@ def _read_call(
             verdict=outcome.verdict.value if outcome is not None else "",
             by_person=outcome is not None and outcome.by.kind is ActorKind.HUMAN,
             look_times_ms=_list_look_times(item),
-            missing=_find_missing(args, item),
+            missing=_find_missing(entry, args, item),
             at_ms=entry.at_ms,
             suspension_id=record.id if record is not None and item is not None else "",
             item_id=item.item_id if item is not None else "",
             secrets=item.terms.secrets if item is not None else (),
+            beside=JudgedBeside.model_validate(data[BESIDE]) if BESIDE in data else None,
         )
     except (ValidationError, ValueError):
         return None
@@ -160,7 +164,9 @@ def _find_item(data: JsonObject, record: SuspensionRecord | None) -> Item | None
     return next((item for item in record.items if (item.index, item.tool.name) == about), None)
 
 
-def _find_missing(args: JsonValue, item: Item | None) -> str:
+def _find_missing(entry: TrailEntry, args: JsonValue, item: Item | None) -> str:
+    if entry.erased_by is not None or (item is not None and item.erasure is not None):
+        return ERASED
     if not isinstance(args, dict):
         return NOT_KEPT
     return MASKED if item is None and MASK in json.dumps(args, ensure_ascii=False) else ""

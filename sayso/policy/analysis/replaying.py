@@ -24,13 +24,37 @@ class Effect(StrEnum):
     DENIED = "denied"
 
 
+class Rejudged(Immutable):
+    """What rules would do with one recorded call; `error` is what they could not evaluate.
+
+    `approvals` is how many people would have to approve it if it is asked about.
+    """
+
+    effect: Effect
+    rule_id: str | None = None
+    reason: str
+    error: str | None = None
+    approvals: int = 1
+
+
+class JudgedBeside(Immutable):
+    """What a candidate in shadow would have done with a call; `missing` says why that is not known.
+
+    `version` is that of the candidate's rules.
+    """
+
+    version: str
+    judged: Rejudged | None = None
+    missing: str = ""
+
+
 class RecordedCall(Immutable):
     """A call that rules judged, with the facts that they saw.
 
     `missing` names what is no longer known of it; the call cannot be judged again without it. `verdict` is the outcome
     of an item that was asked for: approved, denied, or empty; `by_person` says whether people decided it, and
     `look_times_ms` has how long each of them looked, None where it was not measured. `secrets` are the paths of its
-    secret arguments.
+    secret arguments. `beside` is what the candidate in shadow at that time said.
     """
 
     event: PolicyEvent
@@ -44,19 +68,7 @@ class RecordedCall(Immutable):
     suspension_id: str = ""
     item_id: str = ""
     secrets: tuple[str, ...] = ()
-
-
-class Rejudged(Immutable):
-    """What rules would do with one recorded call; `error` is what they could not evaluate.
-
-    `approvals` is how many people would have to approve it if it is asked about.
-    """
-
-    effect: Effect
-    rule_id: str | None
-    reason: str
-    error: str | None = None
-    approvals: int = 1
+    beside: JudgedBeside | None = None
 
 
 class Changed(NamedTuple):
@@ -87,24 +99,31 @@ def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iter
     """Yield what the rules would do with each call; None where a fact is missing."""
     definitions = {(agent, one.name): one for agent, found in tools.items() for one in found}
     for call in calls:
-        event = call.event
-        if call.missing or _forgets(event, policy):
-            yield None
-            continue
-        decision = policy.judge(event)
-        definition = definitions.get((event.agent, event.tool_name or ""))
-        if definition is not None:
-            decision = put_question(definition, event.tool_args, decision)
-        if definition is not None and (misplaced := find_misplaced(definition, decision)):
-            decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
-        effect = effect_of(decision.action)
-        yield Rejudged(
-            effect=effect,
-            rule_id=decision.policy_id,
-            reason=decision.reason,
-            error=decision.error,
-            approvals=decision.terms.quorum.approve,
-        )
+        definition = definitions.get((call.event.agent, call.event.tool_name or ""))
+        yield judge_without_effect(policy, call.event, definition) if not call.missing else None
+
+
+def judge_without_effect(
+    policy: Policy, event: PolicyEvent, definition: ToolDefinition | None, *, registered: bool = True
+) -> Rejudged | None:
+    """Return what rules would do with a call; None where it is unknown what a counter held.
+
+    Only the tool of a `registered` definition may be a question of the agent.
+    """
+    if _forgets(event, policy):
+        return None
+    decision = policy.judge(event)
+    if definition is not None and registered:
+        decision = put_question(definition, event.tool_args, decision)
+    if definition is not None and (misplaced := find_misplaced(definition, decision)):
+        decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
+    return Rejudged(
+        effect=effect_of(decision.action),
+        rule_id=decision.policy_id,
+        reason=decision.reason,
+        error=decision.error,
+        approvals=decision.terms.quorum.approve,
+    )
 
 
 class Comparison(NamedTuple):

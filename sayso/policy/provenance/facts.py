@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sayso.errors import InvalidInput
 from sayso.policy.conditions import find_members
-from sayso.policy.provenance.prices import Prices, compute_cost, count_tokens
+from sayso.policy.provenance.prices import Prices, compute_cost, count_usage
 from sayso.records.suspensions import Progress
 from sayso.records.tool_names import find_alike
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from sayso.policy.matching import PolicyEvent
 
 MEMBERS = {
-    "run": ("tools", "tokens", "cost", "started_by", "tenant", "environment"),
+    "run": (
+        *("tools", "tokens", "input_tokens", "output_tokens", "model_calls", "cost"),
+        *("started_by", "tenant", "environment"),
+    ),
     "who": ("key", "owner", "groups", "person", "issuer"),
 }
 """The names that conditions can read of each variable."""
@@ -57,7 +60,7 @@ def _describe_run(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
     if progress is not None and progress.tools is not None:
         found["tools"] = list(progress.tools)
     if progress is not None and progress.usage is not None:
-        found |= {"tokens": count_tokens(progress.usage), "cost": compute_cost(progress.usage, prices)}
+        found |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
     return {name: value for name, value in found.items() if value not in (None, "")}
 
 

@@ -29,9 +29,12 @@ def digest_prices(prices: Prices) -> JsonObject:
     return {"model_prices": [[name, one.input, one.output] for name, one in prices.items()]} if prices else {}
 
 
-def count_tokens(usage: Sequence[ModelUsage]) -> int:
-    """Return all tokens of a run."""
-    return sum(one.input_tokens + one.output_tokens for one in usage)
+def count_usage(usage: Sequence[ModelUsage]) -> dict[str, int | None]:
+    """Return the tokens and the model calls of a run; the calls are None if unknown."""
+    given, made = sum(one.input_tokens for one in usage), sum(one.output_tokens for one in usage)
+    known = [one.model_calls for one in usage if one.model_calls is not None]
+    calls = sum(known) if len(known) == len(usage) else None
+    return {"tokens": given + made, "input_tokens": given, "output_tokens": made, "model_calls": calls}
 
 
 def compute_cost(usage: Sequence[ModelUsage], prices: Prices) -> float | None:

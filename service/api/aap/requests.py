@@ -15,7 +15,7 @@ from service.api.aap.exact_json import write_exactly
 from service.api.aap.items import ADAPTER, KEPT_MS, ORIGIN, describe_reasoning, draft_call, draft_run, fit_draft
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration
 from service.api.aap.problems import Refusal
-from service.api.aap.views import status_of, write_request
+from service.api.aap.views import status_of, write_erased, write_request
 from service.api.routing.dependencies import Parts
 from service.api.routing.lookups import find_suspension
 from service.api.routing.waits import wait_for
@@ -148,8 +148,8 @@ async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> Suspe
 
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:
-    assert record.state is not None  # noqa: S101  every request is saved with its submitted text
-    submitted = await parts.runs.state(record.run.id, record.state)
+    # Every request is saved with its submitted text, until its contents are erased.
+    submitted = await parts.runs.state(record.run.id, record.state) if record.state else write_erased(record)
     return Response(write_request(record, submitted), status, media_type="application/json")
 
 

@@ -40,6 +40,13 @@ def write_request(record: SuspensionRecord, submitted: bytes) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in parts.items()) + "}"
 
 
+def write_erased(record: SuspensionRecord) -> bytes:
+    """Return what is left of a submitted request whose contents were erased: the tool, and how long it waited."""
+    item = record.items[0]
+    timeout_s = max(1, (item.terms.deadline_at_ms - record.created_at_ms) // 1000)
+    return json.dumps({"tool": item.tool.name, "arguments": {}, "timeout": f"{timeout_s}s"}).encode()
+
+
 def view_decision(record: SuspensionRecord) -> DecisionView | None:
     """Return the outcome, or None while the request is pending."""
     at_ms, outcome = closed_at_ms(record), record.items[0].outcome

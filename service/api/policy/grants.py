@@ -13,7 +13,7 @@ from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp, View
 from service.api.views.items import ConstraintView
-from service.desk.granting import is_ready
+from service.desk.grants.granting import is_ready
 from service.http.openapi import WRITES, problems
 from service.store.memory.grants import Use
 from service.store.memory.lessons import Trial

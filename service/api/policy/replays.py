@@ -114,6 +114,7 @@ class ReplayView(BaseModel):
     file: str
     version: str
     compares: bool = Field(description="Whether `was` is of the rules in `base`.")
+    shadow: bool = Field(description="Whether `now` is what a candidate said in shadow; nothing was judged again.")
     sum: str | None
     since: Timestamp = Field(serialization_alias="from")
     until: Timestamp = Field(serialization_alias="to")
@@ -184,6 +185,7 @@ def view_replay(replay: Replay) -> ReplayView:
         file=replay.file,
         version=replay.version,
         compares=replay.compares,
+        shadow=replay.shadow,
         sum=replay.path,
         since=replay.from_ms,
         until=replay.to_ms,

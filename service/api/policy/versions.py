@@ -82,23 +82,24 @@ async def list_all(_caller: Person, parts: Parts) -> VersionList:
 @router.get("/versions/{version}", operation_id="getRuleVersion", responses=problems(401, 403, 404))
 async def read_one(version: Version, _caller: Person, parts: Parts) -> VersionText:
     """Return a version of the rules with its text."""
-    return _view_text(await read_version(parts, version), parts)
+    return view_text(await read_version(parts, version), parts)
 
 
 @router.post("/attestations", operation_id="attestRules", responses=WRITES | problems(422, 429))
 async def attest_rules(body: AttestRequest, caller: Admin, parts: Parts) -> VersionText:
     """Attest exactly these bytes. A file with enough attestations takes force where a process holds it."""
-    return _view_text(await attest(parts, body.text, body.file, caller.name, body.lists), parts)
+    return view_text(await attest(parts, body.text, body.file, caller.name, body.lists), parts)
 
 
 @router.post("/versions/{version}/restore", operation_id="restoreRules", responses=WRITES | problems(404, 422))
 async def restore_version(version: Version, body: RestoreRequest, caller: Admin, parts: Parts) -> VersionText:
     """Put a version that was in force before back in force; the one in force does not come back by itself."""
     await restore(parts, version, caller.name, body.replaces)
-    return _view_text(await read_version(parts, version), parts)
+    return view_text(await read_version(parts, version), parts)
 
 
-def _view_text(state: VersionState, parts: Parts) -> VersionText:
+def view_text(state: VersionState, parts: Parts) -> VersionText:
+    """Return the view of a version with its text."""
     return VersionText(**_view(state, parts), text=state.found.text, lists=state.found.lists)
 
 

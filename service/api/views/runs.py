@@ -5,12 +5,22 @@ from collections.abc import Iterable
 from pydantic import ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Actor
 from sayso.records.suspensions import RunStatus
 from sayso.transitions.item_states import RunState
 from service.api.views.base import Timestamp, View
 from service.store.suspensions.reading import UnreadableRecord
 
 CLAIMED_TITLE = "The title that the agent gave; it is not verified."
+
+
+class ErasureView(View):
+    """The erasure of a run's contents. Who decided what, when and by which rule remains."""
+
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    reason: str
+    seq: int = Field(description="The number of the trail event that records it.")
 
 
 class RunView(View):
@@ -33,6 +43,7 @@ class RunView(View):
                     "updated_at": "2026-11-21T12:03:05.007Z",
                     "result": {"text": "The savings were not moved: the reviewer denied the transfer."},
                     "error": "transfer was denied: the savings account is frozen",
+                    "erasure": None,
                 }
             ]
         }
@@ -53,6 +64,7 @@ class RunView(View):
     updated_at: Timestamp = Field(validation_alias="updated_at_ms")
     result: JsonValue
     error: str | None
+    erasure: ErasureView | None = Field(description="Who erased its contents; null if nobody did.")
 
 
 class WhoView(View):
@@ -88,13 +100,18 @@ class RunRefView(View):
 
 
 class EventView(View):
-    """A trail event; its hash includes the hash of the previous event."""
+    """A trail event; its hash includes the hash of the previous event.
+
+    If its contents were erased, the hash is still that of the whole event. The event `erased_by` has, as `digest`, the
+    SHA-256 of what is left of all events that it erased.
+    """
 
     seq: int
     at: Timestamp = Field(validation_alias="at_ms")
     type: str
     data: JsonObject
     hash: str
+    erased_by: int | None = Field(description="The event that records the erasure of its contents; null if whole.")
 
 
 class UnreadableView(View):

@@ -8,7 +8,7 @@ from sayso.records.suspensions import RunEnd, Status, SuspensionRecord
 from sayso.transitions.item_states import find_item_state
 from service.api.views.base import Timestamp, View
 from service.api.views.items import ItemView
-from service.api.views.runs import RunRefView
+from service.api.views.runs import ErasureView, RunRefView
 
 
 class ReceiptView(View):
@@ -37,11 +37,12 @@ class LeaseView(View):
 
 
 class UsageView(View):
-    """The tokens that a run has used of one model."""
+    """The calls of one model that a run has made, and their tokens."""
 
-    model: str
+    model: str = Field(description="Empty if unknown.")
     input_tokens: int
     output_tokens: int
+    model_calls: int | None = Field(description="Null for runs of earlier versions.")
 
 
 class ProgressView(View):
@@ -75,6 +76,7 @@ class SuspensionView(View):
     end: RunEnd | None
     previous_id: str | None
     following_id: str | None
+    erasure: ErasureView | None = Field(description="Who erased the contents of its run; null if nobody did.")
 
     @classmethod
     def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":

@@ -17,7 +17,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
-from sayso.transitions.sightings import mark_seen, needs_sight
+from sayso.transitions.reviewers.sightings import mark_seen, needs_sight
 from service.channels.base import CardAction, DeliveryFailed
 from service.channels.cards import Card, build_card, describe_closing
 from service.channels.deciding import CardRef, ask_on_card, decide_on_card

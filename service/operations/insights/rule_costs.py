@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sayso.text.language import _, ngettext
-from service.desk.granting import Granting
+from service.desk.grants.granting import Granting
 from service.operations.insights.outcomes import Outcomes, read_outcomes
 from service.store.insights.metrics import Metric
 from service.store.insights.tallies import Count, group_by_name

@@ -10,7 +10,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
 from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
-from sayso.transitions.sightings import may_decide
+from sayso.transitions.reviewers.sightings import may_decide
 from service.store.people import Reviewer
 from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring

@@ -57,7 +57,7 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
 
 
 async def _read_lessons(wiring: Wiring, places: Sequence[Place]) -> list[Lesson]:
-    """Return the lessons at these places; none before one that was deleted with its run and was no approval."""
+    """Return the lessons at these places; none before one that is gone, erased or deleted, and was no approval."""
     found: list[Lesson] = []
     for begin in range(0, len(places), _RECORDS):
         page = places[begin : begin + _RECORDS]
@@ -65,6 +65,8 @@ async def _read_lessons(wiring: Wiring, places: Sequence[Place]) -> list[Lesson]
         records = {one.id: one for one in await wiring.desk.suspensions.read_many(wanted)}
         for place in page:
             record = records.get(place.suspension_id)
+            if record is not None and record.erasure is not None:
+                record = None
             if record is None and place.answer != Answered.APPROVED:
                 found.clear()
             lesson = read_lesson(record, find_item(record, place.item_id)) if record is not None else None

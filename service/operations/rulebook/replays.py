@@ -14,6 +14,7 @@ from sayso.clock import DAY_MS, iso_utc, new_id
 from sayso.errors import InvalidInput, SaysoError, TooManyRequests
 from sayso.policy.analysis.amounts import AmountFinder
 from sayso.policy.analysis.matrix import Tally
+from sayso.policy.analysis.recorded import ERASED
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS, dump_tools
 from service.policy.replay_pages import ReplayRules, write_job
@@ -36,7 +37,8 @@ _LOG = structlog.get_logger(__name__)
 class ReplayRequest(NamedTuple):
     """The rules to try, the range in ms, the argument to sum, and rules to compare with instead of what was done.
 
-    `lists` are the texts of the files that the lists of the rules name.
+    `lists` are the texts of the files that the lists of the rules name. With `shadow`, the version of a candidate,
+    nothing is judged again: what the candidate said in shadow counts.
     """
 
     text: str
@@ -46,6 +48,7 @@ class ReplayRequest(NamedTuple):
     path: str | None = None
     base: str | None = None
     lists: Mapping[str, str] = NO_LISTS
+    shadow: str = ""
 
 
 class RuleReplays:
@@ -118,8 +121,9 @@ class RuleReplays:
             id=new_id("rpl"),
             by=by,
             file=asked.file,
-            version=version,
+            version=asked.shadow or version,
             compares=asked.base is not None,
+            shadow=bool(asked.shadow),
             path=asked.path,
             from_ms=asked.from_ms,
             to_ms=min(asked.to_ms, at_ms + 1),
@@ -137,6 +141,7 @@ class RuleReplays:
             path=asked.path,
             from_ms=replay.from_ms,
             to_ms=replay.to_ms,
+            shadow=asked.shadow,
         )
         return replay, rules
 
@@ -242,6 +247,14 @@ class _Work:
             yield (
                 f"{self._deleted} of the runs were deleted, {settings.keep_runs_days} days after their end "
                 "(SAYSO_KEEP_RUNS_DAYS). Their calls are counted, but cannot be judged again."
+            )
+        if erased := self._result.missing[ERASED]:
+            after = (
+                f", or {settings.keep_calls_days} days after" if settings.keep_calls_days is not None else ", or after"
+            )
+            yield (
+                f"The contents of {erased} of the calls were erased: by an admin{after} the end of their run "
+                "(SAYSO_KEEP_CALLS_DAYS). They are counted, but cannot be judged again."
             )
         if self._cut:
             yield f"{self._cut} of the runs have more than {MOST_EVENTS} events. Later calls of them are not counted."

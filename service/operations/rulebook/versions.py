@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from sayso.errors import Conflict, InvalidInput, NotFound
-from sayso.policy.engine import Policy
-from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.files import parse_rulebook
 from sayso.policy.words.lists import keep_texts, pick_file
 from service.operations.rule_checks import find_known
 from service.policy.evaluations import NO_LISTS
+from service.policy.loading import parse_version
 from service.policy.publishing import UNATTESTED, HeldBack
 from service.store.rulebook.versions import Attestation, ForceChange, RuleVersion, VersionStore, digest_files
 from service.wiring import Wiring
@@ -78,6 +76,13 @@ async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[s
 
     `lists` are the texts of the files that the rules name; the attestation covers them.
     """
+    found = await save_file(wiring, text, file, by, lists)
+    await wiring.rules.history.versions.attest(found.digest, by, await wiring.schedule.now_ms())
+    return await read_version(wiring, found.version)
+
+
+async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> RuleVersion:
+    """Save a file of rules as a version, and return it; raises `InvalidInput` for faulty rules."""
     checked = await wiring.desk.evaluations.check_rules(text, file, await find_known(wiring), lists=lists, caller=by)
     if checked.faults or checked.version is None:
         raise InvalidInput(f"{file} has faults: {'; '.join(checked.faults[:_MOST_FAULTS])}")
@@ -92,10 +97,8 @@ async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[s
         lists=used,
         rules=policy.model_dump_json(),
     )
-    versions = wiring.rules.history.versions
-    await versions.save(found)
-    await versions.attest(found.digest, by, await wiring.schedule.now_ms())
-    return await read_version(wiring, policy.version)
+    await wiring.rules.history.versions.save(found)
+    return found
 
 
 async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
@@ -106,18 +109,21 @@ async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> 
     await wiring.rules.history.versions.attest(digest, by, await wiring.schedule.now_ms())
 
 
-async def restore(wiring: Wiring, version: str, by: str, replaces: str) -> None:
+async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried: bool = False) -> None:
     """Put a version back in force that was in force before; `replaces` is the one that the person saw in force.
 
-    Raises `Conflict` where it never was, where another one is in force by now, and `InvalidInput` where this version of
-    Sayso cannot read it.
+    One that was `tried` in shadow needs not have been, but enough people must attest its bytes. Raises `Conflict` where
+    it never was, where another one is in force by now, and `InvalidInput` where this version of Sayso cannot read it.
     """
     state = await read_version(wiring, version)
     if state.in_force:
         raise Conflict(f"Version {version} is in force already. Choose an earlier one.")
-    if not state.spans:
+    if tried and state.attested < wiring.settings.policy_attestations:
+        needed = wiring.settings.policy_attestations
+        raise Conflict(f"{state.attested} of {needed} admins have attested the bytes of version {version}. Attest it.")
+    if not state.spans and not tried:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
-    policy = await asyncio.to_thread(_parse, state.found)
+    policy = await asyncio.to_thread(parse_version, state.found)
     found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
         await wiring.rules.history.versions.save(found)
@@ -129,20 +135,6 @@ async def _find_digest(wiring: Wiring, version: str) -> str:
         return (await wiring.rules.history.versions.read(version)).digest
     except NotFound:
         return version  # of a store from before versions were kept
-
-
-def _parse(found: RuleVersion) -> Policy:
-    """Return the rules as they were saved, or parsed anew where an earlier Sayso wrote them otherwise."""
-    try:
-        policy = Policy.model_validate_json(found.rules)
-        if policy.version == found.version:
-            return policy
-    except ValidationError:
-        pass  # parsed from its bytes
-    try:
-        return parse_rulebook(found.text.encode(), file=found.file, read_list=pick_file(found.lists))
-    except RulebookError as error:
-        raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
 
 
 class _Now(NamedTuple):

@@ -82,5 +82,5 @@ def _start_state(manifest: AgentManifest, run: RunRef, text: str) -> RunState | 
         framework=origin.framework,
         state_schema=origin.state_schema,
         text=text,
-        progress=Progress(),
+        progress=Progress(usage=()),
     )

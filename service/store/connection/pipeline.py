@@ -85,6 +85,12 @@ class Pipeline:
         """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
         return _unwrap(await (await self._open()).send(_pack(*words)))
 
+    async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
+        """Return the replies to several commands, sent at once; raises the error of the first that failed."""
+        connection = await self._open()
+        found = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
+        return [_unwrap(one) for one in found]
+
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         """Return what the script returns for its first argument and all parts; raises what `run` raises."""
         return await self._run(script, script.pack_parts(first, parts))

@@ -3,7 +3,7 @@
 from math import ceil
 
 from sayso.errors import TooManyRequests
-from service.cache import Memory
+from service.cache import Memory, Refresher
 from service.settings import Settings
 from service.store.suspensions.schedule import Queue, Schedule
 
@@ -13,8 +13,8 @@ SOONEST_S, LATEST_S = 1, 10  # of `Retry-After`
 class Backlog:
     """Refuses work for workers while they are behind. The length of the ready list is known to half a second."""
 
-    def __init__(self, schedule: Schedule, limits: Settings) -> None:
-        self._queue = Memory(schedule.read_queue)
+    def __init__(self, schedule: Schedule, limits: Settings, refresher: Refresher) -> None:
+        self._queue = Memory(schedule.read_queue, refresher)
         self._limits = limits
 
     async def admit(self) -> None:

@@ -33,6 +33,8 @@ them.
   sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
   sayso:{t}:ready           list    suspensions for workers, the oldest first: the id, a space, and the packed record, so
                                     that a worker needs no look-up before it leases
+  sayso:{t}:waiting         zset    worker that takes runs at once -> until when it does, ms; written outside of this script
+  sayso:{t}:handed:<worker> list    runs that were leased to a waiting worker, as on the ready list
   sayso:{t}:starts          hash    delay from the ready list to a worker, "<bound, ms>" or "over" -> runs; "ms": the sum of
                                     all delays; written outside of this script
   sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
@@ -65,6 +67,7 @@ them.
   sayso:{t}:lease:<name>    string  the process that holds the lease; seconds
   sayso:{t}:presence        zset    "<suspension>-<item> <person>" who has the item's page open -> end, ms; seconds
   sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
+  sayso:{t}:erased          zset    run whose contents were erased -> when, ms; see `erasures.py`
   sayso:{t}:retained        string  mark of a recent retention pass; an hour
   sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
   sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
@@ -110,8 +113,10 @@ KEYS  every key that the script uses.
 ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
       number of a key and its required version ("0": must not exist), or "<" and its maximum of members, or "+most:count:
       slot:ms" for a counter: the most that the slot that is written, `count` slots before it and all later ones may
-      hold, that slot, which may be over for at most one slot, and the length of a slot; then for each write the number of its arguments, the command, the number of the
-      key, the arguments. A command that ends in "?" names a key before its arguments, and is skipped unless that key
+      hold, that slot, which may be over for at most one slot, and the length of a slot, or "^handed:ready:most:worker" for
+      the waiting workers: the numbers of a worker's list and of the ready list, the most that the first may hold before
+      the commit, and the worker, which must wait, with nothing on the ready list; then for each write the number of its
+      arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its arguments, and is skipped unless that key
       exists; one that ends in "!", if it exists. HTRIM deletes the slots of a counter before its argument, if it has
       many.
 
@@ -141,6 +146,13 @@ local function holds(key, wanted, now)
   return total <= tonumber(most)
 end
 
+local function waits(key, wanted, now)
+  local handed, ready, most, worker = string.match(wanted, '^%^(%d+):(%d+):(%d+):(.*)$')
+  local until_ms = redis.call('ZSCORE', key, worker)
+  return until_ms and tonumber(until_ms) > now and redis.call('LLEN', KEYS[tonumber(handed)]) <= tonumber(most)
+    and redis.call('LLEN', KEYS[tonumber(ready)]) == 0
+end
+
 local function trim(key, first)
   if redis.call('HLEN', key) <= 128 then
     return
@@ -167,6 +179,10 @@ for i = 1, guards do
     end
   elseif string.sub(wanted, 1, 1) == '+' then
     if not holds(key, wanted, now) then
+      return {i}
+    end
+  elseif string.sub(wanted, 1, 1) == '^' then
+    if not waits(key, wanted, now) then
       return {i}
     end
   else

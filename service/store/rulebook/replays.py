@@ -31,7 +31,8 @@ class ReplayStatus(StrEnum):
 class Replay(Immutable):
     """A replay of rules over the calls of a range, ms. `result` counts the calls so far.
 
-    `compares` says that other rules than those in force at the time are the base. `of_runs` is about how many runs
+    `compares` says that other rules than those in force at the time are the base. `shadow` says that nothing was judged
+    again: it counts what a candidate said when it was in shadow. `of_runs` is about how many runs
     there are. `gaps` are sentences about what of the range is no longer recorded.
     """
 
@@ -41,6 +42,7 @@ class Replay(Immutable):
     file: str
     version: str
     compares: bool = False
+    shadow: bool = False
     path: str | None = None
     from_ms: int
     to_ms: int

@@ -1,5 +1,6 @@
 """The versions of the rulebook: their bytes, who attested them, and when each was in force."""
 
+import json
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -84,6 +85,7 @@ class VersionStore:
                 pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
                 *_, old = await pipe.execute()
             kept = {await self._redis.hget(keys.rules, "in-force"), found.version.encode()}
+            kept |= {json.loads(one)["version"].encode() for one in await self._redis.lrange(keys.shadows, 0, 0)}
             if gone := [one for one in old if one not in kept]:
                 async with self._redis.pipeline(transaction=True) as pipe:
                     pipe.unlink(*(keys.rule_version(text(one)) for one in gone))

@@ -1,39 +1,25 @@
 """Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
+from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
+from service.store.runs.erasures import Erasures
 from service.store.suspensions.commits import Commit
 from service.store.suspensions.rule_hits import DEFAULT
 from service.store.tenants import TenantStore
 
-PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
-
-
-class _Age(NamedTuple):
-    """The times before which a run, or a request of another protocol, must have ended."""
-
-    ended_before_ms: int
-    promised_before_ms: int
-
-    def reached(self, record: SuspensionRecord) -> bool:
-        if record.resume.endpoint_id is not None:
-            promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
-            if promised_ms >= self.promised_before_ms:
-                return False
-        return record.updated_at_ms < self.ended_before_ms
-
 
 class Retention:
-    """Deletion of the ended runs of one tenant."""
+    """Deletion of the ended runs of one tenant, and erasure of their contents before that."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._store, self._redis, self._keys = store, store.redis, store.keys
+        self.erasures = Erasures(store)
         self._send = store.send
 
     async def claim(self, every_s: int) -> bool:
@@ -53,7 +39,7 @@ class Retention:
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
         """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
-        age = _Age(ended_before_ms, now_ms - PROMISED_MS)
+        age = Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
         for status in filter(lambda one: one.ended, RunStatus):
             forgotten += await self._forget_in(status, age, limit - forgotten)
@@ -70,10 +56,11 @@ class Retention:
                 parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
                 pipe.unlink(*(key(text(one)) for one in found for key in parts))
                 pipe.zrem(keys.trails, *found)
+                pipe.zrem(keys.erased, *found)
                 await pipe.execute()
         return len(found)
 
-    async def _forget_in(self, status: RunStatus, age: _Age, limit: int) -> int:
+    async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
         """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
         forgotten = passed = 0
         while forgotten < limit:
@@ -89,35 +76,21 @@ class Retention:
                 passed += not gone
         return forgotten
 
-    async def _forget(self, run_id: str, age: _Age) -> bool:
+    async def _forget(self, run_id: str, age: Age) -> bool:
         try:
-            records, head = await self._read_chain(run_id)
+            chain = await read_chain(self._store, run_id)
             file_bytes = await self._count_file_bytes(run_id)
         except Unreadable:
             return False  # it is kept until it is readable
+        records = [one.record for one in chain]
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        return await self._send(_build(self._keys, records, head, file_bytes))
+        return await self._send(_build(self._keys, records, chain[0].head, file_bytes))
 
     async def _count_file_bytes(self, run_id: str) -> int:
         async with translated():
             found = await self._redis.hget(self._keys.files(run_id), "bytes")
         return int(found or 0)
-
-    async def _read_chain(self, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
-        records: list[SuspensionRecord] = []
-        head = TrailHead()
-        async with translated():
-            found: Any = await self._redis.get(self._keys.run(run_id))
-            while found is not None:
-                raw: Any = await self._redis.get(self._keys.suspension(text(found)))
-                if raw is None:
-                    break
-                stored = self._readings.read(text(found), raw)
-                head = head if records else stored.head
-                records.append(stored.record)
-                found = stored.record.previous_id
-        return records, head
 
 
 def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, file_bytes: int) -> Commit:

@@ -7,11 +7,13 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationEr
 
 from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
+from sayso.records.decisions import Erasure
 from sayso.records.events import TrailEntry
 from sayso.records.run_state import StateRef, open_state
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
+from service.cache import Memory
 from service.store.connection.connecting import text, translated
 from service.store.runs.indexes import RunIndex
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
@@ -37,6 +39,7 @@ class Run(BaseModel):
     result: JsonValue = None
     error: str | None = None
     failed_calls: int = 0
+    erasure: Erasure | None = None
 
     @property
     def state(self) -> RunState:
@@ -46,7 +49,6 @@ class Run(BaseModel):
 UNREADABLE = "unreadable"  # the type of a damaged event
 _ENTRY = TypeAdapter(TrailEntry)
 _PAGE = 200
-_REMEMBERED_MS = 500
 _SAVED_MS, _MOST_SAVED = 60_000, 4_096
 
 
@@ -57,7 +59,7 @@ class Runs:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._pipeline = store.connections.changes
         self._index = RunIndex(store)
-        self._manifests: tuple[dict[str, bytes], float] | None = None
+        self._manifests = Memory(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}
 
     async def read(self, run_id: str) -> Run:
@@ -166,15 +168,12 @@ class Runs:
 
     async def agents(self, *, fresh: bool = True) -> dict[str, bytes]:
         """Return the manifests by name; unless `fresh`, from a cache of 500 ms."""
-        held = self._manifests
-        if held is not None and not fresh and monotonic_ms() < held[1]:
-            return held[0]
-        asked_at_ms = monotonic_ms()
+        return await self._manifests.find(fresh=fresh)
+
+    async def _read_manifests(self) -> dict[str, bytes]:
         async with translated():
             found = await self._redis.hgetall(self._keys.agents)
-        manifests = {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
-        self._manifests = (manifests, asked_at_ms + _REMEMBERED_MS)
-        return manifests
+        return {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
         """Return whether the run, or the run of this latest suspension, is the owner's, from indexes only."""
@@ -285,4 +284,5 @@ def describe_run(record: SuspensionRecord) -> Run:
         result=end.result if end else None,
         error=end.error if end else None,
         failed_calls=count_failed(record),
+        erasure=record.erasure,
     )

@@ -50,6 +50,13 @@ def list_announcements(
         yield _pack(last, run_event)
 
 
+def list_event_ids(record: SuspensionRecord) -> Iterator[str]:
+    """Yield the ids that announcements of this record's changes have or could have."""
+    for version in range(1, record.version + 1):
+        for type_ in WebhookEvent:
+            yield from (_name_event(record.id, version, type_, one) for one in ("", *(i.item_id for i in record.items)))
+
+
 def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[tuple[WebhookEvent, str]]:
     priors = {item.item_id: item for item in before.items} if before is not None else {}
     pending = after.status is Status.PENDING
@@ -94,13 +101,16 @@ def _asked(record: SuspensionRecord) -> bool:
 
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:
-    identity = f"{record.id} {record.version} {type_} {item_id}"
     return to_json(
         {
-            "id": f"evt_{sha256(identity.encode()).hexdigest()[:32]}",
+            "id": _name_event(record.id, record.version, type_, item_id),
             "type": type_,
             "suspension_id": record.id,
             "item_id": item_id,
             "at_ms": record.updated_at_ms,
         }
     ).decode()
+
+
+def _name_event(suspension_id: str, version: int, type_: WebhookEvent, item_id: str) -> str:
+    return f"evt_{sha256(f'{suspension_id} {version} {type_} {item_id}'.encode()).hexdigest()[:32]}"

@@ -21,6 +21,9 @@ from service.store.suspensions.precedents import list_precedents
 from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
 from service.store.suspensions.turns import TOOLS_KEPT_MS, list_started
 
+MOST_HANDED = 32
+"""The most runs that wait for one worker at a time; others go to the ready list, from which any worker takes them."""
+
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
 
@@ -54,6 +57,7 @@ class Commit:
     lasting: set[int] = field(default_factory=set)
     rooms: dict[int, str] = field(default_factory=dict)
     totals: set[int] = field(default_factory=set)
+    hand_overs: dict[int, str] = field(default_factory=dict)
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
@@ -76,6 +80,12 @@ class Commit:
         """
         self.guards += [self._place(key), f"+{most}:{':'.join(map(str, slots))}"]
         self.totals.add(len(self.guards) // 2)
+
+    def expect_waiting(self, keys: TenantKeys, worker: str) -> None:
+        """Require that the worker waits for runs with little before this one, and that no run has waited longer."""
+        lists = f"{self._place(keys.handed(worker))}:{self._place(keys.ready)}"
+        self.guards += [self._place(keys.waiting), f"^{lists}:{MOST_HANDED - 1}:{worker}"]
+        self.hand_overs[len(self.guards) // 2] = worker
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         keys = self.keys
@@ -128,8 +138,7 @@ def build_commit(
         commit.write("RPUSH", keys.trail(after.run.id), *entries)
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
-    if change.ready:
-        commit.write("RPUSH", keys.ready, f"{last.id} ".encode() + packed)
+    _pass_on(commit, keys, change, f"{last.id} ".encode() + packed)
     if before is None and after.resume.endpoint_id is not None:
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     _note_rules(commit, keys, before, change, after.updated_at_ms)
@@ -156,6 +165,15 @@ def build_commit(
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)
     return commit, after, head
+
+
+def _pass_on(commit: Commit, keys: TenantKeys, change: Change, entry: bytes) -> None:
+    """Put the run on the ready list, or on that of the worker it is handed to."""
+    if change.ready:
+        commit.write("RPUSH", keys.ready, entry)
+    elif change.handed_to:
+        commit.expect_waiting(keys, change.handed_to)
+        commit.write("RPUSH", keys.handed(change.handed_to), entry)
 
 
 def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:

@@ -32,7 +32,7 @@ class Intake:
         self._redis, self._keys = store.redis, store.keys
         self._pipeline = store.connections.intake
         self.limits = limits
-        self._backlog = Backlog(Schedule(store), limits)
+        self._backlog = Backlog(Schedule(store), limits, store.connections.refresher)
         self.room = Room(limits.pending_per_key, limits.pending_limit)
 
     async def admit(self, owner: str, *, for_workers: bool = False) -> None:

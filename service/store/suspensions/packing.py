@@ -35,6 +35,7 @@ _WORDS = (
 )
 _DICTIONARIES = {b"1": _WORDS}  # all dictionaries; a packed record names its own, so none is ever changed
 _CURRENT = b"1"
+_OVER = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 _PLAIN = b"0"
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
@@ -78,6 +79,9 @@ def _parse_record(doc: bytes) -> SuspensionRecord:
 
 
 def _check_digests(record: SuspensionRecord, item: Item) -> None:
+    if item.erasure is not None:
+        _check_erased(record, item)
+        return
     outcome = item.outcome
     expected = [(item.tool.args, item.digest)]
     if outcome is not None and (outcome.args is not None or outcome.digest != item.digest):
@@ -89,6 +93,13 @@ def _check_digests(record: SuspensionRecord, item: Item) -> None:
             raise Unreadable(f"Item {item.item_id} holds no plain JSON: {error.message}") from error
         if found != digest:
             raise Unreadable(f"Item {item.item_id} is not what its digest was made of: it was altered in the store.")
+
+
+def _check_erased(record: SuspensionRecord, item: Item) -> None:
+    """Check an item whose arguments are gone, and whose digest can no longer be computed: nothing of it may run."""
+    has_args = item.tool.args or (item.outcome is not None and item.outcome.args is not None)
+    if has_args or record.erasure != item.erasure or record.status not in _OVER:
+        raise Unreadable(f"Item {item.item_id} says that it was erased, and is not: it was altered in the store.")
 
 
 def _unpack_body(name: bytes, body: bytes) -> bytes:

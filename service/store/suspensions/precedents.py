@@ -41,6 +41,15 @@ def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: Su
                 yield "PEXPIRE", key, _KEPT_MS
 
 
+def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[Write]:
+    """Yield the writes that remove what was kept of the record's calls for comparison."""
+    for item in record.items:
+        measures = find_measures(_find_args(item))
+        if _is_approved(item) and measures:
+            key = keys.precedents(record.run.owner, record.run.agent, item.tool.name)
+            yield "LREM", key, 1, write_measures(measures)
+
+
 def _find_args(item: Item) -> JsonObject:
     """Return the approved arguments without secrets."""
     outcome = item.outcome

@@ -23,6 +23,7 @@ from sayso.records.memory.assessments import Question, assess_unanswered
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
+from service.store.load.waiting import WaitingWorkers
 from service.store.lua import read_script
 from service.store.memory.reading import read_counters
 from service.store.suspensions.batches import DueBatches
@@ -110,6 +111,7 @@ class Suspensions(SuspensionLookups):
         self.mark_ms = mark_ms
         self.sampling = Sampling(store)
         self.due_batches = DueBatches(store, mark_ms)
+        self.waiting = WaitingWorkers(store.connections, store.keys)
         self._load = partial(store.connections.changes.run, Script(read_script("load")))
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
@@ -228,6 +230,13 @@ class Suspensions(SuspensionLookups):
             return None  # a tick may have changed it
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
+    async def read_handed(self, suspension_id: str, packed: bytes) -> Saved:
+        """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
+        record, head, _ = read_record(self.tenant, suspension_id, packed)
+        now_ms = max(await self.read_time_ms(), record.updated_at_ms)
+        at_ms = monotonic_ms()
+        return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+
     def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
         """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
         known = known or self._recent.pop(suspension_id, None)
@@ -262,6 +271,7 @@ class Suspensions(SuspensionLookups):
         if failed_guard in attempt.commit.rooms:
             raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S, limit="open_items")
         if failed_guard:
+            self.waiting.forget(attempt.commit.hand_overs.get(failed_guard, ""))
             return None
         now_ms = self._read_time(*time)
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())

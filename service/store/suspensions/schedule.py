@@ -15,10 +15,11 @@ _WRITING = Script("#!lua\nreturn redis.call('TIME')")  # a server that accepts n
 
 @dataclass(frozen=True)
 class Ready:
-    """A suspension that a worker may lease, and its packed record."""
+    """A suspension that a worker may lease, or that was `handed` to it, and its packed record."""
 
     id: str
     packed: bytes
+    handed: bool = False
 
 
 class Queue(NamedTuple):
@@ -91,22 +92,27 @@ class Schedule:
             first: Any = await self._redis.lindex(self._keys.ready, 0)
         return _read_queued(first) if first is not None else None
 
-    async def take(self, timeout_s: float, limit: int = 1) -> list[Ready]:
-        """Wait for ready suspensions, the oldest first; empty after the timeout."""
+    async def take(self, timeout_s: float, limit: int = 1, worker: str = "") -> list[Ready]:
+        """Wait for suspensions, the oldest first: handed to `worker`, or ready. Empty after the timeout."""
+        lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready]
         async with translated():
-            taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", 1, self._keys.ready, "LEFT", "COUNT", limit)
-        return [_read_ready(one) for one in taken[1]] if taken else []
+            taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", len(lists), *lists, "LEFT", "COUNT", limit)
+        if not taken:
+            return []
+        handed = text(taken[0]) != self._keys.ready
+        return [read_ready(one, handed=handed) for one in taken[1]]
 
 
-def _read_ready(raw: bytes) -> Ready:
+def read_ready(raw: bytes, *, handed: bool = False) -> Ready:
+    """Return an entry of the ready list, or of a worker's own."""
     name, _, packed = raw.partition(b" ")
-    return Ready(name.decode(errors="replace"), packed)
+    return Ready(name.decode(errors="replace"), packed, handed)
 
 
 def _read_queued(raw: bytes) -> int | None:
     """Return when an entry of the ready list was added; None if it is unreadable."""
     try:
-        record, _, _ = unpack_record(_read_ready(raw).packed)
+        record, _, _ = unpack_record(read_ready(raw).packed)
     except Unreadable:
         return None
     return record.receipt.enqueued_at_ms

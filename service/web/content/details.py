@@ -114,7 +114,7 @@ def compare_args(requested: JsonObject, decided: JsonObject) -> list[Change]:
 
 def find_changes(item: Item, decision: Decision) -> list[Change]:
     """Return the leaves that one decision changes, so that other reviewers can compare."""
-    if decision.args is None and decision.action is not DecisionAction.VALUE:
+    if item.erasure is not None or (decision.args is None and decision.action is not DecisionAction.VALUE):
         return []
     return [row for row in compare_args(item.tool.args, args_of(item, decision)) if row.state != "same"]
 

@@ -79,6 +79,7 @@ def _describe(entry: TrailEntry, facts: Facts) -> Line:
         data = write_pretty(entry.data) if entry.data else ""
         return Line(entry.seq, entry.at_ms, entry.type, "plain", entry.type.replace("_", " ").capitalize(), data=data)
     tone, text, note = describe(facts)
+    note = note if entry.erased_by is None else _("Contents erased")
     has_output = entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED)
     data = write_pretty(facts.value("output")) if has_output and facts.value("output") is not None else ""
     until_ms = facts.number(_UNTIL.get(entry.type, ""))
@@ -339,5 +340,10 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.RUN_DEGRADED: lambda facts: ("wait", _("The run ended early"), facts.text("error")),
     EventType.RUN_FAILED: lambda facts: ("bad", _("The run failed"), facts.text("error")),
     EventType.RUN_CANCELLED: _run_cancelled,
+    EventType.CONTENTS_ERASED: lambda facts: (
+        "plain",
+        _("%(who)s erased the contents", who=facts.actor),
+        facts.text("reason"),
+    ),
     UNREADABLE: lambda _facts: ("bad", _("This event is damaged in the store and cannot be read"), ""),
 }

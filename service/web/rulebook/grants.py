@@ -14,7 +14,7 @@ from sayso.sentences.rulebook.grants import describe_grant, describe_grant_state
 from sayso.sentences.rulebook.learned import describe_missing, describe_trial
 from sayso.sentences.rulebook.mandates import PlanWords, describe_mandate, describe_plan, describe_rest
 from sayso.text.language import _
-from service.desk.granting import is_ready
+from service.desk.grants.granting import is_ready
 from service.store.memory.grants import Use
 from service.store.memory.lessons import Trial
 from service.web.errors import show_page_again

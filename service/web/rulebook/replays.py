@@ -91,7 +91,7 @@ async def start(request: Request, visitor: SignedIn) -> Response:
     try:
         check_session(post, visitor)
         require_role(visitor.principal.roles, "admin")
-        replay = await _replays(request).start(await _read_request(request, post), visitor.name)
+        replay = await replays_of(request).start(await _read_request(request, post), visitor.name)
     except SaysoError as error:
         if "admin" in visitor.principal.roles:
             form = await _describe_form(request, post)
@@ -115,7 +115,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         request,
         visitor,
         "pages/replay.html",
-        title=_("Replay"),
+        title=_("Shadow") if replay.shadow else _("Replay"),
         replay=replay,
         found=found,
         rows=_list_rows(found),
@@ -134,11 +134,12 @@ async def delete(request: Request, visitor: SignedIn, replay_id: str) -> Respons
     """End and delete a replay."""
     await read_post(request, visitor)
     require_role(visitor.principal.roles, "admin")
-    await _replays(request).delete(replay_id)
+    await replays_of(request).delete(replay_id)
     return RedirectResponse("/rules/-/replays", 303)
 
 
-def _replays(request: Request) -> RuleReplays:
+def replays_of(request: Request) -> RuleReplays:
+    """Return the replays of this process."""
     found: RuleReplays = request.app.state.rule_replays
     return found
 

@@ -19,7 +19,7 @@ from afk.agents.types import (
     UserInputRequest,
 )
 from afk.core import Runner, RunnerConfig
-from afk.llms.types import LLMResponse, ToolCall
+from afk.llms.types import LLMResponse, ToolCall, Usage
 from afk.memory import SQLiteMemoryStore
 from afk.tools import ToolDeferredHandle, ToolResult, tool
 
@@ -45,6 +45,7 @@ __all__ = [
     "ToolCall",
     "ToolDeferredHandle",
     "ToolResult",
+    "Usage",
     "UserInputDecision",
     "UserInputRequest",
     "tool",

@@ -1,13 +1,14 @@
 """Drives an agent of another framework in this process, with decisions by a rule and without a store."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sayso.errors import SaysoError
-from sayso.policy.engine import ASK_EVERYTHING
+from sayso.policy.engine import ASK_EVERYTHING, Policy
+from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunRef
+from sayso.records.suspensions import Progress, RunRef
 from sayso.runner.batches import Resumption
 from sayso.runner.execution import use_executor
 from sayso.runner.local import MemoryJournal
@@ -26,25 +27,58 @@ async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent 
 
     With `later`, that agent resumes the run.
     """
-    asked: list[Any] = []
+    asked: list[ItemDraft] = []
     try:
         end = await _play(bot, rule, asked, later or bot)
     except SaysoError as error:
-        return {"asked": asked, "error": error.message}
-    return {"asked": asked, "result": end.result, "error": end.error}
+        return {"asked": _show(asked), "error": error.message}
+    return {"asked": _show(asked), "result": end.result, "error": end.error}
 
 
-async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: FrameworkAgent) -> RunEnded[FrameworkState]:
+async def play_judged(bot: FrameworkAgent, policy: Policy) -> list[Any]:
+    """Return what the rules saw of the model calls before each turn with calls, and the actions on these calls."""
+    events: list[Event] = []
+    await _play(bot, approve, [], bot, policy, events)
+    seen: list[Any] = []
+    for event in events:
+        if event.type == EventType.TOOL_BATCH_STARTED:
+            progress: Any = event.data["progress"]
+            seen.append([progress["usage"]])
+        elif event.type == EventType.POLICY_DECISION:
+            seen[-1].append(event.data["action"])
+    return seen
+
+
+def _show(asked: Sequence[ItemDraft]) -> list[Any]:
+    return [[one.call_id, one.tool.args] for one in asked]
+
+
+async def _play(
+    bot: FrameworkAgent,
+    rule: Rule,
+    asked: list[ItemDraft],
+    later: FrameworkAgent,
+    policy: Policy = ASK_EVERYTHING,
+    events: list[Event] | None = None,
+) -> RunEnded[FrameworkState]:
     origin, run = bot.framework.origin, RunRef(id="run_1", agent=bot.name, owner="o", thread_id="t")
-    state = FrameworkState(agent=bot.name, framework=origin.framework, state_schema=origin.state_schema, text="Play.")
+    state = FrameworkState(
+        agent=bot.name,
+        framework=origin.framework,
+        state_schema=origin.state_schema,
+        text="Play.",
+        progress=Progress(usage=()),
+    )
     outcomes: dict[int, Resumption] = {}
     while True:
         journal: MemoryJournal[FrameworkState] = MemoryJournal(run.id)
         bot_run = FrameworkRun(bot, run, state)
-        rest = await drive(bot_run, policy=ASK_EVERYTHING, journal=journal, outcomes=outcomes)
+        rest = await drive(bot_run, policy=policy, journal=journal, outcomes=outcomes)
+        if events is not None:
+            events += (*journal.events, *rest.events)
         if isinstance(rest, RunEnded):
             return rest
-        asked += [[one.call_id, one.tool.args] for one in rest.drafts]
+        asked += rest.drafts
         state = FrameworkState.model_validate_json(rest.state.model_dump_json())
         bot, outcomes = later, {one.index: rule(one) for one in rest.drafts}
 

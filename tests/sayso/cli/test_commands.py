@@ -290,3 +290,32 @@ def test_show_marks_a_failed_call(desk: tuple[str, str, str, str], sayso: Run) -
     assert "payment provider answered 502" in shown
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout
+
+
+def test_erased_run_is_shown_and_its_trail_still_verifies(
+    desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str
+) -> None:
+    suspension = ask(desk)
+    with Client(desk[0], desk[1]) as agent:
+        run_id = agent.find(suspension).run.id
+    waiting = sayso("erase", run_id, "-m", "Ticket 4711", key=desk[3])
+    assert (waiting.returncode, "has not ended" in waiting.stderr) == (1, True)
+    assert sayso("run", "cancel", run_id, key=desk[3]).returncode == 0
+    refused = sayso("erase", run_id, "-m", "Ticket 4711")
+    assert (refused.returncode, "admin" in refused.stderr) == (1, True)
+    erased = sayso("erase", run_id, "-m", "Ticket 4711", key=desk[3])
+    assert (erased.returncode, "were erased by root" in " ".join(erased.stdout.split())) == (0, True)
+    assert "contents were erased by root" in " ".join(sayso("run", "show", run_id).stdout.split())
+    assert "contents were erased by root" in " ".join(sayso("show", suspension).stdout.split())
+    events = sayso("events", run_id)
+    assert (events.returncode, "contents_erased" in events.stdout, "(contents erased by 5)" in events.stdout) == (
+        0,
+        True,
+        True,
+    )
+    with Redis.from_url(clean_store_url) as store:
+        trail = TenantKeys(TENANT).trail(run_id)
+        judged = store.lindex(trail, 1).decode()
+        store.lset(trail, 1, judged.replace("request_approval", "allow"))
+    done = sayso("events", run_id)
+    assert (done.returncode, "one of them was altered" in " ".join(done.stderr.split())) == (1, True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import discussions, people, requests, retries, rulebook
+from sayso.client import administration, discussions, people, requests, retries, rulebook
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -173,7 +173,7 @@ def check_views(admin: Recorder) -> None:
     assert admin("exchange", people.LIST_VIEWS).views == ()
 
 
-def check_runs(agent: Recorder) -> None:
+def check_runs(agent: Recorder, admin: Recorder) -> None:
     run = agent("start_run", "demo", "Pay Ann.", title="Pay", key="r")
     assert agent("await_run", run.id, 0).status == "running"
     note = {"type": "note", "data": {"text": "a"}}
@@ -182,6 +182,9 @@ def check_runs(agent: Recorder) -> None:
     assert run.id in [one.id for one in agent("runs", "cancelled").runs]
     assert agent("run", retries.send(agent.client.retry_policy, requests.find_run(run.id))).ended
     assert agent("exchange", requests.find_run(run.id)) == agent("find_run", run.id)
+    erasure = admin("exchange", administration.erase_run(run.id, "asked by the customer"))
+    assert (erasure.by.id, erasure.reason) == ("root", "asked by the customer")
+    assert agent("find_run", run.id).erasure["seq"] == erasure.seq
 
 
 def test_client_methods_against_a_running_desk(
@@ -195,7 +198,7 @@ def test_client_methods_against_a_running_desk(
         check_calls(agent, admin)
         check_mandates(agent, admin)
         check_views(admin)
-        check_runs(agent)
+        check_runs(agent, admin)
         assert agent.refused("keys") == NotAllowed.__name__
         assert agent.refused("events", "run_none") == NotFound.__name__
         agent("events", run_id)

@@ -90,7 +90,7 @@ async def test_run_saved_by_an_earlier_version_has_unknown_tools() -> None:
 async def test_tokens_of_the_model_calls_are_counted_by_model() -> None:
     end = await go(policy(), model=Counting(turn(LOOK)))
     assert end.state.progress == Progress(
-        tools=("look",), usage=(ModelUsage(model="m-1", input_tokens=1000, output_tokens=200),)
+        tools=("look",), usage=(ModelUsage(model="m-1", input_tokens=1000, output_tokens=200, model_calls=2),)
     )
 
 
@@ -147,9 +147,18 @@ def test_tokens_are_kept_apart_by_model() -> None:
     assert progress.usage == (large, small)
     twice = ModelUsage(model="large", input_tokens=14)
     assert progress.with_usage(large).usage == (small, twice)
+    assert Progress(usage=()).with_all_usage((large, small, large)).usage == (small, twice)
+
+
+def test_model_calls_are_unknown_after_those_of_an_earlier_version() -> None:
+    used = ModelUsage(model="large", input_tokens=7, model_calls=1)
+    assert Progress(usage=(used,)).with_usage(used).usage == (used.plus(used),)
+    assert used.plus(used).model_calls == 2
+    assert ModelUsage(model="large", input_tokens=7).plus(used).model_calls is None
 
 
 def test_unknown_tokens_of_one_call_make_the_total_unknown() -> None:
     used = ModelUsage(model="large", input_tokens=7)
     assert Progress(usage=(used,)).with_usage(None).usage is None
+    assert Progress(usage=(used,)).with_all_usage(None).usage is None
     assert Progress(usage=None).with_usage(used).usage is None

@@ -7,7 +7,7 @@ import pytest
 
 from sayso.sentences.deadlines import describe_deadline, describe_next_step
 from sayso.sentences.moments import write_sentence
-from sayso.transitions.sightings import see
+from sayso.transitions.reviewers.sightings import see
 from tests.sayso.samples import person
 from tests.sayso.sentences.samples import NOW, make_item, make_record
 

@@ -11,7 +11,7 @@ from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.items import ItemKind
 from sayso.transitions.deadlines import expire, keep_time
 from sayso.transitions.deciding import extend
-from sayso.transitions.sightings import see
+from sayso.transitions.reviewers.sightings import see
 from tests.sayso.samples import T0, ask, pending, person, types_of
 
 DEADLINE = T0 + 300_000

@@ -8,7 +8,7 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
 from sayso.sentences.outcomes import describe_decision
 from sayso.transitions.deciding import ask_again, decide, extend
-from sayso.transitions.sightings import may_decide, see
+from sayso.transitions.reviewers.sightings import may_decide, see
 from tests.sayso.samples import T0, ask, pending, person, word
 
 

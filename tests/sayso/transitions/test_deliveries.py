@@ -18,7 +18,7 @@ from sayso.transitions.deliveries import (
     next_delivery_ms,
     record_deliveries,
 )
-from sayso.transitions.sightings import needs_sight, see
+from sayso.transitions.reviewers.sightings import needs_sight, see
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 STEPS = ({"after_s": 60, "reviewers": ("ben",)}, {"after_s": 120, "reviewers": ("cleo", "dora")})

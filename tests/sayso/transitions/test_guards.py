@@ -39,7 +39,7 @@ from sayso.transitions.permits import approved_args
 from sayso.transitions.reviewers.claiming import claim, release_claim
 from sayso.transitions.reviewers.inquiring import answer_inquiry, ask_requester
 from sayso.transitions.reviewers.second_look import Opinion, Seen, take_second_look
-from sayso.transitions.sightings import see
+from sayso.transitions.reviewers.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased

@@ -10,12 +10,13 @@ from playwright.sync_api import Page, ViewportSize, expect
 from sayso.calendars.hours import Hours, WorkingHours
 from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
+from service.operations.rulebook.shadows import begin_file_shadow, end_shadow, read_shadows
 from service.store.directory.duty import Preferences
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.builders import person
 from tests.service.web.reading import begin_edit
-from tests.service.web.sites import PASSWORD, Site, add_people
+from tests.service.web.sites import PASSWORD, POLICY, Site, add_people
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 from workers.counting import Counting
 
@@ -192,7 +193,11 @@ async def admin_gallery(wiring: Wiring) -> dict[str, str]:
     await asked(wiring)
     places = {"operate": "/operate", "people": "/people", "keys": "/keys", "first steps": "/welcome", "me": "/me"}
     await decide(wiring, await asked(wiring), "approve")
-    return places
+    for text in (POLICY, POLICY.replace("1000", "500")):
+        if current := (await read_shadows(wiring)).current:
+            await end_shadow(wiring, current.version, "root")
+        await begin_file_shadow(wiring, text.replace("never", "hardly"), "policy.yaml", "root")
+    return {**places, "shadow": "/rules/-/shadow"}
 
 
 def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:

@@ -158,7 +158,7 @@ async def test_worker_frozen_beyond_its_lease_starts_nothing(wiring: Wiring, mon
     leased = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
     call = PlannedCall(None, ToolCall(call_id="c", index=0, name="pay", args={"order": "A"}), idempotent=False)
-    journal = DeskJournal(wiring, leased, fence)
+    journal = DeskJournal(wiring, leased, fence, set())
     keys = await journal.redeem([call], (), None)
     assert (await run_calls(agent, "run_x", [call], keys, journal))[0].output == "paid A", "the lease is still current"
     await process_until_due(wiring)

@@ -9,7 +9,7 @@ import pytest
 from sayso.canonical_json import JsonObject
 from sayso.errors import ModelError
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Origin, Progress, RunRef, RunStatus
+from sayso.records.suspensions import ModelUsage, Origin, Progress, RunRef, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor, current_call
 from sayso.runner.models import RequestedCall
@@ -22,6 +22,7 @@ from workers.resume import driving as resume
 
 ORIGIN = Origin(framework="pydantic_ai", state_schema="plain/1")
 MONEY: JsonObject = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+UNKNOWN_USAGE = Progress()
 TOOLS = {
     name: ToolDefinition(name=name, parameters=MONEY, idempotent=name == "look_up")
     for name in ("refund", "look_up", "drop")
@@ -43,6 +44,7 @@ class ScriptedFramework:
     faults: dict[int, Exception] = field(default_factory=dict)
     end: Done | None = None
     subagent: str | None = None
+    usage: list[tuple[ModelUsage, ...] | None] = field(default_factory=list)
 
     async def begin(self, text: str) -> FrameworkTurn | Done:
         return self._next({"results": []})
@@ -69,7 +71,8 @@ class ScriptedFramework:
             RequestedCall(call_id=f"c{at}", name=name, args_json=a, subagent=self.subagent)
             for at, (name, a) in enumerate(self.turns[turn])
         ]
-        return FrameworkTurn(native, tuple(calls), external_events=({"type": "note", "n": turn},))
+        usage = self.usage[turn] if turn < len(self.usage) else None
+        return FrameworkTurn(native, tuple(calls), external_events=({"type": "note", "n": turn},), usage=usage)
 
     async def _run(self, args: JsonObject) -> str:
         call = current_call()
@@ -88,12 +91,13 @@ async def begin(
     framework: ScriptedFramework,
     monkeypatch: pytest.MonkeyPatch,
     origin: Origin = ORIGIN,
+    progress: Progress | None = UNKNOWN_USAGE,
     **options: Any,
 ) -> FrameworkAgent:
     agent = build_agent(framework, "plain", TOOLS, **options)
     monkeypatch.setitem(resume.agents, "plain", agent)
     state = FrameworkState(
-        agent="plain", framework=origin.framework, state_schema="plain/1", text="go", progress=Progress()
+        agent="plain", framework=origin.framework, state_schema="plain/1", text="go", progress=progress
     )
     run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
     on_deny = agent.approval_denial_policy
@@ -104,13 +108,14 @@ async def begin(
 ONE_TURN = [[("refund", '{"amount": 5}'), ("look_up", '{"amount": 1}'), ("drop", '{"amount": 2}')]]
 
 
-async def process_until_ended(wiring: Wiring) -> None:
-    """Process what is due until the run has ended."""
+async def process_until_rest(wiring: Wiring) -> Run:
+    """Process what is due until the run has ended or is suspended; return it."""
     for _ in range(100_000):
         await clock.process_due(wiring)
-        if (await wiring.runs.read("run_x")).status.ended:
-            return
-    raise AssertionError("the run never ended")
+        run = await wiring.runs.read("run_x")
+        if run.status is not RunStatus.RUNNING:
+            return run
+    raise AssertionError("the run never came to rest")
 
 
 async def retry_after_postponement(
@@ -124,7 +129,7 @@ async def retry_after_postponement(
         await begin(wiring, framework, monkeypatch, origin)
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await await_event(wiring, "run_postponed")
-        await process_until_ended(wiring)
+        await process_until_rest(wiring)
     return await trail(wiring)
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from sayso.errors import PolicyForbids
-from sayso.records.suspensions import Progress, RunStatus
+from sayso.records.suspensions import ModelUsage, Progress, RunStatus
 from service.wiring import Wiring
-from tests.workers.resumers.scripted_framework import ScriptedFramework, begin, write_rules
-from tests.workers.runs import decide, draining, until
+from tests.workers.resumers.scripted_framework import ScriptedFramework, begin, process_until_rest, write_rules
+from tests.workers.runs import await_event, decide, draining, until
 
 WRITER_DENIED = """version: 1
 default: request_approval
@@ -82,3 +82,53 @@ async def test_rule_after_a_tool_holds_from_the_next_turn(wiring: Wiring, monkey
         await decide(wiring, suspended, action="approve")
         await until(wiring, RunStatus.COMPLETED)
     assert len(framework.ran) == 3
+
+
+LONG_RUNS = """version: 1
+default: allow
+rules:
+  - {id: long-runs, tool: "*", when: run.tokens > 250, action: request_approval}
+"""
+TURNS = [[("look_up", '{"amount": 1}')], [("look_up", '{"amount": 2}')], [("look_up", '{"amount": 3}')]]
+USED = ModelUsage(model="m-1", input_tokens=90, output_tokens=10, model_calls=1)
+
+
+async def test_rule_on_tokens_holds_the_later_call(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resume whose model was away is tried again. Its tokens count once."""
+    inner = ModelUsage(model="", input_tokens=5, model_calls=1)
+    framework = ScriptedFramework(TURNS, usage=[(USED,), (USED, inner), (USED,)], fails_after_tools=1)
+    write_rules(wiring, LONG_RUNS)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch, progress=Progress(usage=()))
+        await await_event(wiring, "run_postponed")
+        suspended = await process_until_rest(wiring)
+        record = (await wiring.desk.suspensions.read(suspended.suspension_id)).record
+    assert [one["amount"] for one in framework.ran] == [1, 2]
+    assert record.progress is not None
+    total = ModelUsage(model="m-1", input_tokens=270, output_tokens=30, model_calls=3)
+    assert record.progress.usage == (inner, total)
+    assert [item.terms.rule_id for item in record.items] == ["long-runs"]
+
+
+@pytest.mark.parametrize(
+    ("progress", "usage"),
+    [
+        pytest.param(Progress(usage=()), [None], id="not reported"),
+        pytest.param(Progress(), [(USED,)], id="begun by an earlier version"),
+        pytest.param(None, [(USED,)], id="begun in a process of the agent"),
+    ],
+)
+async def test_rule_on_unknown_tokens_asks(
+    wiring: Wiring,
+    monkeypatch: pytest.MonkeyPatch,
+    progress: Progress | None,
+    usage: list[tuple[ModelUsage, ...] | None],
+) -> None:
+    framework = ScriptedFramework(TURNS, usage=usage)
+    write_rules(wiring, LONG_RUNS)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch, progress=progress)
+        suspended = await until(wiring, RunStatus.SUSPENDED)
+        record = (await wiring.desk.suspensions.read(suspended.suspension_id)).record
+    assert framework.ran == []
+    assert "could not be evaluated" in str(record.items[0].prompt.reason)

@@ -9,6 +9,7 @@ from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import CallContext, tool
+from sayso.transitions.handing import WaitingWorker
 from service.wiring import Wiring
 from tests.builders import make_person
 from tests.sayso.samples import person
@@ -38,13 +39,15 @@ async def current(wiring: Wiring) -> SuspensionRecord:
 
 
 async def pause(wiring: Wiring, how: str) -> None:
-    """Bring the run to where it waits for the refund, by our own runner or from outside."""
-    if how == "outside":
+    """Bring the run to where it waits for the refund, by our own runner or from outside, perhaps beside a worker."""
+    if how.startswith("outside"):
         await bring(wiring, *CALLS[:2])
     else:
         async with draining(wiring):
             await start(wiring)
             await until(wiring, RunStatus.SUSPENDED)
+    if how.endswith("handed"):
+        await wiring.desk.suspensions.waiting.announce(WaitingWorker("w1", 1000).name)
 
 
 def write_rules(wiring: Wiring, rules: str) -> None:
@@ -52,7 +55,7 @@ def write_rules(wiring: Wiring, rules: str) -> None:
     path.write_text(rules)
 
 
-@pytest.fixture(params=["runner", "outside"])
+@pytest.fixture(params=["runner", "outside", "runner, handed", "outside, handed"])
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wiring: Wiring) -> str:
     agent = Agent(name="a", instructions="x", tools=(look_up, refund, drop), model=ScriptedModel(TURNS))
     monkeypatch.setitem(resume.agents, "a", agent)
@@ -85,6 +88,7 @@ async def test_deactivated_reviewer_has_the_call_asked_again(wiring: Wiring, how
     await pause(wiring, how)
     before = await approve(wiring, "ada")
     await wiring.reviewers.deactivate("ada")
+    await wiring.revocation_cache.find(fresh=True)
     async with draining(wiring):
         await asked_again(wiring, before, "ada, who approved it, is no longer a reviewer.")
         await approve(wiring, "bob")
@@ -97,6 +101,7 @@ async def test_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: st
     await pause(wiring, how)
     await approve(wiring)
     await wiring.api_keys.revoke(key.id)
+    await wiring.revocation_cache.find(fresh=True)
     await wiring.api_keys.create("bot")  # a namesake gives nothing back
     async with draining(wiring):
         await until(wiring, RunStatus.CANCELLED)

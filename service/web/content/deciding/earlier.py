@@ -48,6 +48,8 @@ async def find_since(
         last = find_item(earlier, place[1])
     except (NotFound, Unreadable):
         return None
+    if last.erasure is not None:
+        return None
     schema = definition.parameters if definition is not None else None
     approval = next((one for one in reversed(last.decisions) if _is_approval_of(one.by.id, one.action, reviewer)), None)
     if approval is None or find_secrets(item, schema).masked or find_secrets(last, schema).masked:

@@ -1,4 +1,4 @@
-"""`sayso policy replay`, `diff --from`, `attest`, `versions` and `rollback`, against a running desk."""
+"""`sayso policy replay`, `diff --from`, `attest`, `versions`, `rollback` and `shadow`, against a running desk."""
 
 import asyncio
 import json
@@ -22,6 +22,7 @@ def record_calls(store_url: str, folder: Path) -> None:
 
     async def record() -> None:
         async with assemble(Settings(redis_url=store_url, policy=folder / "policy.yaml")) as wiring:
+            await wiring.rules.compare("test")
             await refund(wiring, 900, "deny")
             await refund(wiring, 50, "approve")
             await refund(wiring, 5000)
@@ -100,3 +101,37 @@ def test_version_is_attested_and_rolled_back(desk: Desk, sayso: Run, tmp_path: P
     text = sayso("policy", "version", current[:6], key=root).stdout
     assert text.strip() == POLICY.strip()
     assert "No versions begin with 'zzz'" in sayso("policy", "version", "zzz", key=root).stderr
+
+
+def test_candidate_runs_in_shadow_from_start_to_force(
+    desk: Desk,  # noqa: F811
+    sayso: Run,  # noqa: F811
+    clean_store_url: str,
+    tmp_path: Path,
+) -> None:
+    root, loose = desk[3], str(tmp_path / "loose.yaml")
+    (tmp_path / "loose.yaml").write_text(LOOSE)
+    assert "No candidate is in shadow" in sayso("policy", "shadow", "status", key=root).stdout
+    assert "No candidate is in shadow" in sayso("policy", "shadow", "end", key=root).stderr
+    assert "either a file or --version" in sayso("policy", "shadow", "start", key=root).stderr
+    assert "admin" in sayso("policy", "shadow", "start", loose).stderr
+    done = sayso("policy", "shadow", "start", loose, "--json", key=root)
+    version = json.loads(done.stdout)["version"]
+    record_calls(clean_store_url, tmp_path)
+    done = sayso("policy", "shadow", "report", key=root)
+    for text in (
+        f"loose.yaml, version {version}: 4 recorded calls",
+        "2 would have gone otherwise.",
+        "candidate: allowed",
+        "Asked, denied by a person, and by the candidate allowed:",
+    ):
+        assert text in done.stdout, (text, done)
+    assert "in shadow since" in sayso("policy", "shadow", "status", key=root).stdout
+    assert f"Version {version} is no longer in shadow." in sayso("policy", "shadow", "end", key=root).stdout
+    found = json.loads(sayso("policy", "shadow", "report", "--version", version[:6], "--json", key=root).stdout)
+    assert (found["shadow"], found["calls"], found["changed"]) == (True, 4, 2)
+    assert "No candidates begin with 'zzz'" in sayso("policy", "shadow", "report", "--version", "zzz", key=root).stderr
+    done = sayso("policy", "shadow", "start", "--version", version[:6], key=root)
+    assert f"Version {version} of loose.yaml judges every new call in shadow." in done.stdout, done
+    done = sayso("policy", "shadow", "promote", "--yes", key=root)
+    assert f"Version {version} is in force." in done.stdout, done

@@ -14,6 +14,7 @@ from sayso.policy.analysis.matrix import MOST_EXAMPLES, MOST_LISTED, Past, RuleC
 from sayso.policy.analysis.recorded import NOT_KEPT
 from sayso.policy.analysis.replaying import Effect, RecordedCall, effect_of, rejudge
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.policy.memory.ledger import Ledger
 from tests.sayso.rule_builders import event, policy, rule
 
 LIVE = policy(
@@ -166,6 +167,8 @@ def test_broken_engine_breaks_the_replay() -> None:
     assert count(LIVE, *calls).changed == 0
     broken = BrokenEngine(rules=LIVE.rules, default=LIVE.default)
     assert count(broken, *calls).changed == 3
+    live = Ledger(LIVE).judge(calls[0].event), Ledger(broken).judge(calls[0].event)
+    assert [one.action for one in live] == [Action.REQUEST_APPROVAL, Action.ALLOW]
 
 
 def test_base_takes_the_place_of_what_was_done() -> None:

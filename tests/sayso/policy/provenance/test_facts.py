@@ -11,7 +11,9 @@ from sayso.records.suspensions import MOST_TOOLS, ModelUsage, Progress, Who
 from tests.sayso.policy.rule_files import HEAD, parse, read_problems
 from tests.sayso.rule_builders import event, policy, rule
 
-READ = Progress(tools=("search", "read_web"), usage=(ModelUsage(model="m-1", input_tokens=700, output_tokens=300),))
+READ = Progress(
+    tools=("search", "read_web"), usage=(ModelUsage(model="m-1", input_tokens=700, output_tokens=300, model_calls=4),)
+)
 MARA = Who(owner="tom", groups=("sales",), person="mara", issuer="https://idp.example")
 KNOWN: dict[str, Any] = {
     "progress": READ,
@@ -37,7 +39,8 @@ def judge(when: str, **facts: Any) -> Action:
         'run.tools.exists(name, name.startsWith("read_"))',
         'run.started_by == "crm-bot" && run.tenant == "default"',
         'run.environment == "staging"',
-        "run.tokens == 1000",
+        "run.tokens == 1000 && run.input_tokens == 700 && run.output_tokens == 300",
+        "run.model_calls == 4",
         'who.key == "crm-bot" && who.owner == "tom"',
         '"sales" in who.groups',
         'who.person == "mara" && who.issuer == "https://idp.example"',
@@ -61,6 +64,14 @@ def test_has_finds_out_whether_a_fact_is_known() -> None:
 def test_run_without_tools_so_far_has_an_empty_list() -> None:
     assert judge("size(run.tools) == 0", progress=Progress()) is Action.DENY
     assert judge("size(subagents) == 0", subagent_name="") is Action.DENY
+
+
+def test_model_calls_are_unknown_if_those_of_one_model_are() -> None:
+    before = ModelUsage(model="m-2", input_tokens=700)
+    progress = READ.model_copy(update={"usage": (*(READ.usage or ()), before)})
+    assert judge("run.model_calls == 4", progress=progress) is Action.REQUEST_APPROVAL
+    assert judge("run.tokens == 1700", progress=progress) is Action.DENY
+    assert judge("run.model_calls == 0", progress=Progress(usage=())) is Action.DENY
 
 
 def test_groups_are_unknown_without_an_owner() -> None:
@@ -146,6 +157,9 @@ def test_explain_shows_the_facts_that_a_condition_read() -> None:
         "environment": "staging",
         "tools": ["search", "read_web"],
         "tokens": 1000,
+        "input_tokens": 700,
+        "output_tokens": 300,
+        "model_calls": 4,
     }
 
 

@@ -14,6 +14,7 @@ from sayso.records.revocations import Revocations
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.auth.credentials import TENANT
 from service.operations.drills.planting import plant_drill, plant_scheduled
+from service.operations.drills.results import is_flagged
 from service.operations.insights.figures import read_insights
 from service.settings import Settings
 from service.store.keys import TenantKeys
@@ -125,7 +126,9 @@ async def test_results_flag_who_approves_drills(drilling: Wiring) -> None:
     for _ in range(3):
         await approve(drilling, await plant(drilling))
     await Counting(drilling).count_waiting()
-    assert await drilling.recents.drills.read(["anna", "ben"]) == {"anna": (True, True, True), "ben": ()}
+    found = await drilling.recents.drills.read(["anna", "ben"])
+    assert found == {"anna": (True, True, True), "ben": ()}
+    assert {name: is_flagged(approved) for name, approved in found.items()} == {"anna": True, "ben": False}
 
 
 async def test_scheduled_drill_is_planted_once(drilling: Wiring, redis: Redis) -> None:

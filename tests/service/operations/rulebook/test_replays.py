@@ -11,12 +11,14 @@ import pytest
 from sayso.clock import new_id
 from sayso.errors import InvalidInput, NotFound, TooManyRequests
 from sayso.policy.analysis.matrix import Past
+from sayso.policy.analysis.recorded import ERASED
 from sayso.policy.analysis.replaying import Effect
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.operations.rulebook.replays import PAGE_RUNS, PROCESSES, ReplayRequest, RuleReplays
+from service.operations.runs.erasing import erase_run
 from service.policy.replay_pages import DELETED
 from service.settings import Settings
 from service.store.connection.connecting import connect
@@ -129,6 +131,23 @@ async def test_replay_counts_calls_of_deleted_runs_as_missing(world: World, repl
     (deleted,) = [one for one in found.gaps if "deleted" in one and "SAYSO_KEEP_RUNS_DAYS" in one]
     assert deleted.startswith("1 of the runs were deleted, 30 days after their end")
     assert any("SAYSO_KEEP_TRAIL_DAYS" in one for one in found.gaps), "the range begins before any trail is kept"
+
+
+async def test_replay_counts_erased_calls_apart_from_deleted_ones(world: World, replays: RuleReplays) -> None:
+    wiring = world.wiring
+    for amount in (900, 901, 902):
+        record = await refund(wiring, amount)
+        await wiring.desk.cancel(record.run.id, person("root"))
+        if amount != 900:
+            await erase_run(wiring, record.run.id, person("root"), "asked by the customer")
+        if amount != 902:
+            assert await wiring.retention.forget_runs(2**53, 10) == 1
+    await refund(wiring, 50)
+    found = await replay(replays, WRONG)
+    assert found.result.missing == {DELETED: 1, ERASED: 2}
+    assert found.result.judged == 1
+    (gap,) = [one for one in found.gaps if "erased" in one]
+    assert gap.startswith("The contents of 2 of the calls were erased")
 
 
 class CountingRuns(RecordedRuns):

@@ -58,7 +58,8 @@ class Run:
         self.records: list[ToolExecutionRecord] = []
         self.pending: LLMResponse | None = None
         self.tickets: list[dict[str, Any]] = []
-        self.step = 0
+        self.step = self.llm_calls = 0
+        self.usage = {"input_tokens": 0, "output_tokens": 0}
         self.started_at_s = time.time()
 
     def restore(self, payload: dict[str, Any]) -> None:
@@ -66,6 +67,7 @@ class Run:
         self.messages = [Message(**one) for one in payload["messages"]]
         self.records = [ToolExecutionRecord(**one) for one in payload["tool_executions"]]
         self.tickets = list(payload["background_tools_pending"])
+        self.llm_calls, self.usage = payload["llm_calls"], dict(payload["usage"])
         if (waiting := payload["pending_llm_response"]) is not None:
             self.pending = LLMResponse(waiting["text"], [ToolCall(**one) for one in waiting["tool_calls"]])
 
@@ -107,6 +109,9 @@ class Run:
             await self._emit("llm_called", data={"model": "unknown", "provider": "player"})
             answer = await self.agent.model.chat(LLMRequest("unknown", list(self.messages)))
             self.pending = answer
+            self.llm_calls += 1
+            self.usage["input_tokens"] += answer.usage.input_tokens or 0
+            self.usage["output_tokens"] += answer.usage.output_tokens or 0
             await self._save("post_llm", {"tool_call_count": len(answer.tool_calls)})
             await self._save_all()
         self.pending = None
@@ -270,6 +275,9 @@ class Run:
             "tool_executions": [asdict(one) for one in self.records],
             "pending_llm_response": None if self.pending is None else asdict(self.pending),
             "background_tools_pending": self.tickets,
+            "llm_calls": self.llm_calls,
+            "usage": self.usage,
+            "normalized_model": "player",
         }
         await self._save("runtime_state", payload)
 

@@ -9,7 +9,7 @@ from sayso.records.items import ItemDraft
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deadlines import expire
 from sayso.transitions.deciding import decide, extend, suspend
-from sayso.transitions.sightings import needs_sight, see
+from sayso.transitions.reviewers.sightings import needs_sight, see
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 OVER = T0 + 300_000

@@ -11,7 +11,7 @@ from sayso.records.memory.grants import Grant, GrantState
 from sayso.sentences.rulebook.grants import describe_grant_state
 from sayso.transitions.deciding import find_item
 from sayso.transitions.decision_checks import entitle
-from service.desk.mandating import Mandating
+from service.desk.grants.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.memory.lessons import Lessons, Trial
 from service.store.suspensions.saving import Suspensions

@@ -1,0 +1,213 @@
+"""Erasure of the contents of ended runs, each in one commit. Decisions stay, and the trail keeps its chain."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import structlog
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import Conflict, NotFound, SaysoError, Unavailable, Unreadable
+from sayso.records.decisions import Actor, Erasure
+from sayso.records.events import (
+    Event,
+    EventType,
+    TrailEntry,
+    TrailHead,
+    describe_tombstones,
+    find_break,
+    write_entry,
+    write_events,
+)
+from sayso.records.suspensions import RunStatus
+from service.store.connection.connecting import text, translated
+from service.store.insights.event_facts import name_call
+from service.store.keys import CHANGES
+from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
+from service.store.runs.runs import read_entry
+from service.store.runs.tombstones import erase_record, make_tombstone
+from service.store.suspensions.announcements import list_event_ids
+from service.store.suspensions.commits import Commit
+from service.store.suspensions.packing import pack_record
+from service.store.suspensions.precedents import list_forgotten
+from service.store.suspensions.reading import Stored
+from service.store.tenants import TenantStore
+
+_ROUNDS = 10  # attempts for a run that changes at the same time, as with a second look
+_PAGE = 100
+_TOGETHER = 500  # values of one command
+
+_LOG = structlog.get_logger(__name__)
+
+
+class Why(NamedTuple):
+    """Who erases, why, and when, ms."""
+
+    by: Actor
+    reason: str
+    at_ms: int
+
+
+class _Found(NamedTuple):
+    """A run as stored: its records, the latest first and none of a deleted run, and its verified trail."""
+
+    run_id: str
+    records: Sequence[Stored]
+    trail: Sequence[TrailEntry]
+    head: TrailHead
+
+
+class Erasures:
+    """Erasure of the contents of runs of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._store, self._redis, self._keys = store, store.redis, store.keys
+
+    async def erase(self, run_id: str, why: Why) -> Erasure:
+        """Erase the contents of an ended run and return its erasure, the first one if it was erased before.
+
+        Raises `NotFound`, `Unreadable`, and `Conflict` for a run that has not ended or whose trail was altered.
+        """
+        for _ in range(_ROUNDS):
+            found = await self._read(run_id)
+            if (before := _find_erasure(found)) is not None:
+                return before
+            await self._delete_messages(found.records)
+            erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=found.head.seq + 1)
+            if await self._store.send(await self._build(found, erasure)):
+                return erasure
+        raise Unavailable("The run changes too often; nothing was erased. Try again in a moment.")
+
+    async def erase_old(self, ended_before_ms: int, limit: int, why: Why) -> int:
+        """Erase the contents of up to `limit` runs that ended before this time; return their number."""
+        age = Age(ended_before_ms, why.at_ms - PROMISED_MS)
+        erased = 0
+        async for run_id in self._list_old(age):
+            if erased == limit:
+                break
+            try:
+                chain = await read_chain(self._store, run_id)
+                if chain and not (chain[0].record.run_status.ended and age.reached(chain[0].record)):
+                    continue
+                await self.erase(run_id, why)
+            except (Unreadable, Conflict, NotFound) as error:
+                _LOG.warning("contents_not_erased", run=run_id, reason=error.message)
+                continue
+            erased += 1
+        return erased
+
+    async def _list_old(self, age: Age) -> AsyncIterator[str]:
+        """Yield runs that are not erased. The indexes are by start, or by end for deleted runs."""
+        indexes = [self._keys.runs(status) for status in RunStatus if status.ended]
+        for index in (*indexes, self._keys.trails):
+            skip = 0
+            while True:
+                async with translated():
+                    ids: list[Any] = await self._redis.zrangebyscore(
+                        index, "-inf", age.ended_before_ms, start=skip, num=_PAGE
+                    )
+                    erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
+                if not ids:
+                    break
+                for one, at_ms in zip(ids, erased, strict=True):
+                    if at_ms is None:
+                        yield text(one)
+                skip += _PAGE
+
+    async def _read(self, run_id: str) -> _Found:
+        records = await read_chain(self._store, run_id)
+        if records and not records[0].record.run_status.ended:
+            raise Conflict("The run has not ended, so its calls may still be decided or run. Cancel it first.")
+        async with translated():
+            kept: Any = await self._redis.get(self._keys.head(run_id))
+            raw: list[Any] = await self._redis.lrange(self._keys.trail(run_id), 0, -1)
+        if records:
+            head = records[0].head
+        elif kept is not None:
+            seq, _, hash_ = text(kept).partition("|")
+            head = TrailHead(int(seq), hash_)
+        else:
+            raise NotFound(f"There is no run {run_id!r}. Its contents cannot be erased.")
+        trail = [read_entry(one, seq) for seq, one in enumerate(raw, start=1)]
+        broken = find_break(trail)
+        last = TrailHead(trail[-1].seq, trail[-1].hash) if trail else TrailHead()
+        if broken is not None or last != head:
+            place = f"at event {broken}" if broken is not None else "at its end"
+            raise Conflict(
+                f"The trail of the run was altered {place}. Nothing was erased, because an erasure would hide that. "
+                "Ask the operator to run `sayso doctor`."
+            )
+        return _Found(run_id, records, trail, head)
+
+    async def _build(self, found: _Found, erasure: Erasure) -> Commit:
+        keys, run_id = self._keys, found.run_id
+        trail = [make_tombstone(one, erasure.seq) for one in found.trail]
+        event = Event(EventType.CONTENTS_ERASED, _describe(erasure, trail))
+        head, added = write_events(found.head, (event,), erasure.at_ms)
+        commit = Commit()
+        for stored in found.records:
+            self._write_record(commit, stored, erasure, head if stored is found.records[0] else stored.head)
+        if not found.records:
+            commit.expect(keys.head(run_id), found.head.seq)
+            commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
+        commit.write("DEL", keys.trail(run_id))
+        for some in _split([*map(write_entry, trail), *added]):
+            commit.write("RPUSH", keys.trail(run_id), *some)
+        for key in (keys.state, keys.external_events, keys.comments, keys.files, keys.file_contents):
+            commit.write("DEL", key(run_id))
+        if file_bytes := await self._count_file_bytes(run_id):
+            commit.write("DECRBY", keys.file_bytes, file_bytes)
+        if drawn := [name_call(run_id, one.seq) for one in trail if "second_look" in one.data]:
+            commit.write("ZREM", keys.second_look, *drawn)
+        commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
+        for topic in (keys.tenant, run_id):
+            commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in found.records))
+        return commit
+
+    def _write_record(self, commit: Commit, stored: Stored, erasure: Erasure, head: TrailHead) -> None:
+        record, keys = stored.record, self._keys
+        commit.expect(keys.suspension(record.id), record.version)
+        packed = pack_record(erase_record(record, erasure), head, stored.commit_id)
+        commit.write("SET", keys.suspension(record.id), packed)
+        for command, key, *args in list_forgotten(keys, record):
+            commit.write(command, key, *args)
+        commit.write("PUBLISH", CHANGES + record.id, record.id)
+
+    async def _count_file_bytes(self, run_id: str) -> int:
+        async with translated():
+            return int(await self._redis.hget(self._keys.files(run_id), "bytes") or 0)
+
+    async def _delete_messages(self, records: Sequence[Stored]) -> None:
+        """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
+        async with translated():
+            endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
+            events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
+            for some in _split([self._keys.delivery(f"{event}.{text(one)}") for event in events for one in endpoints]):
+                await self._redis.unlink(*some)
+
+
+def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for begin in range(0, len(values), _TOGETHER):
+        yield values[begin : begin + _TOGETHER]
+
+
+def _describe(erasure: Erasure, trail: Sequence[TrailEntry]) -> JsonObject:
+    tombstones = [one for one in trail if one.erased_by == erasure.seq]
+    by = erasure.by.model_dump(mode="json")
+    return {"by": by, "reason": erasure.reason, **describe_tombstones(tombstones)}
+
+
+def _find_erasure(found: _Found) -> Erasure | None:
+    """Return the erasure of the run. Of a deleted run its trail has it."""
+    if found.records:
+        return found.records[0].record.erasure
+    entry = next((one for one in found.trail if one.type == EventType.CONTENTS_ERASED), None)
+    return read_erasure(entry) if entry is not None else None
+
+
+def read_erasure(entry: TrailEntry) -> Erasure:
+    """Return the erasure that a trail event recorded."""
+    try:
+        by = Actor.model_validate(entry.data["by"])
+        return Erasure(by=by, at_ms=entry.at_ms, reason=str(entry.data["reason"]), seq=entry.seq)
+    except (KeyError, ValueError) as error:
+        raise SaysoError("The event of the erasure cannot be read. Ask the operator to run `sayso doctor`.") from error

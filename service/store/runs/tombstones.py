@@ -1,0 +1,113 @@
+"""What remains after an erasure: of a trail event who did what, when and by which rule; of a record the same."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Decision, Erasure, Outcome
+from sayso.records.events import EventType, TrailEntry
+from sayso.records.items import Item, Prompt
+from sayso.records.suspensions import SuspensionRecord
+
+_WHO = ("by", "who", "agent", "owner", "worker", "holder", "person", "delegate", "channel", "reviewers", "subagent")
+_WHICH = (
+    *("suspension_id", "item_id", "call_id", "tool_call_id", "index", "tool_name", "tool_names", "step", "attempt"),
+    *("decision_id", "inquiry_id", "grant_id", "id", "suspends", "digest", "drawn", "seen", "closed_with_it"),
+    *("event_type", "kind", "drill", "calls_in_flight"),
+)
+_DECIDED = (
+    *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
+    *("would_allow", "quorum", "no_self_approval", "second_look", "verdict", "verdicts", "approved", "edited"),
+    *("caught", "agrees", "ran", "success", "started", "look_ms"),
+)
+_COUNTED = (
+    *("at_ms", "until_ms", "deadline_at_ms", "again_at_ms", "by_ms", "latency_ms", "tool_call_count", "failure_count"),
+    *("progress", "usage", "finish_reason"),
+)
+_KEPT = frozenset((*_WHO, *_WHICH, *_DECIDED, *_COUNTED))
+"""The fields of an event that no erasure removes. A field that is not named here is contents."""
+
+_NESTED = frozenset(("payload", "items", "unanswered", "shadow", "shown", "grant", "mandate"))
+"""The fields of which the same is kept inside."""
+
+
+def make_tombstone(entry: TrailEntry, erased_by: int) -> TrailEntry:
+    """Return the event without contents, or the event itself if it has none or is a tombstone."""
+    if entry.erased_by is not None or entry.type == EventType.CONTENTS_ERASED:
+        return entry
+    left = _strip(entry.data)
+    return entry if left == entry.data else entry.model_copy(update={"data": left, "erased_by": erased_by})
+
+
+def _strip(data: Mapping[str, Any]) -> JsonObject:
+    left = {name: value for name, value in data.items() if name in _KEPT}
+    for name in _NESTED & data.keys():
+        value = data[name]
+        if isinstance(value, Mapping):
+            left[name] = _strip(value)
+        elif isinstance(value, list):
+            left[name] = [_strip(one) for one in value if isinstance(one, Mapping)]
+    return left
+
+
+def erase_record(record: SuspensionRecord, erasure: Erasure) -> SuspensionRecord:
+    """Return the next version of the record without the contents of the run and its items."""
+    run = record.run.model_copy(update={"title": "", "tags": (), "facts": {}, "claimed": {}})
+    end = record.end.model_copy(update={"result": None, "error": None}) if record.end is not None else None
+    update = {
+        "version": record.version + 1,
+        "run": run,
+        "items": tuple(_erase_item(item, erasure) for item in record.items),
+        "state": None,
+        "journal": (),
+        "receipt": record.receipt.model_copy(update={"error": None}),
+        "end": end,
+        "erasure": erasure,
+    }
+    return record.model_copy(update=update)
+
+
+def _erase_item(item: Item, erasure: Erasure) -> Item:
+    """Return the item without its arguments and every text about them; its digest names what was decided."""
+    if item.erasure is not None:
+        return item
+    update: dict[str, object] = {
+        "tool": item.tool.model_copy(update={"args": {}}),
+        "prompt": Prompt(),
+        "choices": None,
+        "response_schema": None,
+        "computed": None,
+        "remembered": (),
+        "charges": (),
+        "assessment": None,
+        "learning": None,
+        "doubt": item.doubt.model_copy(update={"charges": ()}) if item.doubt is not None else None,
+        "secret_number": "",
+        "drill": item.drill.model_copy(update={"signs": ()}) if item.drill is not None else None,
+        "mandate": item.mandate.model_copy(update={"tools": ()}) if item.mandate is not None else None,
+        "decisions": tuple(map(_erase_decision, item.decisions)),
+        "outcome": _erase_outcome(item.outcome) if item.outcome is not None else None,
+        "inquiries": tuple(_erase_texts(item)),
+        "erasure": erasure,
+    }
+    permit = item.permit
+    if permit is not None and permit.report is not None:
+        report = permit.report.model_copy(update={"output": None, "error": None})
+        update["permit"] = permit.model_copy(update={"report": report})
+    return item.model_copy(update=update)
+
+
+def _erase_decision(decision: Decision) -> Decision:
+    shown = decision.shown.model_copy(update={"paths": ()}) if decision.shown is not None else None
+    return decision.model_copy(
+        update={"args": None, "value": None, "message": None, "number": None, "offer": None, "shown": shown}
+    )
+
+
+def _erase_outcome(outcome: Outcome) -> Outcome:
+    return outcome.model_copy(update={"args": None, "value": None, "message": None, "offer": None})
+
+
+def _erase_texts(item: Item) -> Iterable[object]:
+    for one in item.inquiries:
+        yield one.model_copy(update={"text": "", "answer": None if one.answer is None else ""})
