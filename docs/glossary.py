@@ -13,7 +13,7 @@ from sayso.records import decisions, events, freezes, items, revocations, run_st
 from sayso.records.memory import assessments, charges, grants, mandates
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
-from sayso.transitions import due, execution, table
+from sayso.transitions import due, execution, handing, table
 from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
@@ -53,6 +53,7 @@ TERMS: dict[str, object] = {
     "in doubt": items.Doubt,
     "intent": suspensions.Intent,
     "item": items.Item,
+    "hand-over": handing.hand_over,
     "lease": suspensions.Lease,
     "lesson": proposing.Lesson,
     "mandate": mandates.Mandate,

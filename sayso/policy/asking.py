@@ -228,7 +228,7 @@ def build_item(
 
 
 def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
-    return [one.model_dump(mode="json", exclude_defaults=True) for one in remembered[:MAX_REMEMBERED]]
+    return [one.describe() for one in remembered[:MAX_REMEMBERED]]
 
 
 def _preset(decision: PolicyDecision) -> PresetOutcome | None:

@@ -143,7 +143,7 @@ class Policy(Immutable):
         Shadow rules never limit.
         """
         kept = (rule for rule in self.rules if rule.enabled)
-        return tuple(one for one in kept if one.condition.memory_keys or one.grants or one.mandates or one.assess)
+        return tuple(one for one in kept if one.condition.memory or one.grants or one.mandates or one.assess)
 
     @cached_property
     def mandating(self) -> bool:
@@ -175,7 +175,7 @@ class Policy(Immutable):
             for rule in rules:
                 if try_coverage(rule, case) is True:
                     yield from want_assessment(rule, case.event)
-                    if not rule.condition.memory_keys:
+                    if not rule.condition.memory:
                         break
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:

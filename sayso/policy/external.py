@@ -48,6 +48,11 @@ def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted
     return [wanted for event in described for wanted in policy.list_wanted(event)] if policy.remembering else []
 
 
+def counts_by_progress(policy: Policy) -> bool:
+    """Return whether the counters of a call may depend on its turn, or on what its run or thread did before."""
+    return any(one.condition.when is not None or one.condition.after is not None for one in policy.remembering)
+
+
 def evaluate_calls(
     policy: Policy,
     run: RunRef,

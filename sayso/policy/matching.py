@@ -1,17 +1,17 @@
 """Matching of one event against one rule."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import Facts, bind_facts, compile_condition
-from sayso.policy.memory.recalling import Reading, Recalled, recall
+from sayso.policy.memory.recalling import Parts, Reading, Recalled, recall
 from sayso.policy.provenance.facts import check_after, describe_provenance
 from sayso.policy.provenance.managers import check_managers
 from sayso.policy.provenance.prices import Prices
@@ -58,6 +58,18 @@ class PolicyEvent(Immutable):
     def subject(self) -> Subject:
         return SUBJECTS[self.event_type]
 
+    @cached_property
+    def parts(self) -> Parts:
+        """What the keys of rules that remember have read of the event; shared with copies that differ in `memory`."""
+        return {}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with some fields replaced. The new values are not validated."""
+        copied = super().model_copy(update=update, deep=deep)
+        if update is None or update.keys() != {"memory"}:
+            vars(copied).pop("parts", None)
+        return copied
+
 
 class Case:
     """An event that can be evaluated, and what the rules file defines for its conditions.
@@ -97,7 +109,7 @@ class Case:
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
     """Return whether the rule applies, or a text when that is unknown."""
     covers = try_coverage(rule, case)
-    if covers is True and rule.condition.memory_keys:
+    if covers is True and rule.condition.memory:
         recalled = case.recalled[rule.rule_id] = recall(rule, case.event)
         covers = recalled.applies
     return covers

@@ -12,7 +12,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.assessors.keys import Assess, check_assess
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
 from sayso.policy.grants.keys import Grants, check_grants
-from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen, check_memory
+from sayso.policy.memory.keys import Above, Budget, Limit, Over, Repeats, Stated, Unseen, check_memory, list_stated
 from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import names_managers, refuse_unknown_managers
 from sayso.records.base import Immutable
@@ -124,9 +124,9 @@ class RuleCondition(Immutable):
     repeats: Repeats | None = None
 
     @cached_property
-    def memory_keys(self) -> frozenset[str]:
-        """The keys of the rule that remember earlier calls; empty for most rules."""
-        return frozenset(name for name in MEMORY_KEYS if getattr(self, name) is not None)
+    def memory(self) -> Stated:
+        """The keys of the rule that remember earlier calls, with what each states; empty for most rules."""
+        return list_stated(vars(self))
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -272,7 +272,7 @@ class PolicyRule(Immutable):
         event, subjects = condition.event_type, info.data.get("subjects")
         wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
         if action := info.data.get("action"):
-            check_memory(condition.memory_keys, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
+            check_memory(condition.memory, allows=action is Action.ALLOW, models=wanted != {Subject.TOOL_CALL})
         if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
             raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
         if event and wanted == {Subject.LLM_CALL} and info.data.get("action") in ASKING:

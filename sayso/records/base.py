@@ -34,5 +34,7 @@ class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model 
             return True
         if type(self) is not type(other) or self.__pydantic_private__ is not None:
             return super().__eq__(other)
-        same = self.__dict__ == other.__dict__
-        return same or (len(self.__dict__) != len(type(self).__pydantic_fields__) and super().__eq__(other))
+        if self.__dict__ == other.__dict__:
+            return True
+        fields = len(type(self).__pydantic_fields__)  # with more, cached properties differ
+        return not len(self.__dict__) == len(other.__dict__) == fields and super().__eq__(other)

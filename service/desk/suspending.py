@@ -1,16 +1,18 @@
 """Start runs, and suspend them for the calls that people must decide."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_number
 from sayso.errors import IdempotencyConflict
-from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, describe_calls, evaluate_calls, list_wanted
+from sayso.policy.engine import Policy, PolicyEvent
+from sayso.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
 from sayso.policy.mandates.making import find_confining
+from sayso.policy.memory.recalling import Readings, Wanted, is_counter
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState
@@ -24,7 +26,7 @@ from service.policy.evaluations import Evaluations
 from service.policy.schemas import Fit
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
-from service.store.suspensions.intake import Intake
+from service.store.suspensions.intake import MOST_COUNTERS, Intake
 from service.store.suspensions.saving import Saved, Suspensions
 from service.store.suspensions.turns import Turn
 
@@ -50,6 +52,32 @@ class Foreign:
         if not self.kept_ms or seen is None:
             return seen
         return replace(seen, kept_ms=max(draft.terms.timeout_s for draft in drafts) * 1000 + self.kept_ms)
+
+
+class _Facts(NamedTuple):
+    """The rules, the calls of a request as the rules see them, and what the counters held."""
+
+    policy: Policy
+    described: Sequence[PolicyEvent]
+    readings: Readings
+
+
+@dataclass
+class _Judging:
+    """Judges the calls of one request: with the facts that are `known`, but only once, then with new ones."""
+
+    run: RunRef
+    calls: Sequence[ExternalCall]
+    step: int
+    progress: Progress | None
+    read: Callable[[RunRef, Sequence[ExternalCall], int, Progress | None], Awaitable[_Facts]]
+    known: _Facts | None
+
+    async def judge(self) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+        """Return the items of the calls, and the events to record."""
+        facts, self.known = self.known, None
+        policy, described, readings = facts or await self.read(self.run, self.calls, self.step, self.progress)
+        return evaluate_calls(policy, self.run, self.calls, self.step, readings, self.progress, described)
 
 
 @dataclass(frozen=True)
@@ -99,20 +127,25 @@ class Suspending:
         Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
         of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
         """
-        await self._admit(run, for_workers=resume.mode != "poll")
         run = self._place(run)
+        once = key if foreign is None and resume.mode == "poll" else None
+        asking = run if once is None else name_run(run, once, request_id="")  # the rules do not see the request's id
+        known = await self._admit_reading(asking, calls, for_workers=resume.mode != "poll")
         state = foreign.state if foreign else None
         counted = await self._count_turns(run, key)
         turn = max(counted.number if counted is not None else 1, *(call.step for call in calls))
         draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
         progress = counted.progress if counted is not None and foreign is None else None
         draft = draft.model_copy(update={"resume": resume, "progress": progress})
-        if foreign is None and resume.mode == "poll" and key is not None:
-            return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
+        if known is not None and counted is not None:
+            known = known._replace(described=describe_calls(asking, calls, turn, progress, known.described[0].at_ms))
+        judging = _Judging(asking, calls, turn, progress, self._read_facts, known)
+        if once is not None:
+            return await self._suspend_once(draft, judging, once, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
 
         async def attempt() -> Saved:
-            drafts, judged = await self._evaluate(run, calls, turn, progress)
+            drafts, judged = await judging.judge()
             await self._check_calls(draft, calls, drafts, foreign)
             if foreign is None:
                 return await self._create(draft, drafts, judged, seen)
@@ -122,19 +155,16 @@ class Suspending:
 
         return await until_within(attempt)
 
-    async def _suspend_once(
-        self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, request_id: str
-    ) -> Saved:
+    async def _suspend_once(self, draft: SuspensionRecord, judging: _Judging, key: str, request_id: str) -> Saved:
         """Suspend for calls that their client executes; the id follows from the key.
 
         A client that returns after weeks finds its suspension. A key kept for a day would let it run the calls twice.
         """
         named = _name(draft, key, request_id)
-        run = named.run
 
         async def attempt() -> Saved:
-            drafts, judged = await self._evaluate(run, calls, draft.step, draft.progress)
-            await self._check_calls(named, calls, drafts)
+            drafts, judged = await judging.judge()
+            await self._check_calls(named, judging.calls, drafts)
             return await self._create(named, drafts, judged)
 
         return _check_request(await until_within(attempt), key, request_id)
@@ -156,14 +186,36 @@ class Suspending:
         draft = draft_suspension(self.suspensions.tenant, run, state=None)
         return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), ())
 
-    async def _evaluate(
+    async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
+        """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
+
+        Turns of a thread are numbered for admitted requests only, and its calls then described again. No assessor is
+        asked for a request before it is admitted, and no rule is evaluated unless it most likely will be.
+        """
+        policy, intake = self.policy(), self.intake
+        alone = run.thread_id == run.id or not counts_by_progress(policy)
+        if intake is not None and policy.remembering and alone and intake.is_calm():
+            described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
+            if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
+                readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)
+                return _Facts(policy, described, readings)
+        await self._admit(run, for_workers=for_workers)
+        return None
+
+    async def _read_facts(
         self, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
-    ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+    ) -> _Facts:
         policy = self.policy()
+        described, wanted = await self._describe(policy, run, calls, step, progress)
+        return _Facts(policy, described, await self.suspensions.recall(wanted))
+
+    async def _describe(
+        self, policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int, progress: Progress | None
+    ) -> tuple[Sequence[PolicyEvent], Sequence[Wanted]]:
+        """Return the calls as the rules see them, and the counters to read."""
         at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
         described = describe_calls(run, calls, step, progress, at_ms)
-        readings = await self.suspensions.recall(list_wanted(policy, described))
-        return evaluate_calls(policy, run, calls, step, readings, progress, described)
+        return described, list_wanted(policy, described)
 
     async def _create(
         self,

@@ -253,6 +253,7 @@ def keys_of(tenant: str) -> TenantKeys:
     return TenantKeys(tenant)
 
 
+@lru_cache(4_096)
 def _hash(*names: str) -> str:
     """Return a hash of names that may hold any character."""
     return sha256("\n".join(f"{len(name)} {name}" for name in names).encode(errors="surrogatepass")).hexdigest()[:32]

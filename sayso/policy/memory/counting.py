@@ -50,16 +50,17 @@ def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
 
 def list_limits(added: Iterable[Charge]) -> dict[str, tuple[Charge, int | None]]:
     """Return each counter's latest charge, and the most it may hold before the charges for all to be within limits."""
-    sums: Counter[str] = Counter()
+    sums: dict[str, int] = {}
     found: dict[str, tuple[Charge, int | None]] = {}
     for one in added:
         if one.sample:
             continue
-        sums[one.counter] += one.amount
+        total = sums[one.counter] = sums.get(one.counter, 0) + one.amount
         latest, room = found.get(one.counter, (one, None))
-        left = one.most - sums[one.counter] if one.most is not None else None
-        known = [limit for limit in (room, left) if limit is not None]
-        found[one.counter] = (max(latest, one, key=lambda charge: charge.slot), min(known, default=None))
+        if one.most is not None:
+            left = one.most - total
+            room = left if room is None else min(room, left)
+        found[one.counter] = (one if one.slot > latest.slot else latest, room)
     return found
 
 

@@ -1,6 +1,7 @@
 """Frozen models for the keys of a rule that remember calls, as a rules file states them."""
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
@@ -9,6 +10,7 @@ from pydantic.config import JsonDict
 
 from sayso.policy.memory.amounts import MAX_AMOUNT
 from sayso.records.base import Immutable
+from sayso.records.memory.charges import MemoryKey
 
 MEMORY_KEYS = ("limit", "budget", "over", "unseen", "above", "repeats")
 MOST_CALLS = 1_000_000
@@ -144,8 +146,28 @@ class Repeats(Immutable):
     more_than: int = Field(default=1, ge=1, le=1_000)
 
 
-def check_memory(stated: frozenset[str], *, allows: bool, models: bool) -> None:
-    """Refuse keys that have no clear meaning in a rule; `stated` are those it has."""
+Stated = Sequence[tuple[MemoryKey, Any]]
+"""The keys of a rule, with what each states."""
+
+
+def list_stated(fields: Mapping[str, Any]) -> Stated:
+    """Return the keys among the fields of a condition, those below `over` apart."""
+    over: Over | None = fields["over"]
+    found: tuple[tuple[MemoryKey, Any], ...] = (
+        ("limit", fields["limit"]),
+        ("budget", fields["budget"]),
+        ("over.limit", over.limit if over is not None else None),
+        ("over.budget", over.budget if over is not None else None),
+        ("unseen", fields["unseen"]),
+        ("above", fields["above"]),
+        ("repeats", fields["repeats"]),
+    )
+    return tuple((key, stated) for key, stated in found if stated is not None)
+
+
+def check_memory(keys: Stated, *, allows: bool, models: bool) -> None:
+    """Refuse keys that have no clear meaning in a rule."""
+    stated = {key.partition(".")[0] for key, _ in keys}
     if stated and models:
         raise ValueError("model calls are not remembered; write `subjects: [tool_call]`, or remove this key")
     plain, scrutiny = sorted(stated & {"limit", "budget"}), sorted(stated - {"limit", "budget"})

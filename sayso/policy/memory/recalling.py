@@ -1,16 +1,17 @@
 """Counters of a rule for one call: which it reads, what they say, and what the call adds to them."""
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject, digest_json
-from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.memory.amounts import read_amount, to_units
-from sayso.policy.memory.keys import Above, Budget
+from sayso.canonical_json import JsonObject
+from sayso.errors import SaysoError
+from sayso.policy.memory.amounts import to_units
+from sayso.policy.memory.keys import Above, Budget, Stated
+from sayso.policy.memory.selecting import find_amount, find_argument, find_value, fold, name_counter
 from sayso.records.base import Immutable
 from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
@@ -20,7 +21,7 @@ from sayso.text.redaction import MASK
 
 if TYPE_CHECKING:
     from sayso.policy.matching import PolicyEvent
-    from sayso.policy.rules import PolicyRule, RuleCondition
+    from sayso.policy.rules import PolicyRule
 
 
 class Reading(Immutable):
@@ -40,17 +41,6 @@ class Reading(Immutable):
 Readings = Mapping[str, Reading]
 """Readings by counter."""
 
-_FIELDS = {
-    "args": "tool_args",
-    "context": "context",
-    "agent": "agent",
-    "tool": "tool_name",
-    "run": "run_id",
-    "subagent": "subagent_name",
-    "key": "key",
-}
-"""The names by which rules count, and the fields of the event; `owner` and `person` are fields of its `who`."""
-
 
 class Wanted(NamedTuple):
     """A counter to read, with the length of its period; with a percentile it holds amounts.
@@ -66,6 +56,11 @@ class Wanted(NamedTuple):
     grants: bool = False
     question: Question | None = None
     tool: str | None = None
+
+
+def is_counter(wanted: Wanted) -> bool:
+    """Return whether it names one counter, rather than grants, mandates or an assessor's question."""
+    return not wanted.grants and wanted.tool is None and wanted.question is None
 
 
 class Recalled(NamedTuple):
@@ -90,6 +85,17 @@ class _Part(NamedTuple):
     by: tuple[str, ...] = ()
     fault: str = ""
     at_least: int = 0
+
+
+_Unknown = tuple[MemoryKey, str]
+"""A key, and why its counter is unknown."""
+
+Parts = dict[str, tuple[Stated, Sequence[_Part | _Unknown]]]
+"""By rule what its keys state, and what they have read of an event."""
+
+_NOTHING = Remembered(rule_id="", key="limit", counter="", per_s=0, total=0, amount=0)
+_NO_CHARGE = Charge(counter="", per_s=0)
+"""Copies of these need no validation."""
 
 
 def list_wanted(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted]:
@@ -123,7 +129,7 @@ def recall(rule: "PolicyRule", event: "PolicyEvent") -> Recalled:
 def hide_amounts(remembered: Iterable[Remembered], masked: JsonObject) -> tuple[Remembered, ...]:
     """Return what rules remembered without amounts that are masked in these arguments of the call."""
     return tuple(
-        one.model_copy(update={"amount": None}) if one.of and _follow(masked, one.of.split(".")[1:]) == MASK else one
+        one.model_copy(update={"amount": None}) if one.of and find_argument(masked, one.of) == MASK else one
         for one in remembered
     )
 
@@ -159,135 +165,83 @@ def _say(part: _Part, reading: Reading) -> bool | str:
 
 
 def _note(rule: "PolicyRule", part: _Part, reading: Reading) -> Remembered:
-    return Remembered(
-        rule_id=rule.rule_id,
-        key=part.key,
-        counter=part.wanted.counter,
-        per_s=part.wanted.per_s,
-        total=reading.total,
-        amount=part.amount,
-        most=part.most,
-        samples=reading.samples,
-        of=part.of,
-        by=part.by,
+    return _NOTHING.model_copy(
+        update={
+            "rule_id": rule.rule_id,
+            "key": part.key,
+            "counter": part.wanted.counter,
+            "per_s": part.wanted.per_s,
+            "total": reading.total,
+            "amount": part.amount,
+            "most": part.most,
+            "samples": reading.samples,
+            "of": part.of,
+            "by": part.by,
+        }
     )
 
 
 def _charge(part: _Part, reading: Reading) -> Charge:
     """Return the charge, with a limit if the judgement relies on the call being within it."""
     within = part.most is not None and reading.total + part.amount <= part.most
-    return Charge(
-        counter=part.wanted.counter,
-        per_s=part.wanted.per_s,
-        amount=part.amount,
-        most=part.most if within else None,
-        sample=part.wanted.percentile is not None,
+    return _NO_CHARGE.model_copy(
+        update={
+            "counter": part.wanted.counter,
+            "per_s": part.wanted.per_s,
+            "amount": part.amount,
+            "most": part.most if within else None,
+            "sample": part.wanted.percentile is not None,
+        }
     )
 
 
-def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Part | tuple[MemoryKey, str]]:
-    """Yield each key with its counter, or with the reason why its counter is unknown."""
-    for key, stated in _list_stated(rule.condition):
-        try:
-            yield _read_part(rule, key, stated, event)
-        except SaysoError as error:
-            yield key, f"{key}: {error.message}"
+def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Sequence[_Part | _Unknown]:
+    """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
+    stated, held = rule.condition.memory, event.parts.get(rule.rule_id)
+    if held is None or held[0] is not stated:
+        held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, one, event) for key, one in stated)
+    return held[1]
 
 
-def _list_stated(condition: "RuleCondition") -> Iterator[tuple[MemoryKey, Any]]:
-    over = condition.over
-    stated: tuple[tuple[MemoryKey, Any], ...] = (
-        ("limit", condition.limit),
-        ("budget", condition.budget),
-        ("over.limit", over.limit if over is not None else None),
-        ("over.budget", over.budget if over is not None else None),
-        ("unseen", condition.unseen),
-        ("above", condition.above),
-        ("repeats", condition.repeats),
-    )
-    return ((key, one) for key, one in stated if one is not None)
+def _try_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part | _Unknown:
+    try:
+        return _read_part(rule, key, stated, event)
+    except SaysoError as error:
+        return key, f"{key}: {error.message}"
 
 
 def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part:
     if key == "repeats":
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
-        wanted = Wanted(_name_counter(rule, key, stated.within, "", (), [call]), stated.within)
+        wanted = Wanted(name_counter(rule.rule_id, key, stated.within, "", (), [call]), stated.within)
         return _Part(key, wanted, 1, stated.more_than)
-    by = [_fold(_find(event, name), name) for name in stated.by]
+    by = [fold(find_value(event, name), name) for name in stated.by]
     if key in ("budget", "over.budget"):
         return _read_budget(rule, key, stated, event, by)
     if key == "above":
         return _read_above(rule, key, stated, event, by)
     if key in ("limit", "over.limit"):
-        wanted = Wanted(_name_counter(rule, key, stated.per, "", stated.by, by), stated.per)
+        wanted = Wanted(name_counter(rule.rule_id, key, stated.per, "", stated.by, by), stated.per)
         return _Part(key, wanted, 1, stated.count, by=stated.by)
     value, within = stated.value, stated.within
-    wanted = Wanted(_name_counter(rule, key, within, value, stated.by, [*by, _find(event, value)]), within)
+    wanted = Wanted(name_counter(rule.rule_id, key, within, value, stated.by, [*by, find_value(event, value)]), within)
     return _Part(key, wanted, 1, None, value, stated.by)
 
 
 def _read_budget(
     rule: "PolicyRule", key: MemoryKey, stated: Budget, event: "PolicyEvent", by: list[JsonValue]
 ) -> _Part:
-    counter = _name_counter(rule, key, stated.per, stated.sum, stated.by, by)
-    amount, fault = _read_amount(event, key, stated.sum)
-    return _Part(key, Wanted(counter, stated.per), amount, to_units(stated.max), stated.sum, stated.by, fault)
+    counter = name_counter(rule.rule_id, key, stated.per, stated.sum, stated.by, by)
+    amount, fault = find_amount(event, key, stated.sum)
+    return _Part(key, Wanted(counter, stated.per), amount, _read_most(stated.max), stated.sum, stated.by, fault)
 
 
 def _read_above(rule: "PolicyRule", key: MemoryKey, stated: Above, event: "PolicyEvent", by: list[JsonValue]) -> _Part:
-    counter = _name_counter(rule, key, stated.within, stated.of, stated.by, by)
-    amount, fault = _read_amount(event, key, stated.of)
+    counter = name_counter(rule.rule_id, key, stated.within, stated.of, stated.by, by)
+    amount, fault = find_amount(event, key, stated.of)
     wanted = Wanted(counter, stated.within, stated.percentile)
     return _Part(key, wanted, amount, None, stated.of, stated.by, fault, stated.at_least)
 
 
-def _name_counter(
-    rule: "PolicyRule", key: MemoryKey, per_s: int, of: str, names: tuple[str, ...], by: list[JsonValue]
-) -> str:
-    """Return a name that hides the values it counts by, which may be secret."""
-    return digest_json([rule.rule_id, key, per_s, of, [*names], [*by]])[:32]
-
-
-def _read_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, str]:
-    """Return the amount of a call, and why it is unknown, if so."""
-    try:
-        return read_amount(_find(event, path), path), ""
-    except SaysoError as error:
-        return 0, f"{key}: {error.message}"
-
-
-def _find(event: "PolicyEvent", name: str) -> Any:
-    """Return what the call has under a name such as `args.order.total`; raises `InvalidInput` without it."""
-    first, *steps = name.split(".")
-    field, who = _FIELDS.get(first), event.who
-    if field is not None:
-        found: Any = getattr(event, field)
-    else:
-        found = getattr(who, first) if who is not None and first in ("owner", "person") else None
-    found = _follow(found, steps)
-    if found is None:
-        raise InvalidInput(f"{name} is missing")
-    return found
-
-
-def _follow(found: Any, steps: list[str]) -> Any:
-    for step in steps:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
-
-
-def _fold(value: Any, name: str) -> JsonValue:
-    """Return a value to count by, so that no other spelling counts apart.
-
-    Capitals, width, blanks and invisible signs of a text make no difference, and a number equals its text. Raises
-    `InvalidInput` for a list or an object.
-    """
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str | int | float):
-        raise InvalidInput(f"{name} is neither a text nor a number, so calls cannot be counted by it")
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    if text.isascii():
-        return " ".join(text.casefold().split())
-    visible = (sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
-    return " ".join("".join(visible).casefold().split())
+_read_most = lru_cache(4_096)(to_units)
+"""Return the limit of a budget in units; a rulebook has few."""

@@ -1,8 +1,10 @@
 """Charges: what a call adds to the counters of rules when it is let run, and the time slots that counters sum."""
 
 from collections.abc import Iterable
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
+from sayso.canonical_json import JsonObject
 from sayso.records.base import Immutable
 
 SLOTS = 60
@@ -47,6 +49,28 @@ class Remembered(Immutable):
     samples: int = 0
     of: str = ""
     by: tuple[str, ...] = ()
+
+    def describe(self) -> JsonObject:
+        """Return the fields that are not the default, as JSON: what a dump does, for the path of every call."""
+        found: JsonObject = {name: one for name, one in vars(self).items() if one != _DEFAULTS[name]}
+        return found | {"by": [*self.by]} if self.by else found
+
+
+_DEFAULTS = {name: field.default for name, field in Remembered.model_fields.items()}
+
+
+class Window(NamedTuple):
+    """How a counter counts a period: by slots of this length, the current one and so many before, kept so long."""
+
+    slot_ms: int
+    back: int
+    kept_ms: int
+
+
+@lru_cache(1_024)
+def find_window(per_s: int) -> Window:
+    """Return the window of a period."""
+    return Window(slot_ms(per_s), -first_slot(per_s, 0), per_s * 1000 + 3 * slot_ms(per_s))
 
 
 def slot_ms(per_s: int) -> int:

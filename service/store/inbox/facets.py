@@ -60,7 +60,7 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
     person = record.run.who.person if record.run.who is not None else None
-    decided = tuple(sorted((one.by.id, one.by.for_person) for one in item.decisions))
+    decided = tuple(sorted((one.by.id, one.by.for_person) for one in item.decisions)) if item.decisions else ()
     return Facets(
         tool=item.tool.name,
         agent=record.run.agent,

@@ -19,8 +19,12 @@ class Candidate(NamedTuple):
 
 def list_candidates(run_id: str, events: Sequence[Event], first_seq: int) -> tuple[Candidate, ...]:
     """Return the calls of new trail events that may be drawn; the first event has the number `first_seq`."""
-    numbered = ((seq, event.data.get("second_look")) for seq, event in enumerate(events, start=first_seq))
-    return tuple(Candidate(run_id, seq, share) for seq, share in numbered if isinstance(share, int | float))
+    found: list[Candidate] = []
+    for seq, event in enumerate(events, start=first_seq):
+        share = event.data.get("second_look")
+        if isinstance(share, int | float):
+            found.append(Candidate(run_id, seq, share))
+    return tuple(found)
 
 
 def list_taken(run_id: str, events: Sequence[Event]) -> list[str]:
@@ -31,9 +35,10 @@ def list_taken(run_id: str, events: Sequence[Event]) -> list[str]:
 def list_noted(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
     """Yield the counters to raise by 1, each with its rule."""
     for event in events:
-        if event.type is EventType.POLICY_DECISION and event.data.get("action") == Action.ALLOW:
-            yield from ((Metric.RULE_NEAR, rule) for rule in _list_near(event.data))
-        if event.type is EventType.SECOND_LOOK_TAKEN:
+        if event.type is EventType.POLICY_DECISION:
+            if ("near_miss" in event.data or "shadow" in event.data) and event.data.get("action") == Action.ALLOW:
+                yield from ((Metric.RULE_NEAR, rule) for rule in _list_near(event.data))
+        elif event.type is EventType.SECOND_LOOK_TAKEN:
             rule = event.data["rule_id"] or DEFAULT
             yield Metric.RULE_SECOND_LOOK, rule
             if not event.data["agrees"]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from json import JSONEncoder
 from typing import NamedTuple
 
 from pydantic import TypeAdapter
-from pydantic_core import to_json
 
 from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.events import Event
@@ -67,6 +67,7 @@ class Facts(NamedTuple):
 
 
 _STORED = TypeAdapter(Facts)
+_write = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def write_facts(
@@ -87,7 +88,7 @@ def write_facts(
         return None
     commit = f"{after.id} {after.version}"
     facts = Facts(commit, after.updated_at_ms, came, left, items, people, drawable, noted)
-    return to_json(facts).decode()
+    return _write(facts)
 
 
 def read_facts(stored: bytes) -> Facts:

@@ -116,9 +116,10 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       hold, that slot, which may be over for at most one slot, and the length of a slot, or "^handed:ready:most:worker" for
       the waiting workers: the numbers of a worker's list and of the ready list, the most that the first may hold before
       the commit, and the worker, which must wait, with nothing on the ready list; then for each write the number of its
-      arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its arguments, and is skipped unless that key
-      exists; one that ends in "!", if it exists. HTRIM deletes the slots of a counter before its argument, if it has
-      many.
+      arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its
+      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. COUNT adds its second
+      argument to the slot of a counter, the first; with a new slot, it deletes the slots before its third, if there are
+      many, and renews the lifetime, ms, the fourth.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -127,7 +128,7 @@ first write.
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
-  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, HTRIM = true, ZREMRANGEBYRANK = true,
+  HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 
@@ -153,13 +154,17 @@ local function waits(key, wanted, now)
     and redis.call('LLEN', KEYS[tonumber(ready)]) == 0
 end
 
-local function trim(key, first)
+local function add(key, slot, amount, first, kept)
+  if redis.call('HINCRBY', key, slot, amount) ~= tonumber(amount) then
+    return
+  end
+  redis.call('PEXPIRE', key, kept)
   if redis.call('HLEN', key) <= 128 then
     return
   end
-  for _, slot in ipairs(redis.call('HKEYS', key)) do
-    if tonumber(slot) < tonumber(first) then
-      redis.call('HDEL', key, slot)
+  for _, other in ipairs(redis.call('HKEYS', key)) do
+    if tonumber(other) < tonumber(first) then
+      redis.call('HDEL', key, other)
     end
   end
 end
@@ -208,8 +213,8 @@ at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
   local command = conditional[ARGV[at + 1]]
-  if ARGV[at + 1] == 'HTRIM' then
-    trim(KEYS[tonumber(ARGV[at + 2])], ARGV[at + 3])
+  if ARGV[at + 1] == 'COUNT' then
+    add(KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 6))
   elseif not command then
     redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
   elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == command[2] then

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from sayso.policy.memory.counting import Counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.store.keys import TenantKeys
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: int) -> None:
     """Add the guards and writes of the charges; without charges there are none."""
     for counter, (charge, room) in list_limits(counted.added).items():
-        slots = (-first_slot(charge.per_s, 0), charge.slot, slot_ms(charge.per_s))
+        window = find_window(charge.per_s)
+        slots = (window.back, charge.slot, window.slot_ms)
         commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
     for one in counted.added:
         _add(commit, keys.counter(one.counter), one)
@@ -23,13 +24,13 @@ def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: 
 
 
 def _add(commit: "Commit", key: str, charge: Charge) -> None:
+    window = find_window(charge.per_s)
     if charge.sample:
         commit.write("RPUSH", key, _write_sample(charge))
         commit.write("LTRIM", key, -MOST_SAMPLES, -1)
+        commit.write("PEXPIRE", key, window.kept_ms)
     else:
-        commit.write("HINCRBY", key, charge.slot, charge.amount)
-        commit.write("HTRIM", key, first_slot(charge.per_s, charge.slot))
-    commit.write("PEXPIRE", key, charge.per_s * 1000 + 3 * slot_ms(charge.per_s))
+        commit.write("COUNT", key, charge.slot, charge.amount, charge.slot - window.back, window.kept_ms)
 
 
 def _remove(commit: "Commit", key: str, charge: Charge, now_ms: int) -> None:

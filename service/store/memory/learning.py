@@ -30,10 +30,10 @@ def note_lessons(commit: "Commit", keys: TenantKeys, before: SuspensionRecord | 
         commit.write("HSET", keys.grants, grant.id, grant.model_dump_json())
         commit.write("ZREM", keys.grants_of(name_scope(grant.rule_id, grant.agent)), grant.id)
     pairs = [(before, change.record), *([(None, change.following)] if change.following is not None else [])]
-    trials: Counter[str] = Counter()
+    trials: list[str] = []
     for prior, record in pairs:
         for was, item in _list_teaching(prior, record):
-            trials.update(_list_trials(was, item))
+            trials += _list_trials(was, item)
             answer = read_answer(item)
             if was is not None and was.open and not item.open and item.drill is None and answer is not None:
                 scope = name_scope(item.terms.rule_id or "", record.run.agent)
@@ -41,13 +41,16 @@ def note_lessons(commit: "Commit", keys: TenantKeys, before: SuspensionRecord | 
                 commit.write("LTRIM", keys.lessons(scope), -MOST_LESSONS, -1)
                 commit.write("PEXPIRE", keys.lessons(scope), _KEPT_MS)
                 commit.write("SADD", keys.learning, scope)
-    for field, count in trials.items():
+    for field, count in Counter(trials).items() if trials else ():
         commit.write("HINCRBY", keys.grant_trials, field, count)
 
 
 def _list_teaching(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[tuple[Item | None, Item]]:
     """Yield the changed items of rules that learn, each with the item before it or None."""
-    known = {item.item_id: item for item in before.items} if before is not None else {}
+    earlier = before.items if before is not None else ()
+    if all(item.learning is None for item in (*earlier, *after.items)):
+        return
+    known = {item.item_id: item for item in earlier}
     for item in after.items:
         was = known.get(item.item_id)
         if was is not item and (item.learning is not None or (was is not None and was.learning is not None)):

@@ -6,7 +6,7 @@ from typing import Any
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
-from sayso.records.memory.charges import find_slot, first_slot, slot_ms
+from sayso.records.memory.charges import find_slot, find_window, first_slot
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
@@ -36,16 +36,26 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:
-    args = [word for one in asked for word in _describe(one)]
+    names, args = describe_counters(keys, asked)
     async with translated():
-        seconds, micros, *found = await pipeline.run(_RECALL, [keys.counter(one.counter) for one in asked], args)
+        return parse_counters(asked, await pipeline.run(_RECALL, names, args))
+
+
+def describe_counters(keys: TenantKeys, asked: Sequence[Wanted]) -> tuple[list[str], list[int]]:
+    """Return the keys and arguments of `recall.lua`."""
+    return [keys.counter(one.counter) for one in asked], [word for one in asked for word in _describe(one)]
+
+
+def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
+    """Return what `recall.lua` has found."""
+    seconds, micros, *found = reply
     now_ms = as_ms(seconds, micros)
     return {one.counter: _read(one, held, now_ms) for one, held in zip(asked, found, strict=True)}
 
 
 def _describe(wanted: Wanted) -> tuple[int, int]:
     """Return the length of the counter's slots and how many before the current one count; zeros for amounts."""
-    return (0, 0) if wanted.percentile is not None else (slot_ms(wanted.per_s), -first_slot(wanted.per_s, 0))
+    return (0, 0) if wanted.percentile is not None else find_window(wanted.per_s)[:2]
 
 
 def _read(wanted: Wanted, held: Any, now_ms: int) -> Reading:

@@ -58,6 +58,7 @@ class Runs:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._pipeline = store.connections.changes
+        self._intake = store.connections.intake
         self._index = RunIndex(store)
         self._manifests = Memory(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}
@@ -160,7 +161,7 @@ class Runs:
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
         """Return the number of this turn in the owner's thread, from 1, and what ran in the thread before."""
         keys = self._keys
-        return await number_turn(self._redis, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
+        return await number_turn(self._intake, keys.thread(owner, thread_id), keys.thread_tools(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
         async with translated():

@@ -1,14 +1,15 @@
 """Announcements of a change for webhook endpoints; saved in the commit of the change, if any endpoint exists."""
 
+import json
 from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import sha256
 
-from pydantic_core import to_json
-
 from sayso.records.base import Immutable
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class WebhookEvent(StrEnum):
@@ -101,16 +102,12 @@ def _asked(record: SuspensionRecord) -> bool:
 
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:
-    return to_json(
-        {
-            "id": _name_event(record.id, record.version, type_, item_id),
-            "type": type_,
-            "suspension_id": record.id,
-            "item_id": item_id,
-            "at_ms": record.updated_at_ms,
-        }
-    ).decode()
+    event_id = _name_event(record.id, record.version, type_, item_id)
+    return (
+        f'{{"id":"{event_id}","type":"{type_.value}","suspension_id":{_quote(record.id)},'
+        f'"item_id":{_quote(item_id)},"at_ms":{record.updated_at_ms}}}'
+    )
 
 
 def _name_event(suspension_id: str, version: int, type_: WebhookEvent, item_id: str) -> str:
-    return f"evt_{sha256(f'{suspension_id} {version} {type_} {item_id}'.encode()).hexdigest()[:32]}"
+    return f"evt_{sha256(f'{suspension_id} {version} {type_.value} {item_id}'.encode()).hexdigest()[:32]}"

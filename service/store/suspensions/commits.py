@@ -78,7 +78,7 @@ class Commit:
 
         `slots` are that count, the given slot, which may be over for at most one slot, and the length of a slot, ms.
         """
-        self.guards += [self._place(key), f"+{most}:{':'.join(map(str, slots))}"]
+        self.guards += [self._place(key), f"+{most}:{slots[0]}:{slots[1]}:{slots[2]}"]
         self.totals.add(len(self.guards) // 2)
 
     def expect_waiting(self, keys: TenantKeys, worker: str) -> None:
@@ -219,6 +219,8 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
 
 def _move_buckets(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     was, now = list_places(before), list_places(after)
+    if not (was or now):
+        return
     left: dict[str, list[str]] = {}
     for member, place in was.items():
         if member not in now or now[member].facets != place.facets:

@@ -28,16 +28,16 @@ def count_hits(events: Sequence[Event]) -> Counter[str]:
 
     Calls without an existing tool reach no rule.
     """
-    hits: Counter[str] = Counter()
+    hits: list[str] = []
     for event in events:
         if event.type is EventType.POLICY_DECISION:
             data = event.data
             by_default = data.get("rule_version") and not data.get("error")
             if name := data.get("policy_id") or (DEFAULT if by_default else None):
-                hits[name] += 1
-            for rule_id, action in _list_shadows(data.get("shadow")):
-                hits[f"{SHADOW}{rule_id}:{action}"] += 1
-    return hits
+                hits.append(name)
+            if "shadow" in data:
+                hits += [f"{SHADOW}{rule_id}:{action}" for rule_id, action in _list_shadows(data["shadow"])]
+    return Counter(hits) if hits else Counter()
 
 
 def _list_shadows(found: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:

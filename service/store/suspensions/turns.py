@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from redis.asyncio import Redis
-
 from sayso.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
 from service.store.connection.connecting import text, translated
+from service.store.connection.pipeline import Pipeline, Script
+from service.store.lua import read_script
 
+_NUMBER = Script(read_script("turn"))
 MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
 _KEPT_S = 30 * 86_400
 TOOLS_KEPT_MS = _KEPT_S * 1000
@@ -21,25 +22,12 @@ class Turn(NamedTuple):
     progress: Progress
 
 
-async def number_turn(redis: Redis, thread: str, tools: str, turn: str) -> Turn:
-    """Return the turn; concurrent turns may share a number. Threads last 30 days."""
+async def number_turn(pipeline: Pipeline, thread: str, tools: str, turn: str) -> Turn:
+    """Return the turn; all turns beyond `MOST_TURNS` share a number. Threads last 30 days."""
     field = sha256(turn.encode()).hexdigest()[:16]
     async with translated():
-        async with redis.pipeline(transaction=False) as pipe:
-            pipe.hget(thread, field)
-            pipe.hlen(thread)
-            pipe.zrange(tools, 0, MOST_TOOLS)
-            known, count, names = await pipe.execute()
-        progress = Progress().with_tools(map(text, names))
-        if known is not None:
-            return Turn(int(text(known)), progress)
-        if count >= MOST_TURNS:
-            return Turn(MOST_TURNS, progress)
-        async with redis.pipeline(transaction=False) as pipe:
-            pipe.hsetnx(thread, field, count + 1)
-            pipe.expire(thread, _KEPT_S)
-            await pipe.execute()
-    return Turn(int(count) + 1, progress)
+        number, names = await pipeline.run(_NUMBER, [thread, tools], [field, MOST_TURNS, MOST_TOOLS, _KEPT_S])
+    return Turn(int(number), Progress().with_tools(map(text, names)))
 
 
 def list_started(before: SuspensionRecord | None, after: SuspensionRecord) -> Sequence[str]:

@@ -86,9 +86,17 @@ class _EventView(BaseModel):
     type: str
     data: JsonObject
     hash: str
+    erased_by: int | None
 
     def as_entry(self) -> TrailEntry:
-        return TrailEntry(seq=self.seq, at_ms=parse_ms(self.at), type=self.type, data=self.data, hash=self.hash)
+        return TrailEntry(
+            seq=self.seq,
+            at_ms=parse_ms(self.at),
+            type=self.type,
+            data=self.data,
+            hash=self.hash,
+            erased_by=self.erased_by,
+        )
 
 
 class _PageView(BaseModel):

@@ -1,15 +1,19 @@
 """Rules that remember calls, through the desk: never over by one, never short after a release."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
+from redis.asyncio import Redis
 
-from sayso.errors import PolicyForbids, Withdrawn
+from sayso.errors import PolicyForbids, TooManyRequests, Withdrawn
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest, Report, Verdict
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
+from service.store.connection.pipeline import Script
+from service.store.lua import read_script
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.builders import REFUND, approve, person, run_ref
@@ -65,6 +69,38 @@ async def test_many_agents_use_up_one_budget_and_no_more(wiring: Wiring) -> None
     await wiring.desk.withdraw((await put(wiring, 7)).record.id, person("demo"))
     assert verdicts((await put(wiring, 2)).record) == ["approved"], "nothing counted twice"
     assert verdicts((await put(wiring, 1)).record) == ["asked"]
+
+
+async def test_counters_are_read_in_the_round_trip_that_admits(wiring: Wiring, clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        assert not await reads_apart(redis, put(wiring, 1))
+        limits = wiring.intake.limits
+        wiring.intake.limits = limits.model_copy(update={"asks_per_minute_per_key": 1})
+        with pytest.raises(TooManyRequests):
+            await put(wiring, 1)
+        wiring.intake.limits = limits
+        assert await reads_apart(redis, put(wiring, 1)), "after a refusal only admitted requests are judged"
+
+
+async def test_calls_of_a_thread_count_with_the_numbers_of_their_turns(wiring: Wiring, clean_store_url: str) -> None:
+    async def ask(amount: int) -> Saved:
+        return await wiring.desk.suspend(run_ref(thread_id="t1"), [call(amount)], POLL)
+
+    assert (await ask(1)).record.step == 1
+    async with Redis.from_url(clean_store_url) as redis:
+        assert not await reads_apart(redis, ask(60))
+    asked = (await ask(40)).record
+    assert (asked.step, verdicts(asked), asked.items[0].remembered[0].total) == (3, ["asked"], 61_000_000)
+    numbers = await asyncio.gather(*(ask(1) for _ in range(5)))
+    assert sorted(one.record.step for one in numbers) == [4, 5, 6, 7, 8]
+
+
+async def reads_apart(redis: Redis, change: Awaitable[Saved]) -> bool:
+    """Return whether an allowed call reads counters with the script that only reads them."""
+    await redis.script_flush()
+    assert verdicts((await change).record) == ["approved"]
+    (found,) = await redis.script_exists(Script(read_script("recall")).sha)
+    return bool(found)
 
 
 async def test_what_is_not_used_is_free_again(wiring: Wiring) -> None:

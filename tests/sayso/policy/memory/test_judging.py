@@ -53,6 +53,16 @@ def test_budget_allows_while_the_sum_fits(amount: Any, decides: Action) -> None:
     assert judge(rules, 60 * UNIT, amount=amount).action == decides
 
 
+def test_copy_of_a_call_counts_by_its_own_arguments() -> None:
+    rules = policy(rule("r", "allow", limit={"count": 1, **HOUR, "by": "args.customer"}), default=ASK)
+    about = event(customer="C17")
+    (first,), (again,) = rules.list_wanted(about), rules.list_wanted(about.model_copy(update={"memory": {}}))
+    (other,) = rules.list_wanted(about.model_copy(update={"tool_args": {"customer": "C18"}}))
+    assert first == again != other
+    changed = policy(rule("r", "allow", limit={"count": 2, **HOUR, "by": "agent"}), default=ASK)
+    assert [*changed.list_wanted(about)] != [first], "another rule of this name reads the call itself"
+
+
 @pytest.mark.parametrize("spelling", ["c17", " C17", "\uff23\uff11\uff17", "C\u200b17", "c17\u2003"], ids=ascii)
 def test_limit_counts_other_spellings_together(spelling: str) -> None:
     ledger = count_by_customer("C17")

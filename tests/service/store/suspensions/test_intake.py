@@ -11,6 +11,8 @@ from redis.asyncio import Redis
 from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
 from sayso.errors import TooManyRequests
+from sayso.policy.memory.recalling import Wanted
+from sayso.records.memory.charges import find_slot
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.keys import TenantKeys
@@ -143,6 +145,22 @@ async def test_rate_limited_key_gets_retry_after(clean_store_url: str, tmp_path:
             await intake.admit("other")
         for key in (TenantKeys(TENANT).pace, TenantKeys(TENANT).pace_of("demo")):
             assert 0 < await redis.pttl(key) <= 60_000, "it is forgotten by itself"
+        store.connections.close()
+
+
+async def test_admitted_request_learns_what_counters_hold(clean_store_url: str, tmp_path: Path) -> None:
+    settings = settings_of(clean_store_url, tmp_path, asks_per_minute_per_key=1)
+    async with Redis.from_url(clean_store_url) as redis:
+        seconds, _ = await redis.time()
+        await redis.hset(TenantKeys(TENANT).counter("c"), mapping={str(find_slot(3600, int(seconds) * 1000)): "7"})
+        store = store_of(redis)
+        intake, wanted = Intake(store, settings), [Wanted("c", 3600), Wanted("c", 3600), Wanted("d", 3600, 95)]
+        found = await intake.admit("demo", counters=wanted)
+        assert {name: (one.total, one.samples) for name, one in found.items()} == {"c": (7, 0), "d": (0, 0)}
+        assert intake.is_calm()
+        with pytest.raises(TooManyRequests):
+            await intake.admit("demo", counters=wanted)
+        assert not intake.is_calm()
         store.connections.close()
 
 
