@@ -23,8 +23,8 @@ from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, draft, word
 
 DAY_MS = 86_400_000
-LIMIT = {"limit": {"count": 3, "per": 3600}}
-MONDAYS = {"during": {"days": ["mon"], "hours": "09:00-17:00", "zone": "UTC"}}
+LIMIT: dict[str, Any] = {"limit": {"count": 3, "per": 3600}}
+MONDAYS: dict[str, Any] = {"during": {"days": ["mon"], "hours": "09:00-17:00", "zone": "UTC"}}
 
 
 @tool(name="refund")
@@ -65,8 +65,13 @@ def is_kept(record: SuspensionRecord, rules: Policy) -> bool:
     return keeps_judgement(record.items[0], rules)
 
 
-PATTERNS = ({"tool_name": "refund"}, {"tool_name": "pay"}, {"tool_name_pattern": "re*"}, {"tool_names": ["pay", "tip"]})
-CONDITIONS = (
+PATTERNS: tuple[dict[str, Any], ...] = (
+    {"tool_name": "refund"},
+    {"tool_name": "pay"},
+    {"tool_name_pattern": "re*"},
+    {"tool_names": ["pay", "tip"]},
+)
+CONDITIONS: tuple[dict[str, Any], ...] = (
     {},
     {"when": "args.amount > 10"},
     {"when": "args.missing == 1"},
