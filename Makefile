@@ -11,6 +11,9 @@ OPENAPI_VENV := .venv-openapi
 OPENAPI := $(OPENAPI_VENV)/.installed
 AGENTDOJO_VENV := .venv-agentdojo
 AGENTDOJO := $(AGENTDOJO_VENV)/.installed
+RESTATE_VENV := .venv-restate
+# Restate's server comes from npm; without npm, `make bench` skips it.
+RESTATE := $(if $(shell command -v npm),$(RESTATE_VENV)/.installed)
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
@@ -63,7 +66,7 @@ openapi: $(DEV) $(OPENAPI) ## validate the OpenAPI files, use a client generated
 agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections through Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)
 
-bench: $(DEV) ## measure Sayso against two floors (ARGS="--rounds 1 --scale 0.05" for a quick run)
+bench: $(DEV) $(RESTATE) ## measure Sayso beside two floors and Restate (ARGS="--rounds 1 --scale 0.02" for a quick run)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
 chaos: $(DEV) ## kill processes under load, then check every run (RUNS=1000 KILLS=100 SEED=1)
@@ -91,6 +94,9 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
 	$(VENV)/bin/uv pip compile benchmarks/agentdojo/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/agentdojo/requirements.lock
+	$(VENV)/bin/uv pip compile benchmarks/peers/restate/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
+	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
@@ -105,7 +111,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--output-file tests/frameworks/locks/mcp.lock
 
 clean: ## remove environments and caches; the data directory stays
-	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) tests/conformance/openapi/node_modules $(CACHES)
+	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \
+		tests/conformance/openapi/node_modules benchmarks/peers/restate/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list the targets
@@ -126,6 +133,11 @@ $(OPENAPI): tests/conformance/openapi/requirements.lock tests/conformance/openap
 
 $(AGENTDOJO): benchmarks/agentdojo/requirements.lock
 	@launch/install.sh $(AGENTDOJO_VENV) benchmarks/agentdojo/requirements.lock $(UV_VERSION)
+	@touch $@
+
+$(RESTATE_VENV)/.installed: benchmarks/peers/restate/requirements.lock benchmarks/peers/restate/package-lock.json
+	@launch/install.sh $(RESTATE_VENV) benchmarks/peers/restate/requirements.lock $(UV_VERSION)
+	@cd benchmarks/peers/restate && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 # The dev lock holds the runtime's versions too, so what it installs serves both.

@@ -1,9 +1,20 @@
 """The benchmark's agent, with one tool that reports its start."""
 
 from benchmarks.clients import stamp
+from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
-from sayso.runner.models import ScriptedModel
+from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import tool
+
+
+class OneCall:
+    """A model that calls `refund` with its task as arguments, and ends its run after it."""
+
+    async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+        """Return the call, or the end once the call was answered."""
+        if messages[-1]["role"] == "tool":
+            return ModelTurn(text="done")
+        return ModelTurn(calls=(RequestedCall(call_id="c1", name="refund", args_json=str(messages[-1]["content"])),))
 
 
 @tool(name="refund")
@@ -12,4 +23,4 @@ async def refund(name: str, note: str, amount: float) -> None:
     stamp(name)
 
 
-bench = Agent(name="bench", instructions="", tools=(refund,), model=ScriptedModel([]))
+bench = Agent(name="bench", instructions="", tools=(refund,), model=OneCall())

@@ -1,4 +1,4 @@
-"""HTTP with little overhead, and time stamps of tools' starts.
+"""HTTP with little overhead, and reports of tools' starts.
 
 The driver shares two cores with what it measures: one event loop, raw keep-alive connections, no parsing beyond status
 and length. Tools report their start over one datagram socket, with the machine's monotonic clock.
@@ -9,12 +9,13 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from sayso.clock import monotonic_ms
 
+T = TypeVar("T")
 STAMPS = "SAYSO_BENCH_STAMPS"
 """The environment variable with the socket for the stamps."""
 
@@ -106,7 +107,7 @@ class Stamps(asyncio.DatagramProtocol):
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="stamps")
         self.path = os.path.join(self._folder.name, "s")
-        self._started: dict[str, asyncio.Future[float]] = {}
+        self._receivers: dict[str, Callable[[str], None]] = {}
 
     async def listen(self) -> None:
         """Bind the socket."""
@@ -117,17 +118,23 @@ class Stamps(asyncio.DatagramProtocol):
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
 
     def datagram_received(self, data: bytes, addr: object) -> None:
-        """Record one tool's start."""
-        name, _, at_ms = data.decode().partition(" ")
-        started = self._started.pop(name, None)
-        if started is not None and not started.done():
-            started.set_result(float(at_ms))
+        """Pass one report on; only the first of a name counts."""
+        name, _, value = data.decode().partition(" ")
+        receive = self._receivers.pop(name, None)
+        if receive is not None:
+            receive(value)
 
     def expect(self, name: str) -> asyncio.Future[float]:
         """Return a future for the start of the tool with that id, ms."""
         started: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._started[name] = started
+        self._receivers[name] = lambda value: _settle(started, float(value))
         return started
+
+    def expect_id(self, name: str) -> asyncio.Future[str]:
+        """Return a future for the id that a handler reports for the call with that name."""
+        reported: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._receivers[f"id:{name}"] = lambda value: _settle(reported, value)
+        return reported
 
 
 _sender: dict[str, socket.socket] = {}
@@ -138,6 +145,11 @@ def stamp(name: str) -> None:
     at_ms = monotonic_ms()
     sock = _sender.setdefault("socket", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     sock.sendto(f"{name} {at_ms}".encode(), os.environ[STAMPS])
+
+
+def _settle(future: asyncio.Future[T], value: T) -> None:
+    if not future.done():  # its waiter may have given up
+        future.set_result(value)
 
 
 def _write_headers(headers: Mapping[str, str]) -> str:

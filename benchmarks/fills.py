@@ -1,11 +1,14 @@
-"""Suspend many runs quickly, through the desk instead of HTTP."""
+"""Suspend many runs quickly, without HTTP: through Sayso's desk, or in floor A's store."""
 
 import asyncio
 
 from pydantic import JsonValue
+from redis.asyncio import Redis
 
 from benchmarks.agents import refund
 from benchmarks.peers import SuspendedCall, arguments
+from benchmarks.peers.floor_a import SUSPEND, Call
+from benchmarks.peers.sayso import point_to
 from sayso.canonical_json import JsonObject
 from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
@@ -38,6 +41,18 @@ async def fill(
     return suspended
 
 
+async def fill_floor(url: str, prefix: str, count: int) -> list[SuspendedCall]:
+    """Suspend `count` calls in floor A's store."""
+    names = [f"{prefix}{number}" for number in range(count)]
+    async with Redis.from_url(url) as redis, redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.eval(
+                SUSPEND, 2, f"p:{name}", "deadlines", Call(id=name, args=arguments(name, _SIZE)).model_dump_json(), 1
+            )
+        await pipe.execute()
+    return [SuspendedCall(name, f"/decide/{name}") for name in names]
+
+
 async def suspend_polled(wiring: Wiring, name: str, **args: JsonValue) -> SuspensionRecord:
     """Suspend a run that its client polls, so that no worker executes it. `args` replace arguments of its call."""
     call, resume = _call(name, _SIZE, args), ResumeSpec(mode="poll", resumer="calls")
@@ -50,7 +65,7 @@ async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: 
         record = (await wiring.desk.suspend(run, [call], ResumeSpec(resumer="calls"))).record
     else:
         record = await _suspend_until(wiring, run, call, deadline_at_ms)
-    return SuspendedCall(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
+    return point_to(name, record.id, record.items[0].digest)
 
 
 def _run(name: str) -> RunRef:

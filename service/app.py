@@ -3,23 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from sayso import __version__
 from sayso.errors import SaysoError
-from service.api import calls, suspensions
+from service.api import calls, execution, runs, suspensions
 from service.api.aap.app import RequestIds, create_aap, is_aap_path
 from service.api.aap.documents import PREFIX as AAP
 from service.api.aap.problems import render_refusal
 from service.api.routers import api, health_router, metrics_router
 from service.api.routing.problems import describe_problem, problem_response
-from service.api.routing.quick_routes import QuickRouter
+from service.api.routing.quick_routes import Guard, Quick, QuickRoutes
 from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
@@ -52,13 +54,44 @@ _ROUTES = join_routes(api, health_router, metrics_router, webhook_router, *_PROV
 _UNLISTED = tuple(
     route for router in (*PAGES, health_router, metrics_router) for route in router.routes if isinstance(route, Route)
 )
+_QUICK = Quick(
+    api.prefix,
+    (suspensions.decisions, suspensions.router, calls.router, execution.router, runs.router),
+    (
+        "decideItem",
+        "createSuspension",
+        "getSuspension",
+        "redeemItem",
+        "reportOutcome",
+        "getRun",
+        "startRun",
+    ),
+)
 _FILED_WITHIN_S = 2.0  # how long the start waits for the index of open items; a large one is built beside requests
 _LOG = structlog.get_logger(__name__)
 
 
-def create_app(settings: Settings, weak_durability: str | None = None) -> FastAPI:
-    """Return the app; pages show `weak_durability`, the weakness of an allowed store."""
-    app = FastAPI(
+class _App(FastAPI):
+    """An app that can serve frequent operations before its middleware."""
+
+    _guard: Guard | None = None
+
+    def quicken(self, guard: Guard) -> None:
+        """Serve the frequent operations first, within `guard`."""
+        self._guard = guard
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return what serves a request."""
+        stack = super().build_middleware_stack()
+        return QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
+
+
+def create_app(settings: Settings, weak_durability: str | None = None, *, quick: bool = True) -> FastAPI:
+    """Return the app; pages show `weak_durability`, the weakness of an allowed store.
+
+    With `quick` false, FastAPI serves the frequent operations, too.
+    """
+    app = _App(
         title="Sayso",
         version=VERSION,
         description=_ABOUT,
@@ -75,8 +108,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     app.state.weak_durability = weak_durability
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", Assets())
-    app.add_middleware(QuickRouter, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
-    app.add_middleware(
+    guard = partial(
         Guards,
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
@@ -86,9 +118,12 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         secure=settings.secure_cookies,
         upload_bytes=settings.body_limit_bytes + 4 * settings.attachment_limit_bytes // 3,
     )
+    app.add_middleware(guard)
     app.add_middleware(RequestIds)
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
+    if quick:
+        app.quicken(guard)
     return app
 
 

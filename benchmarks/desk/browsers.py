@@ -3,7 +3,7 @@
 import httpx
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks.peers import Running
+from benchmarks.peers.processes import Running
 from launch.browser import ensure_browser
 from sayso.clock import now_ms
 

@@ -16,7 +16,8 @@ from benchmarks.desk.items import fill_inbox, make_calls, read_turns
 from benchmarks.desk.streams import measure_streams
 from benchmarks.desk.visits import Timing, measure_first_view, measure_paths
 from benchmarks.measures import quantile
-from benchmarks.peers import Running, running_sayso
+from benchmarks.peers.processes import Running
+from benchmarks.peers.sayso import running_sayso
 from demo.stacks import find_ports
 
 PENDING = 100_000

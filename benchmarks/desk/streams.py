@@ -7,7 +7,7 @@ from benchmarks.clients import Connection
 from benchmarks.desk.items import Call, make_calls, suspend_call
 from benchmarks.desk.visits import read_cpu_ms, sign_in
 from benchmarks.fills import SETTINGS
-from benchmarks.peers import Running
+from benchmarks.peers.processes import Running
 from sayso.clock import monotonic_ms
 from service.wiring import Wiring, assemble
 

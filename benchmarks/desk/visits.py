@@ -10,7 +10,7 @@ import httpx
 
 from benchmarks.clients import Connection
 from benchmarks.measures import quantile
-from benchmarks.peers import Running
+from benchmarks.peers.processes import Running
 from sayso.clock import monotonic_ms
 
 _ASSET = re.compile(r'"(/static/[^"]+)"')

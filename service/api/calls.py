@@ -18,7 +18,7 @@ from sayso.schemas.bounds import check_size
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken
 from service.api.routing.lookups import find_agent
-from service.api.routing.quick_routes import QuickRoute
+from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
@@ -28,7 +28,7 @@ from service.operations.people.requesters import find_who, identify_request
 from service.policy.run_states import SuspendedFramework
 from service.wiring import Wiring
 
-router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
 
 
 class DefinitionBody(RequestBody):

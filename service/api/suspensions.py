@@ -21,7 +21,6 @@ from service.api.routing.dependencies import (
     Wait,
 )
 from service.api.routing.lookups import find_suspension
-from service.api.routing.quick_routes import QuickRoute
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.waits import wait_for
 from service.api.views.base import RequestBody, SentTimestamp
@@ -35,7 +34,7 @@ from service.store.suspensions.reading import UnreadableRecord
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
-decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
+decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
 
 _PAGE = 100
 _MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs

@@ -33,7 +33,7 @@ from service.store.suspensions.schedule import Ready, read_ready
 from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages
-from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, lease_run
+from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
 from workers.resume.start_delays import StartDelays
 from workers.resume.states import RunStates
 from workers.resume.threads import ContextThreads, share_turns
@@ -194,15 +194,14 @@ class Drain:
         saved = await desk.suspensions.read_handed(ready.id, ready.packed)
         record, held = saved.record, saved.record.lease
         fence = Fence(self._holder, held.attempt if held else 0, self._lease_ms)
-        if not record.journal:
-            return LeasedRun(saved, fence, states=self._states)
         revocations = await self._wiring.revocation_cache.find()
-        plan = confirm_handed(record, PlanInputs(agents, self._wiring.rules.policy(), revocations), saved.now_ms)
-        if plan is not None and await desk.may_start(record, saved.now_ms):
-            return lease_run(saved, fence, plan if record.resume.resumer == "calls" else None, None, self._states)
-        unused = {one.index for one in record.journal}
-        returned = await desk.return_permits(record.id, next_step(fence), unused, saved)
-        return LeasedRun(returned, fence, states=self._states)
+        state = await self._states.try_read(record) if record.resume.resumer == "runner" else None
+        inputs = PlanInputs(agents, self._wiring.rules.policy(), revocations, state=state)
+        plan = confirm_handed(record, inputs, saved.now_ms)
+        if record.journal and (plan is None or not await desk.may_start(record, saved.now_ms)):
+            unused = {one.index for one in record.journal}
+            saved, plan = await desk.return_permits(record.id, next_step(fence), unused, saved), None
+        return LeasedRun(saved, fence, plan, state, self._states, list_unclaimed(saved))
 
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
@@ -255,7 +254,7 @@ class Drain:
         if held is None or held.step != step_id:
             return None
         fence = Fence(self._holder, held.attempt, lease_ms)
-        return lease_run(leased, fence, first.find(leased), inputs.state, self._states)
+        return LeasedRun(leased, fence, first.find(leased), inputs.state, self._states, list_unclaimed(leased))
 
     async def _read_ahead(self, known: Saved | None, policy: Policy) -> Readings:
         """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""

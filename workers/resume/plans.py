@@ -66,26 +66,23 @@ class PlanInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class LeasedRun:
-    """A leased run, its fence, and the plan made within the lease, if any.
+    """A leased run, its fence, the plan made within the lease, if any, and its state, if read.
 
     `unclaimed` are the indexes of calls whose permits were redeemed with the lease, until its resumer starts them.
-    `state` is the run's, if it was read, and `states` finds those in memory.
     """
 
     saved: Saved
     fence: Fence
     plan: CallPlan | RunPlan | None = None
-    unclaimed: set[int] = field(default_factory=set)
     state: ReadState | None = None
     states: RunStates | None = None
+    unclaimed: set[int] = field(default_factory=set)
 
 
-def lease_run(
-    saved: Saved, fence: Fence, plan: CallPlan | RunPlan | None, state: ReadState | None, states: RunStates
-) -> LeasedRun:
-    """Return a leased run with the calls that the lease's own commit journaled."""
-    unclaimed = {one.index for one in saved.record.journal if one.attempt == fence.attempt}
-    return LeasedRun(saved, fence, plan, unclaimed, state, states)
+def list_unclaimed(leased: Saved) -> set[int]:
+    """Return the indexes of the calls that the lease's own commit journaled."""
+    attempt = leased.record.lease.attempt if leased.record.lease is not None else 0
+    return {one.index for one in leased.record.journal if one.attempt == attempt}
 
 
 class FirstPlan:
@@ -131,26 +128,23 @@ class FirstPlan:
         except ValidationError:
             return None
 
+    @property
+    def made(self) -> CallPlan | RunPlan | None:
+        """The plan that was made last, if any."""
+        return self._plan
+
     def find(self, leased: Saved) -> CallPlan | RunPlan | None:
         """Return the plan that was committed with the lease, if any."""
         return self._plan if self._lease == (leased.record.version, leased.record.updated_at_ms) else None
 
 
-def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | None:
-    """Return the plan of a handed run if rules, tools and people let exactly its journaled calls start now."""
-    agent, held = inputs.agents.get(record.run.agent), record.lease
-    if agent is None or held is None or inputs.revocations.find_withdrawal(record.run) is not None:
-        return None
-    record, journal = forget_start(record), record.journal
-    try:
-        checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
-    except Unavailable:
-        return None  # a counter must be read first
-    plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
-    fence = Fence(held.holder, held.attempt, 0)
-    intents = (plan_intent(record, fence, one, record.step) for one in plan.planned)
-    begun = tuple(one.model_copy(update={"begun_at_ms": 0}) for one in journal)
-    return plan if tuple(intents) == begun else None
+def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) -> CallPlan | RunPlan | None:
+    """Return the plan of a handed run if all its journaled calls may start now, by this worker's rules and tools."""
+    held, first = record.lease, FirstPlan(inputs)
+    fence = Fence(held.holder, held.attempt, 0) if held is not None else Fence("", 0, 0)
+    intents = first.plan(forget_start(record), fence, now_ms)
+    begun = (one.model_copy(update={"begun_at_ms": 0}) for one in record.journal)
+    return first.made if all(one in intents for one in begun) else None
 
 
 def plan_batch(

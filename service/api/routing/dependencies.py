@@ -17,6 +17,7 @@ LONGEST_PAGE = 200
 FURTHEST_SKIP = 10_000
 
 _KEY = re.compile(r"[!-~]{1,200}")
+_NO_WAIT = "0s"
 _WAIT = re.compile(r"([0-9]|[1-5][0-9]|60)s?")
 
 _BEARER = HTTPBearer(
@@ -143,9 +144,18 @@ async def wait_of(
             description=f"How many seconds to wait, at most {LONGEST_WAIT_S}.",
             json_schema_extra={"pattern": "^([0-9]|[1-5][0-9]|60)s?$", "examples": ["30s"]},
         ),
-    ] = "0s",
+    ] = _NO_WAIT,
 ) -> int:
     """Return the seconds to wait. Raises `InvalidInput`."""
+    return _parse_wait(wait)
+
+
+def read_wait(request: Request) -> int:
+    """Return the seconds to wait, of the request's query. Raises `InvalidInput`."""
+    return _parse_wait(request.query_params.get("wait", _NO_WAIT)) if request.scope["query_string"] else 0
+
+
+def _parse_wait(wait: str) -> int:
     found = _WAIT.fullmatch(wait)
     if found is None:
         raise InvalidInput(f"wait must be seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")

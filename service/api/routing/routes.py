@@ -82,9 +82,10 @@ class _ReadRequest(Request):
         return self._value
 
 
-async def read_json(request: Request) -> Any:
-    """Return the body, one strict JSON value."""
-    return parse_json(await _read_body(request, required=True))
+async def read_json(request: Request, *, required: bool = True) -> Any:
+    """Return the body, one strict JSON value; None for an empty body unless it is required."""
+    raw = await _read_body(request, required=required)
+    return parse_json(raw) if raw else None
 
 
 async def _read_body(request: Request, *, required: bool) -> bytes:

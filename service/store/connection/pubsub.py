@@ -39,8 +39,8 @@ class Channels(asyncio.Protocol):
     def subscribe(self, names: Collection[str]) -> None:
         self._send("SUBSCRIBE", *names)
 
-    def unsubscribe(self, name: str) -> None:
-        self._send("UNSUBSCRIBE", name)
+    def unsubscribe(self, names: Collection[str]) -> None:
+        self._send("UNSUBSCRIBE", *names)
 
     async def run(self, alive_every_s: float) -> None:
         """Never return; raise when the connection is lost or does not answer a PING."""

@@ -20,6 +20,7 @@ from service.store.keys import CHANGES
 ALIVE_EVERY_S = 2.0  # interval of PINGs on a quiet connection; without an answer within another interval it is lost
 HEARD_WITHIN_S = 1.0  # how long to wait for the first wake-up before reading anyway
 MOST_NAMES = 1000  # a waiter with more changes reads everything again
+LINGER_S = 0.2  # how long a topic stays subscribed after its last waiter; those who come back need no round trip
 READERS = 32  # how many woken waiters read at once; each uses a connection to the store
 
 
@@ -67,6 +68,7 @@ class Watch:
         self._channels: Channels | None = None
         self._heard: set[str] = set()
         self._waiters: dict[str, set[Wakes]] = defaultdict(set)
+        self._dropping: set[str] = set()
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
@@ -78,18 +80,31 @@ class Watch:
         event = Wakes(bell)
         if topic in self._heard:
             event.set()
-        elif self._channels is not None and topic not in self._waiters:
+        elif self._channels is not None and topic not in self._waiters and topic not in self._dropping:
             self._channels.subscribe((CHANGES + topic,))
         self._waiters[topic].add(event)
+        self._dropping.discard(topic)
         try:
             yield event
         finally:
             self._waiters[topic].discard(event)
             if not self._waiters[topic]:
                 del self._waiters[topic]
-                self._heard.discard(topic)
-                if self._channels is not None:
-                    self._channels.unsubscribe(CHANGES + topic)
+                self._drop_later(topic)
+
+    def _drop_later(self, topic: str) -> None:
+        """Unsubscribe soon, together with the other topics that are left meanwhile."""
+        if self._channels is None:
+            return
+        if not self._dropping:
+            asyncio.get_running_loop().call_later(LINGER_S, self._unsubscribe)
+        self._dropping.add(topic)
+
+    def _unsubscribe(self) -> None:
+        left, self._dropping = self._dropping, set()
+        self._heard -= left
+        if left and self._channels is not None:
+            self._channels.unsubscribe([CHANGES + topic for topic in left])
 
     async def listen(self) -> None:
         """Receive changes until cancelled; reconnect after a loss."""
@@ -112,16 +127,17 @@ class Watch:
         finally:
             self._channels = None
             self._heard.clear()
+            self._dropping.clear()
             channels.close()
 
     def _wake(self, channel: bytes, names: bytes | None) -> None:
         """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
-        if events:
+        if events or topic in self._dropping:
             self._heard.add(topic)
-            for event in events:
-                event.wake(names)
+        for event in events or ():
+            event.wake(names)
 
     def wake_all(self) -> None:
         for events in self._waiters.values():

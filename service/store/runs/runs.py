@@ -57,8 +57,8 @@ class Runs:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
-        self._pipeline = store.connections.changes
         self._intake = store.connections.intake
+        self._pipeline = store.connections.changes
         self._index = RunIndex(store)
         self._manifests = Memory(self._read_manifests, store.connections.refresher)
         self._definitions: dict[str, float] = {}

@@ -64,6 +64,18 @@ async def test_who_comes_later_to_a_topic_that_is_heard_may_read_at_once(clean_s
                 assert not first.is_set()
 
 
+async def test_who_comes_back_soon_to_a_topic_may_read_at_once(clean_store_url: str) -> None:
+    async with watching(clean_store_url) as (watch, redis):
+        with watch.on("run_a") as first:
+            assert await wait_woken(first, 20)
+        with watch.on("run_a") as again:
+            assert again.is_set()
+            again.clear()
+            assert await redis.publish(f"{CHANGES}run_a", "") == 1
+            assert await wait_woken(again, 20)
+        await until_joined(redis)
+
+
 async def test_one_bell_rings_for_each_of_its_topics(clean_store_url: str) -> None:
     bell = asyncio.Event()
     async with watching(clean_store_url) as (watch, redis):

@@ -1,4 +1,4 @@
-"""Floor B: RQ alone, from enqueue to the start of the job. `python -m benchmarks.floor_b URL` is its worker."""
+"""Floor B: RQ alone, from enqueue to the start of the job. `python -m benchmarks.peers.floor_b URL` is its worker."""
 
 import asyncio
 import sys

@@ -1,9 +1,10 @@
 """Floor A: a minimal durable approval service in Python, without RQ, rules, trail or sign-in.
 
-FastAPI, one Lua transition per request, and a worker that pops, claims, runs the tool and finishes:
-`python -m benchmarks.floor_a service PORT URL` and `python -m benchmarks.floor_a worker URL`.
+FastAPI, one Lua transition per request, and a worker that pops, claims, runs the tool and finishes, 16 calls at once:
+`python -m benchmarks.peers.floor_a service PORT URL` and `python -m benchmarks.peers.floor_a worker URL`.
 """
 
+import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ from redis.asyncio import Redis
 
 from benchmarks.clients import stamp
 
-_SUSPEND = """redis.call('HSET', KEYS[1], 'state', 'pending', 'doc', ARGV[1])
+SUSPEND = """redis.call('HSET', KEYS[1], 'state', 'pending', 'doc', ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[2], KEYS[1]) return 1"""
 _DECIDE = """if redis.call('HGET', KEYS[1], 'state') ~= 'pending' then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'decided', 'by', ARGV[1]) redis.call('ZREM', KEYS[2], KEYS[1])
@@ -26,6 +27,8 @@ redis.call('RPUSH', KEYS[3], KEYS[1]) return 1"""
 _CLAIM = """if redis.call('HGET', KEYS[1], 'state') ~= 'decided' then return false end
 redis.call('HSET', KEYS[1], 'state', 'running') return redis.call('HGET', KEYS[1], 'doc')"""
 _FINISH = "redis.call('HSET', KEYS[1], 'state', 'done') return 1"
+
+_AT_ONCE = 16
 
 
 class Call(BaseModel):
@@ -38,7 +41,7 @@ class Call(BaseModel):
 @asynccontextmanager
 async def _connected(app: FastAPI) -> AsyncIterator[None]:
     redis = Redis.from_url(app.state.url)
-    app.state.suspend, app.state.decide = redis.register_script(_SUSPEND), redis.register_script(_DECIDE)
+    app.state.suspend, app.state.decide = redis.register_script(SUSPEND), redis.register_script(_DECIDE)
     gc.collect()
     gc.freeze()
     yield
@@ -64,6 +67,12 @@ async def decide(call_id: str, request: Request) -> dict[str, int]:
 
 async def _work(url: str) -> None:
     redis = Redis.from_url(url, socket_timeout=None)
+    gc.collect()
+    gc.freeze()
+    await asyncio.gather(*(_follow(redis) for _ in range(_AT_ONCE)))
+
+
+async def _follow(redis: Redis) -> None:
     claim, finish = redis.register_script(_CLAIM), redis.register_script(_FINISH)
     while True:
         popped: Any = await redis.blpop(["ready"])

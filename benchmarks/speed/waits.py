@@ -3,7 +3,7 @@
 Decisions come at a steady rate that leaves the machine idle most of the time. A client's time runs from sending its
 decision until its own response, so it includes the decision's commit and the driver's lateness; both are measured too.
 
-`python -m benchmarks.waits` runs this alone.
+`python -m benchmarks.speed.waits` runs this alone.
 """
 
 import asyncio
@@ -17,7 +17,9 @@ import uvloop
 
 from benchmarks.clients import Connection, Stamps
 from benchmarks.measures import quantile
-from benchmarks.peers import Peer, Running, SuspendedCall, connect_sayso, running_sayso
+from benchmarks.peers import Peer, SuspendedCall
+from benchmarks.peers.processes import Running
+from benchmarks.peers.sayso import connect_sayso, running_sayso
 from sayso.clock import monotonic_ms
 from service.wiring import settle_memory
 
@@ -30,9 +32,8 @@ _SETTLE_S = 2.0
 _POLL_S = 0.02
 
 
-async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str, float]:
+async def measure_waits(peer: Peer, running: Running, count: int) -> dict[str, float]:
     """Return the time until each waiting client is notified, ms, and its memory in the service."""
-    count = max(50, int(CLIENTS * scale))
     suspended = [await peer.suspend(f"wait{number}-") for number in range(count)]
     service = running.processes["service"]
     connections = [
@@ -54,9 +55,9 @@ async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str,
         await connection.close()
     took = [at_ms - sent_ms for at_ms, (sent_ms, _) in zip(notified, decided, strict=True)]
     return {
-        "notified_2000_waiting_p50_ms": quantile(took, 0.5),
-        "notified_2000_waiting_p99_ms": quantile(took, 0.99),
-        "decided_beside_2000_p99_ms": quantile([answered - sent for sent, answered in decided], 0.99),
+        "notified_waiting_p50_ms": quantile(took, 0.5),
+        "notified_waiting_p99_ms": quantile(took, 0.99),
+        "decided_beside_waiting_p99_ms": quantile([answered - sent for sent, answered in decided], 0.99),
         "driver_late_p99_ms": quantile(late_ms, 0.99),
         "waiting_client_bytes": held / count,
     }
@@ -110,7 +111,7 @@ async def _main() -> None:
     await stamps.listen()
     with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), _PORT, stamps.path, "always") as running:
         peer, connections = await connect_sayso(running, 16)
-        for name, value in (await measure_waits(peer, running, 1.0)).items():
+        for name, value in (await measure_waits(peer, running, CLIENTS)).items():
             print(f"{name}: {value:,.1f}")
         for connection in connections:
             await connection.close()

@@ -1,0 +1,118 @@
+"""Sayso: an agent's key suspends, a reviewer's session decides."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from redis import Redis
+
+from benchmarks.clients import STAMPS, Clients
+from benchmarks.peers import SuspendedCall, arguments
+from benchmarks.peers.processes import Running, answers, starting, wait_ready
+from launch.server import running_server
+from sayso.records.suspensions import RunStatus
+from service.settings import CHECKOUT
+from service.settings.limits import UNLIMITED
+from service.store.connection.watch import wait_woken
+from service.wiring import Wiring
+
+_LONGEST_S = 60
+
+
+class Sayso:
+    """Calls: whoever asks has no run of Sayso's own. A worker executes the approved call."""
+
+    def __init__(self, agent: Clients, reviewer: Clients) -> None:
+        self.agent = agent
+        self._reviewer = reviewer
+
+    async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
+        """Suspend a call."""
+        body = {"agent": "bench", "calls": [{"tool": "refund", "args": arguments(name, size)}]}
+        created = json.loads(await self.agent.call("POST", "/api/v1/suspensions", body))
+        return point_to(name, created["id"], created["items"][0]["digest"])
+
+    async def decide(self, suspended: SuspendedCall) -> None:
+        """Approve the call."""
+        await self._reviewer.call("POST", suspended.path, {"action": "approve", "digest": suspended.digest})
+
+
+class SaysoRuns(Sayso):
+    """Runs of Sayso's own runner: a worker drives the agent to its call, and from the decision to its end."""
+
+    def __init__(self, calls: Sayso, wiring: Wiring) -> None:
+        super().__init__(calls.agent, calls._reviewer)
+        self._wiring = wiring
+
+    async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
+        """Start a run and wait until it is suspended.
+
+        The driver learns of the item from the store, as cheaply as a call's answer tells it, so that the measured work
+        is the same.
+        """
+        body = {"agent": "bench", "input": json.dumps(arguments(name, size))}
+        run = json.loads(await self.agent.call("POST", "/api/v1/runs", body))
+        with self._wiring.watch.on(run["id"]) as moved:
+            while (now := await self._wiring.runs.read(run["id"])).status is not RunStatus.SUSPENDED:
+                await wait_woken(moved, _LONGEST_S)
+        record = (await self._wiring.desk.suspensions.read(now.suspension_id)).record
+        return point_to(name, record.id, record.items[0].digest)
+
+
+def point_to(name: str, suspension_id: str, digest: str) -> SuspendedCall:
+    """Return the suspended call of a suspension with one item."""
+    return SuspendedCall(name, f"/api/v1/suspensions/{suspension_id}/items/i1/decision", digest)
+
+
+@contextmanager
+def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int = 1) -> Iterator[Running]:
+    """Run Sayso for the duration of the block."""
+    password, key = secrets.token_hex(12), secrets.token_hex(24)
+    with running_server(home) as url:
+        environ = {
+            STAMPS: stamps,
+            "SAYSO_HOME": str(home),
+            "REDIS_URL": url,
+            "SAYSO_PORT": str(port),
+            "SAYSO_AGENTS": "benchmarks.agents:bench",
+            "SAYSO_POLICY": str(CHECKOUT / "benchmarks" / "policy.yaml"),
+            "SAYSO_ALLOW_WEAK_DURABILITY": "true",
+            "SAYSO_LOG_LEVEL": "ERROR",
+            **UNLIMITED,
+        }
+        secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_AGENT_KEY": key}
+        subprocess.run(
+            [sys.executable, "-m", "service.setup"],
+            env={**os.environ, **environ, **secret},
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=CHECKOUT,
+        )
+        with starting(environ) as start:
+            programs = {"service": start("service"), "clock": start("workers.clock")}
+            programs |= {f"worker-{number}": start("workers") for number in range(workers)}
+            running = Running(port, url, programs, password, key)
+            running.set_fsync(fsync)
+            wait_ready(lambda: answers(port, "/readyz") and _registered(url))
+            yield running
+
+
+async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clients]]:
+    """Return Sayso with `count` connections of an agent and as many of a reviewer."""
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as http:
+        signed_in = await http.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
+    token = signed_in.json()["token"]
+    agent = await Clients.open(running.port, {"Authorization": f"Bearer {running.key}"}, count)
+    reviewer = await Clients.open(running.port, {"Authorization": f"Bearer {token}"}, count)
+    return Sayso(agent, reviewer), [agent, reviewer]
+
+
+def _registered(url: str) -> bool:
+    with Redis.from_url(url) as client:
+        return bool(client.hexists("sayso:{default}:agents", "bench"))

@@ -1,0 +1,1 @@
+"""From a decision to its tool: Sayso beside two floors and Restate, in interleaved rounds."""
