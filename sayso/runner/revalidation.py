@@ -47,7 +47,7 @@ def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy,
     """Return the counters that judging these items' calls again reads."""
     if not policy.remembering:
         return []
-    judged = (item for item in items if item.doubt is not None or not keeps_judgement(item, policy))
+    judged = (item for item in items if not keeps_judgement(item, policy))
     events = (event for item in judged for event in _list_events(record, item, policy, now_ms))
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
@@ -58,10 +58,8 @@ def keeps_judgement(item: Item, policy: Policy) -> bool:
     That takes the same version of the rules, unedited arguments, and no rule about the tool that reads anything else.
     Everything else that rules read is in the record. Tool, people, keys and freezes are checked in any case.
     """
-    outcome = item.outcome
-    if outcome is None or outcome.args is not None or item.terms.rule_version != policy.version:
-        return False
-    return decides_alike(policy, item.tool.name)
+    same = item.terms.rule_version == policy.version and approved_args(item) is item.tool.args
+    return same and decides_alike(policy, item.tool.name)
 
 
 def list_starting(record: SuspensionRecord) -> list[Item]:
