@@ -108,7 +108,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "runner/revalidation.py": {
         ("part", "item.outcome is None"): "callers pass approved items only",
         ("guard", "not policy.remembering"): "rules without memory read no counters",
-        ("filter", "not keeps_judgement(item, policy)"): _SAVES_TIME,
+        ("filter", "not keeps_judgement(item, policy)"): "judging such a call again reads no counters",
         ("part", "ledger.policy.limits_start"): "without such rules the time of the start changes no denial",
     },
     "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
