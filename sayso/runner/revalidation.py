@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sayso.policy.asking import build_item, find_misplaced
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.external import describe_item
+from sayso.policy.lookalikes import decides_alike
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.questions import put_question
@@ -46,8 +47,19 @@ def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy,
     """Return the counters that judging these items' calls again reads."""
     if not policy.remembering:
         return []
-    events = (event for item in items for event in _list_events(record, item, policy, now_ms))
+    judged = (item for item in items if not keeps_judgement(item, policy))
+    events = (event for item in judged for event in _list_events(record, item, policy, now_ms))
     return [wanted for event in events for wanted in policy.list_wanted(event)]
+
+
+def keeps_judgement(item: Item, policy: Policy) -> bool:
+    """Whether the rules would judge an approved call as they did when it was asked, so that it need not be repeated.
+
+    That takes the same version of the rules, unedited arguments, and no rule about the tool that reads anything else.
+    Everything else that rules read is in the record. Tool, people, keys and freezes are checked in any case.
+    """
+    same = item.terms.rule_version == policy.version and approved_args(item) is item.tool.args
+    return same and decides_alike(policy, item.tool.name)
 
 
 def list_starting(record: SuspensionRecord) -> list[Item]:
@@ -81,9 +93,7 @@ def revalidate(
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
-        unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        unchanged = unchanged and not policy.remembering and not policy.limits_start
-        decision = None if unchanged else judge_approved(record, item, ledger, now_ms)  # the same rules decide the same
+        decision = None if keeps_judgement(item, policy) else judge_approved(record, item, ledger, now_ms)
         if decision is not None:
             charges[item.index] = decision.due_charges
         if decision is not None and decision.action is Action.DENY:

@@ -63,7 +63,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
         "runner/revalidation.py": _tests(
             "runner/test_revalidation runner/test_revalidation_memory runner/test_revalidation_times"
-            " runner/test_revalidation_mandates"
+            " runner/test_revalidation_mandates runner/test_kept_judgements"
         ),
         "desk/suspending.py": DESK,
         "desk/reviewing.py": DESK,
@@ -108,6 +108,7 @@ _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "runner/revalidation.py": {
         ("part", "item.outcome is None"): "callers pass approved items only",
         ("guard", "not policy.remembering"): "rules without memory read no counters",
+        ("filter", "not keeps_judgement(item, policy)"): "judging such a call again reads no counters",
         ("part", "ledger.policy.limits_start"): "without such rules the time of the start changes no denial",
     },
     "desk/reviewing.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
