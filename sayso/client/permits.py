@@ -135,7 +135,7 @@ def _build_link(policy: RetryPolicy, found: Suspension) -> str:
 def _check_item(call: GatedCall, found: Suspension) -> ItemView:
     item = found.items[0]
     if found.erasure is not None:
-        raise Conflict(f"The contents of this {item.tool.name} were erased, and its result with them. Use a new key.")
+        raise Conflict(f"The contents of this {item.tool.name} call were erased, also its result. Use a new key.")
     if found.status == "cancelled":
         error = (found.end.error if found.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()

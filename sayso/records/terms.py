@@ -203,6 +203,8 @@ class Terms(Immutable):
 
 
 _KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+_UNRESOLVED = Terms(rule_version="", deadline_at_ms=0)
+"""A copy of this needs no validation: the terms of the rule were validated."""
 
 
 def group_of(reviewer: str) -> str | None:
@@ -240,15 +242,15 @@ def check_sample(terms: RuleTerms, people: Collection[str]) -> None:
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
-    deadline_at_ms = _find_deadline_ms(terms, now_ms)
-    return Terms(
-        **{name: getattr(terms, name) for name in _KEPT},
-        rule_id=rule_id,
-        rule_version=rule_version,
-        deadline_at_ms=deadline_at_ms,
-        extend_until_ms=deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
-        remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
-    )
+    deadline_at_ms, stated = _find_deadline_ms(terms, now_ms), vars(terms)
+    resolved = {
+        "rule_id": rule_id,
+        "rule_version": rule_version,
+        "deadline_at_ms": deadline_at_ms,
+        "extend_until_ms": deadline_at_ms + terms.extend_by_s * 1000 if terms.extend_by_s else 0,
+        "remind_at_ms": tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
+    }
+    return _UNRESOLVED.model_copy(update={name: stated[name] for name in _KEPT} | resolved)
 
 
 def _find_deadline_ms(terms: RuleTerms, now_ms: int) -> int:

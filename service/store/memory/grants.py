@@ -1,6 +1,6 @@
 """Grants and mandates of one tenant. One whose people may no longer decide lets nothing run."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from redis.asyncio.client import Pipeline as Transaction
@@ -67,33 +67,32 @@ MANDATES = Kind(
 async def read_current(
     pipeline: Pipeline, keys: TenantKeys, kind: Kind[Kept], scopes: Sequence[str]
 ) -> Mapping[str, tuple[Kept, ...]]:
-    """Return the grants or mandates in force by scope, without those whose people may no longer decide."""
+    """Return the grants or mandates in force by scope, with those whose people may no longer decide."""
     if not scopes:
         return {}
     async with translated():
         read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
         seconds, micros, *found = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
-    current = {scope: _read_current(kind, held, now_ms) for scope, held in zip(scopes, found, strict=True)}
-    granters = [by for held in current.values() for one in held for by in one.granters]
-    entitled = await _find_entitled(pipeline, keys, granters) if granters else set()
-    return {scope: tuple(one for one in held if entitled.issuperset(one.granters)) for scope, held in current.items()}
+    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, found, strict=True)}
 
 
-def _read_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> list[Kept]:
+def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
     found = (kind.read(raw) for raw in held if raw)
-    return [one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms)]
+    return (one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms))
 
 
 def _is_tried(one: Grant | Mandate, now_ms: int) -> bool:
     return isinstance(one, Grant) and one.tries(now_ms)
 
 
-async def _find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
+async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
     """Return those who are active reviewers, and members of a group if one entitled them."""
     people = list(dict.fromkeys(granters))
     names = list(dict.fromkeys(name for by in people for name in (by.id, by.for_person) if name))
     groups = list(dict.fromkeys(group for by in people for group in by.groups))
+    if not names:
+        return set()
     async with translated():
         reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
         kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []

@@ -1,41 +1,65 @@
-"""Reads of the counters of rules, all of one judgement in one round trip."""
+"""Reads of the counters of rules: of one judgement in one round trip, in two with grants or mandates in force."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
-from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile, is_counter
+from sayso.records.decisions import Actor
 from sayso.records.memory.charges import find_slot, find_window, first_slot
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.memory.grants import GRANTS, MANDATES, read_current
+from service.store.memory.grants import GRANTS, MANDATES, Kept, find_entitled, read_current
 
 _RECALL = Script(read_script("recall"))
 
 
 async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection[Wanted]) -> Readings:
-    """Return what the counters hold now, and the grants and mandates in force with their counters."""
-    asked = list(dict.fromkeys(one for one in wanted if not one.grants and one.tool is None))
+    """Return what the counters hold now, and the grants and mandates in force with their counters.
+
+    Grants and mandates whose people may no longer decide are left out.
+    """
+    asked = [one for one in wanted if is_counter(one)]
     scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
     called = list(dict.fromkeys(one for one in wanted if one.tool is not None))
-    grants = await read_current(pipeline, keys, GRANTS, scopes)
-    mandates = await read_current(pipeline, keys, MANDATES, list(dict.fromkeys(one.counter for one in called)))
-    asked += [counter for held in grants.values() for one in held if one.granters for counter in list_counters(one)]
-    asked += [
+    if not (scopes or called):
+        return await _read_totals(pipeline, keys, asked)
+    conversations = list(dict.fromkeys(one.counter for one in called))
+    counters, grants, mandates = await asyncio.gather(
+        _read_totals(pipeline, keys, asked),
+        read_current(pipeline, keys, GRANTS, scopes),
+        read_current(pipeline, keys, MANDATES, conversations),
+    )
+    own = [counter for held in grants.values() for one in held if one.granters for counter in list_counters(one)]
+    own += [
         counter
         for about in called
         for one in mandates[about.counter]
         for counter in list_mandate_counters(one, about.tool)
     ]
-    counters = await _read_totals(pipeline, keys, list(dict.fromkeys(asked))) if asked else {}
-    found = {scope: Reading(grants=held) for scope, held in grants.items()}
-    return {**counters, **found, **{scope: Reading(mandates=held) for scope, held in mandates.items()}}
+    granters = [by for held in (*grants.values(), *mandates.values()) for one in held for by in one.granters]
+    entitled: set[Actor] = set()
+    if own or granters:
+        more, entitled = await asyncio.gather(
+            _read_totals(pipeline, keys, own), find_entitled(pipeline, keys, granters)
+        )
+        counters = {**counters, **more}
+    found = {scope: Reading(grants=_keep(held, entitled)) for scope, held in grants.items()}
+    return {**counters, **found, **{one: Reading(mandates=_keep(held, entitled)) for one, held in mandates.items()}}
+
+
+def _keep(held: Sequence[Kept], entitled: set[Actor]) -> tuple[Kept, ...]:
+    return tuple(one for one in held if entitled.issuperset(one.granters))
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:
+    if not asked:
+        return {}
+    asked = list(dict.fromkeys(asked))
     names, args = describe_counters(keys, asked)
     async with translated():
         return parse_counters(asked, await pipeline.run(_RECALL, names, args))

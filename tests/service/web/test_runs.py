@@ -75,7 +75,7 @@ async def test_run_page_shows_rows_and_the_tree_of_calls(settings: Settings) -> 
         assert f'id="{second.id}-i1" data-due=' in page
         assert "Too much" in page
         assert page.index("ben denied this") < page.index('aria-labelledby="calls-h"')
-        tree = page[page.index('<ol class="tree">') : page.index("</ol>", page.index('<ol class="tree">'))]
+        tree = page[page.index('<ol class="turns">') : page.index("</ol>", page.index('<ol class="turns">'))]
         assert tree.index("Turn 1") < tree.index(place_of(first)) < tree.index("scout") < tree.index("denied")
         assert tree.index("Turn 2") < tree.index(f"{'x' * 199}…") < tree.index(place_of(second))
 

@@ -20,7 +20,7 @@ from service.web.content.headlines import Headline, make_headline
 
 @dataclass(frozen=True)
 class ClosedRow:
-    """A decided or cancelled item; `subagent` is empty for the agent itself."""
+    """A decided or cancelled item; `subagent` is empty for the agent itself, `erased` says that its call is gone."""
 
     row_id: str
     href: str
@@ -29,6 +29,7 @@ class ClosedRow:
     state: str
     outcome: str
     subagent: str
+    erased: bool
 
 
 @dataclass(frozen=True)
@@ -83,4 +84,5 @@ def _close(record: SuspensionRecord, item: Item, definitions: Definitions, outco
         state=find_item_state(record, item),
         outcome=outcome,
         subagent=item.subagent or "",
+        erased=item.erasure is not None,
     )

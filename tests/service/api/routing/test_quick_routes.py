@@ -133,6 +133,7 @@ PATHS = (
     RUN,
 )
 POSTS = (ASKS, DECISION, f"{SUSPENSION}/items/i1/redeem", f"{SUSPENSION}/items/i1/outcome", "/api/v1/runs")
+PEOPLE = ("anna", "demo", "other")
 REQUESTS = (
     *(
         Request(path + " with " + name, "POST", path, None, YES, (JSON, *sent))
@@ -153,8 +154,8 @@ REQUESTS = (
     *(
         Request(f"{method} {path} by {name}", method, path, name, YES if method == "POST" else b"", (JSON,))
         for path in PATHS
-        for method in ("GET", "POST", "HEAD", "PUT", "OPTIONS")
-        for name in ("anna", "demo", "other")
+        for method, names in (("GET", PEOPLE), ("POST", PEOPLE), ("HEAD", ("demo",)), ("PUT", ("demo",)))
+        for name in names
     ),
 )
 

@@ -16,6 +16,7 @@ from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from service.operations.rulebook.learning import propose_learned
+from service.operations.runs.erasing import erase_run
 from service.settings import Settings
 from service.store.memory.lessons import Trial
 from service.wiring import Wiring, assemble
@@ -265,3 +266,19 @@ async def tally_trail(wiring: Wiring, run_id: str, grant_id: str) -> Counter[str
             edited = "edited" if entry.data["edited"] else entry.data["verdict"]
             found[str(edited)] += 1
     return found
+
+
+async def test_erased_calls_teach_nothing_and_erased_denials_end_what_was_learned(wiring: Wiring) -> None:
+    records = [await decide(wiring, await put(wiring, amount)) for amount in (10, 20)]
+    records += [await decide(wiring, await put(wiring, 25), "deny")]
+    for record in records[1:]:
+        await wiring.desk.cancel(record.run.id, person("anna"))
+        await erase_run(wiring, record.run.id, person("root"), "asked by the customer")
+    await teach(wiring, 30)
+    assert await propose_learned(wiring) == [], "the approvals before the denial do not count"
+    await teach(wiring, 40)
+    assert await propose_learned(wiring) == []
+    await teach(wiring, 50)
+    (made,) = await propose_learned(wiring)
+    assert made.learned is not None
+    assert made.learned.approvals == 3
