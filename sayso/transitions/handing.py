@@ -44,7 +44,7 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
     taken = leased.record.lease
     assert taken is not None  # noqa: S101  a decided run has just been leased
     fence = Fence(holder, taken.attempt, lease_ms)
-    items = record.items if record.approved else ()
+    items = record.items if record.approved else ()  # a run that begins has none
     intents = tuple(_journal(leased.record, fence, item, now_ms) for item in items)
     try:
         redeemed = redeem(leased.record, fence, intents, (), now_ms) if intents else Change(leased.record)
@@ -73,7 +73,7 @@ def _can_be_handed(record: SuspensionRecord) -> bool:
     alone = resumer == "runner" or (resumer == "calls" and record.state is None)
     plain = not record.journal and not any(one.doubt or one.permit or one.is_void for one in record.items)
     by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
-    return by_worker and alone and plain and bool(record.items)
+    return by_worker and alone and plain
 
 
 def _journal(record: SuspensionRecord, fence: Fence, item: Item, now_ms: int) -> Intent:

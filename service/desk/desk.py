@@ -42,13 +42,13 @@ class Desk:
         self.runs = runs
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
-        suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment)
+        handing = Handing(changes, policy)
+        suspending = Suspending(suspensions, runs, policy, self.evaluations, intake, environment, handing)
         self.start, self.suspend = timed("start", suspending.start), timed("suspend", suspending.suspend)
         self.plant, self.propose = suspending.plant, timed("propose", suspending.propose)
         scheduling = Scheduling(changes)
         self.tick, self.tick_batch, self.wake = scheduling.tick, scheduling.tick_batch, scheduling.wake
         self.precompute, self.fulfil = scheduling.precompute, scheduling.fulfil
-        handing = Handing(changes, policy)
         self.may_start, self.take_back = handing.may_start, handing.take_back
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see

@@ -8,8 +8,8 @@ from sayso.policy.engine import Policy
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.execution import Fence
-from sayso.transitions.freezing import check_start
-from sayso.transitions.handing import hand_over, take_back
+from sayso.transitions.freezing import check_start, tools_to_start
+from sayso.transitions.handing import forget_start, hand_over, take_back
 from service.desk.changes import Changes
 from service.store.suspensions.saving import Saved, Verb
 
@@ -22,7 +22,7 @@ class Handing:
     policy: Callable[[], Policy]
 
     async def prepare(self) -> None:
-        """Find out which workers wait, before a decision."""
+        """Find out which workers wait, before a run gets ready."""
         await self.changes.suspensions.waiting.look()
 
     def hand_on(self, verb: Verb, freezes: tuple[Freeze, ...]) -> Verb:
@@ -46,11 +46,10 @@ class Handing:
         return handing
 
     async def may_start(self, record: SuspensionRecord, now_ms: int) -> bool:
-        """Whether the calls of a handed run may still start: nothing is frozen, and their permits are not over."""
-        tools = tuple(intent.tool for intent in record.journal)
-        freezes = self.changes.doubt_time(await self.changes.freezes(), now_ms)
+        """Whether a handed run may still start: nothing of it is frozen, and its permits are not over."""
+        freezes, leased = self.changes.doubt_time(await self.changes.freezes(), now_ms), forget_start(record)
         try:
-            check_start(freezes, record, tools, now_ms)
+            check_start(freezes, leased, tools_to_start(leased), now_ms)
         except Frozen:
             return False
         return all(now_ms < item.start_by_ms for item in record.items if item.permit is not None)

@@ -22,12 +22,13 @@ from sayso.transitions.client_execution import name_run
 from sayso.transitions.deciding import suspend
 from service.desk.changes import until_within
 from service.desk.drafts import build_idempotency, draft_suspension
+from service.desk.handing import Handing
 from service.policy.evaluations import Evaluations
 from service.policy.schemas import Fit
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.intake import MOST_COUNTERS, Intake
-from service.store.suspensions.saving import Saved, Suspensions
+from service.store.suspensions.saving import Saved, Suspensions, Verb
 from service.store.suspensions.turns import Turn
 
 _OURS = Origin()
@@ -89,7 +90,8 @@ class Suspending:
     policy: Callable[[], Policy]
     evaluations: Evaluations
     intake: Intake | None
-    environment: str = ""
+    environment: str
+    handing: Handing
 
     async def start(
         self,
@@ -110,7 +112,9 @@ class Suspending:
         draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = build_idempotency(run.owner, key, ["start", request], draft.id)
-        return await self._create(draft, (), (), seen, state)
+        await self.handing.prepare()
+        freezes = await self.handing.changes.freezes()
+        return await self._create(draft, (), (), seen, state, lambda verb: self.handing.hand_on(verb, freezes))
 
     async def suspend(
         self,
@@ -224,16 +228,17 @@ class Suspending:
         events: tuple[Event, ...],
         seen: Idempotency | None = None,
         state: SealedState | None = None,
+        hand_on: Callable[[Verb], Verb] = lambda verb: verb,
     ) -> Saved:
         numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.id), new_number)
 
-        def begin(now_ms: int) -> Change:
+        def begin(draft: SuspensionRecord, now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)
             mandate = find_confining(begun.record, now_ms)
             return Change(begun.record, events + begun.events, state=state, ready=begun.ready, mandate=mandate)
 
-        room = self.intake.room if self.intake is not None else None
-        return await self.suspensions.create(draft.id, begin, seen, room)
+        verb, room = hand_on(begin), self.intake.room if self.intake is not None else None
+        return await self.suspensions.create(draft.id, lambda now_ms: verb(draft, now_ms), seen, room)
 
     async def _admit(self, run: RunRef, *, for_workers: bool = False) -> None:
         if self.intake is not None:

@@ -20,7 +20,7 @@ from sayso.records.suspensions import Status
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.execution import Fence
 from sayso.transitions.table import LEGAL
-from tests.proofs.explorer_handing import hand_over, hand_to_waiting, pop_handed, take_handed
+from tests.proofs.explorer_handing import begin_handed, hand_over, hand_to_waiting, pop_handed, take_handed
 from tests.proofs.explorer_states import (
     Applied,
     DelayedCommit,
@@ -93,13 +93,17 @@ class Explorer:
     def _begin(self) -> State:
         change = suspend(self._scenario.begin(), (), T0)
         self._check(Step("suspend", None, change, T0))
+        step, handed = begin_handed(self._scenario, change, T0)
+        if step is not None:
+            self._check(step)
+            change = step.change
         return State(
             records=(self._records.number(change.record, T0),),
-            ready=(1,) + (0,) * (self._scenario.max_suspensions - 1),
+            ready=(int(change.ready),) + (0,) * (self._scenario.max_suspensions - 1),
             memory=(*(0 for _ in self._reviewers), *(None for _ in self._workers), None, 0),
             ran=(0,) * (self._scenario.max_suspensions * len(self._calls)),
             crashes=self._scenario.crashes,
-            handed=(None,) * len(self._scenario.workers),
+            handed=handed,
         )
 
     def _moves(self, state: State) -> Iterator[Move]:

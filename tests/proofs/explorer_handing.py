@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sayso.records.suspensions import Change
 from sayso.transitions.handing import WaitingWorker, forget_start
-from tests.proofs.explorer_states import Move, State, Turn, WorkerState, remember, replace_at
+from tests.proofs.explorer_states import Handed, Move, State, Turn, WorkerState, remember, replace_at
 from tests.proofs.invariants import Step
 from tests.proofs.scenarios import Scenario
 
@@ -34,6 +34,13 @@ def hand_over(scenario: Scenario, change: Change, holder: str, now_ms: int) -> t
     plans = (("return_permits", *rest) if begun else rest, *((starts,) if starts else ()))
     added = handed._replace(events=handed.events[len(change.events) :])
     return Step("hand_over", change.record, added, now_ms), plans
+
+
+def begin_handed(scenario: Scenario, change: Change, now_ms: int) -> tuple[Step | None, tuple[Handed | None, ...]]:
+    """Return the step that hands a new run to the first worker, if the scenario hands runs over, and all lists."""
+    found = hand_over(scenario, change, scenario.workers[0], now_ms) if scenario.hands else None
+    rest = (None,) * (len(scenario.workers) - 1)
+    return (found[0], (Handed(0, True, found[1]), *rest)) if found is not None else (None, (None, *rest))
 
 
 def take_handed(state: State, workers: range, clock: int) -> Iterator[Turn]:

@@ -188,8 +188,11 @@ class Drain:
         finally:
             renewing.cancel()
 
-    async def _accept(self, ready: Ready) -> LeasedRun:
-        """Take a run that was handed to this worker; its permits are returned unless its calls may start at once."""
+    async def _accept(self, ready: Ready) -> LeasedRun | None:
+        """Take a run that was handed to this worker.
+
+        Its permits are returned unless its calls may start at once; without permits a frozen run is given back.
+        """
         desk = self._wiring.desk
         saved = await desk.suspensions.read_handed(ready.id, ready.packed)
         record, held = saved.record, saved.record.lease
@@ -197,8 +200,11 @@ class Drain:
         revocations = await self._wiring.revocation_cache.find()
         state = await self._states.try_read(record) if record.resume.resumer == "runner" else None
         inputs = PlanInputs(agents, self._wiring.rules.policy(), revocations, state=state)
-        plan = confirm_handed(record, inputs, saved.now_ms)
-        if record.journal and (plan is None or not await desk.may_start(record, saved.now_ms)):
+        plan, may_start = confirm_handed(record, inputs, saved.now_ms), await desk.may_start(record, saved.now_ms)
+        if not record.journal and not may_start:
+            await desk.release(record.id, next_step(fence), "it is frozen")
+            return None
+        if record.journal and (plan is None or not may_start):
             unused = {one.index for one in record.journal}
             saved, plan = await desk.return_permits(record.id, next_step(fence), unused, saved), None
         return LeasedRun(saved, fence, plan, state, self._states, list_unclaimed(saved))

@@ -50,6 +50,13 @@ def test_denied_run_is_handed_over_without_permits() -> None:
     assert types_of(handed)[-1] == "run_resuming"
 
 
+def test_run_that_begins_is_handed_over_without_permits() -> None:
+    begun = suspend(draft(), (), T0)
+    handed = hand_over(begun, W1, T0)
+    assert (handed.handed_to, handed.record.status, handed.record.journal) == (W1.name, Status.RESUMING, ())
+    assert types_of(handed) == [*types_of(begun), "run_resuming"]
+
+
 def test_run_that_waits_for_more_decisions_stays() -> None:
     two = decision(quorum={"approve": 2, "deny": 1})
     assert hand_over(two, W1, T0) is two

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sayso.errors import Unavailable
-from sayso.records.suspensions import RunStatus, Status
+from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.transitions.handing import WaitingWorker
 from service.wiring import Wiring
 from tests.sayso.samples import person
@@ -52,6 +52,25 @@ async def test_handed_run_of_an_agent_starts_calls_that_were_allowed_too(wiring:
         3,
         False,
     )
+
+
+async def test_run_begins_at_a_waiting_worker(wiring: Wiring) -> None:
+    async with draining(wiring):
+        await wiring.desk.suspensions.waiting.announce(NAME)
+        await start(wiring)
+        run = await until(wiring, RunStatus.SUSPENDED)
+    (first, _) = await wiring.desk.suspensions.read_chain(run.suspension_id, 2)
+    assert isinstance(first, SuspensionRecord)
+    assert first.version == 2, "started and handed over, suspended"
+
+
+async def test_run_frozen_before_it_begins_is_given_back(wiring: Wiring) -> None:
+    await wiring.desk.suspensions.waiting.announce(NAME)
+    await start(wiring)
+    await wiring.freezes.freeze("agent:a", "odd", person("root"))
+    async with draining(wiring):
+        await await_event(wiring, "run_released")
+    assert "llm_completed" not in await trail(wiring)
 
 
 async def test_denial_is_handed_over_without_a_permit(wiring: Wiring) -> None:
