@@ -37,7 +37,14 @@ async def test_events_are_listed_unchanged_in_pages(world: World) -> None:
     events = first["events"] + rest["events"]
     trail = await world.wiring.runs.trail(run_id)
     assert events == [
-        {"seq": one.seq, "at": iso_utc(one.at_ms), "type": one.type, "data": one.data, "hash": one.hash}
+        {
+            "seq": one.seq,
+            "at": iso_utc(one.at_ms),
+            "type": one.type,
+            "data": one.data,
+            "hash": one.hash,
+            "erased_by": None,
+        }
         for one in trail
     ]
     assert [event["type"] for event in events] == STORY
