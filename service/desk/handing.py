@@ -34,11 +34,9 @@ class Handing:
 
         def handing(record: SuspensionRecord, now_ms: int) -> Change:
             change = verb(record, now_ms)
+            worker = self.changes.suspensions.waiting.choose() if change.ready else None
             late = bool(until_ms) and now_ms > until_ms
-            if not change.ready or late or self.changes.doubt_time(freezes, now_ms) or self.policy().remembering:
-                return change
-            worker = self.changes.suspensions.waiting.choose()
-            if worker is None:
+            if worker is None or late or self.changes.doubt_time(freezes, now_ms) or self.policy().remembering:
                 return change
             handed = hand_over(change, worker, now_ms)
             return handed._replace(until_ms=until_ms) if handed.handed_to else change
