@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
-from sayso.records.decisions import Permit
+from sayso.errors import Conflict, DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
+from sayso.records.decisions import Erasure, Permit
 from sayso.records.events import Event, EventType
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
@@ -267,6 +267,14 @@ def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None
     assert (back.record.status, back.ready, back.record.receipt.tries) == (Status.DECIDED, True, 0)
     assert back.record.end is None
     assert back.record.items[0].outcome == given_up.record.items[0].outcome
+
+
+def test_erased_run_is_not_revived() -> None:
+    failed = give_up(leased(), FENCE, "x", (), T0).record
+    erased = failed.model_copy(update={"erasure": Erasure(by=person("root"), at_ms=T0, reason="asked", seq=9)})
+    with pytest.raises(Conflict, match="Start a new run"):
+        revive(erased, person("ada"), T0)
+    assert revive(failed, person("ada"), T0).ready
 
 
 def test_receipt_has_the_job_and_call_results() -> None:

@@ -83,6 +83,13 @@ def test_calls_of_a_saved_batch_stay_ready() -> None:
     assert hand_over(saved._replace(record=runner), W1, T0).handed_to == W1.name
 
 
+def test_run_that_a_change_does_not_make_ready_is_left_alone() -> None:
+    known = decision()._replace(ready=False)
+    assert hand_over(known, W1, T0) is known
+    followed = decision()._replace(following=draft(id="sus_2"))
+    assert hand_over(followed, W1, T0) is followed
+
+
 def test_permit_that_is_over_leaves_the_run_ready() -> None:
     change = decision(start_by_s=60)
     assert hand_over(change, W1, T0 + 60_000) is change
