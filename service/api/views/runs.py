@@ -43,7 +43,6 @@ class RunView(View):
                     "updated_at": "2026-11-21T12:03:05.007Z",
                     "result": {"text": "The savings were not moved: the reviewer denied the transfer."},
                     "error": "transfer was denied: the savings account is frozen",
-                    "erasure": None,
                 }
             ]
         }
@@ -64,7 +63,7 @@ class RunView(View):
     updated_at: Timestamp = Field(validation_alias="updated_at_ms")
     result: JsonValue
     error: str | None
-    erasure: ErasureView | None = Field(description="Who erased its contents; null if nobody did.")
+    erasure: ErasureView | None = Field(default=None, description="Who erased its contents; null if nobody did.")
 
 
 class WhoView(View):
