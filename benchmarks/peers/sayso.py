@@ -26,7 +26,7 @@ _LONGEST_S = 60
 
 
 class Sayso:
-    """Calls: whoever asks has no run of Sayso's own. A worker executes the approved call."""
+    """Calls that an agent asks for over HTTP. A worker executes each approved call."""
 
     def __init__(self, agent: Clients, reviewer: Clients) -> None:
         self.agent = agent

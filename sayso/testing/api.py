@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from sayso.canonical_json import digest_json, parse_json
 from sayso.clock import new_number
-from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, Withdrawn
+from sayso.errors import InvalidInput, NotFound, Withdrawn
 from sayso.policy.external import describe_calls, evaluate_calls, list_wanted
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.rules import Action
@@ -90,10 +90,8 @@ class InProcessApi:
         body = SuspendBody.model_validate_json(to_json(request.body))
         name = sha256(f"{request.agent} {request.key}".encode()).hexdigest()[:32]
         fingerprint = digest_json(request.body)
-        existing = self._desk.records.get(f"sus_{name}")
+        existing = self._desk.find_repeated(f"sus_{name}", fingerprint, request.key)
         if existing is not None:
-            if existing.run.request_id != fingerprint:
-                raise IdempotencyConflict(idempotency_key=request.key)
             return show_record(existing)
         run_id = f"run_{name}"
         run = RunRef(

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient, Client
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import IdempotencyConflict, InvalidInput, SaysoError
 from sayso.policy.engine import Policy
 from sayso.policy.external import describe_item, judge_final
 from sayso.policy.grants.deciding import decide_with_grant
@@ -162,6 +162,13 @@ class InProcessDesk:
             self.records[change.following.id] = change.following
         self.trails.setdefault(record.run.id, []).extend(change.events)
         return self.records[record.id]
+
+    def find_repeated(self, suspension_id: str, fingerprint: str, key: str) -> SuspensionRecord | None:
+        """Return what an earlier request with the key has made; raises `IdempotencyConflict` for another request."""
+        known = self.records.get(suspension_id)
+        if known is not None and known.run.request_id != fingerprint:
+            raise IdempotencyConflict(idempotency_key=key)
+        return known
 
     def respond(self, request: httpx.Request) -> httpx.Response:
         if self.drop_requests:

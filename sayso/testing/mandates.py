@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from sayso.canonical_json import digest_json
 from sayso.clock import iso_utc
-from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
+from sayso.errors import InvalidInput, NotFound
 from sayso.policy.mandates.making import draft_from, find_changed, find_confining, name_mandate, name_suspension
 from sayso.policy.mandates.proposing import draft_mandate
 from sayso.policy.mandates.scopes import list_mandate_counters
@@ -65,10 +65,8 @@ class InProcessMandates:
         body = _PlanBody.model_validate_json(to_json(request.body))
         name = sha256(f"{request.agent} mandate {request.key}".encode()).hexdigest()[:32]
         fingerprint = digest_json(request.body)
-        known = self._desk.records.get(f"sus_{name}")
+        known = self._desk.find_repeated(f"sus_{name}", fingerprint, request.key)
         if known is not None:
-            if known.run.request_id != fingerprint:
-                raise IdempotencyConflict(idempotency_key=request.key)
             return self._show(known)
         run = RunRef(
             id=f"run_{name}",

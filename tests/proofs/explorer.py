@@ -96,7 +96,7 @@ class Explorer:
         step, handed = begin_handed(self._scenario, change, T0)
         if step is not None:
             self._check(step)
-            change = step.change
+        change = step.change if step is not None else change
         return State(
             records=(self._records.number(change.record, T0),),
             ready=(int(change.ready),) + (0,) * (self._scenario.max_suspensions - 1),
@@ -124,9 +124,7 @@ class Explorer:
             done, steps = state.memory[actor], self._scenario.reviewers[actor]
             if actor != busy and done < len(steps) and steps[done].suspension < len(state.records):
                 turn = Turn(actor, steps[done].suspension, ("review", actor, done), done + 1)
-                yield turn
-                if self._scenario.hands:
-                    yield from hand_to_waiting(state, self._workers, self._scenario.workers, turn)
+                yield from (turn, *hand_to_waiting(self._scenario, state, self._workers, turn))
         for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
             if actor != busy:
                 yield from self._worker_turns(state, actor, holder)
@@ -229,8 +227,7 @@ class Explorer:
         if verb == "lease":
             committed = fence_off(committed, self._workers, actor, suspension)
         if applied.handed is not None:
-            place, plans = applied.handed
-            entry = Handed(suspension, True, plans)
+            place, entry = applied.handed[0], Handed(suspension, True, applied.handed[1])
             committed = committed._replace(handed=replace_at(committed.handed, place, entry))
         label = f"{self._name(actor)} commits {verb}"
         yield label, self._settle(remember(committed, actor, next_memory)), False
@@ -249,11 +246,8 @@ class Explorer:
             for suspension, copies in enumerate(state.ready):
                 if copies:
                     ready = replace_at(state.ready, suspension, copies - 1)
-                    yield (
-                        f"the id of {suspension} is lost",
-                        state._replace(crashes=state.crashes - 1, ready=ready),
-                        True,
-                    )
+                    lost = state._replace(crashes=state.crashes - 1, ready=ready)
+                    yield f"the id of {suspension} is lost", lost, True
 
     def _start(self, state: State, actor: int, worker: WorkerState) -> State:
         """I3, I11: a call that is not idempotent is started at most once."""

@@ -16,10 +16,10 @@ Plans = tuple[tuple[str, ...], ...]
 """The steps that the worker of a handed run may take, by its own choice."""
 
 
-def hand_to_waiting(state: State, workers: range, names: tuple[str, ...], turn: Turn) -> Iterator[Turn]:
-    """Yield a reviewer's step whose commit hands the run to each worker that waits."""
-    for actor, name in zip(workers, names, strict=True):
-        if state.memory[actor] is None and state.handed[actor - workers.start] is None:
+def hand_to_waiting(scenario: Scenario, state: State, workers: range, turn: Turn) -> Iterator[Turn]:
+    """Yield a reviewer's step whose commit hands the run to each worker that waits, if the scenario hands runs over."""
+    for actor, name in zip(workers, scenario.workers, strict=True):
+        if scenario.hands and state.memory[actor] is None and state.handed[actor - workers.start] is None:
             yield turn._replace(verb=(*turn.verb, name))
 
 

@@ -36,12 +36,7 @@ def replay(
     Nothing is changed. The exit code is 0 also where calls would change.
     """
     found = run_replay(file, since, until, path=path)
-    if json:
-        print_json(found)
-    else:
-        show_replay(make_console(), found)
-    if found.status != "done":
-        raise typer.Exit(1)
+    end_with(found, json=json)
 
 
 def run_replay(
@@ -56,6 +51,16 @@ def run_replay(
             rulebook.start_replay(text, file.name, begin, end, path=path, base=before, lists=lists)
         )
         return wait_for(client, started)
+
+
+def end_with(found: ReplayView, *, json: bool) -> None:
+    """Print a replay that has ended, as JSON or in words; the exit code is 1 if it failed."""
+    if json:
+        print_json(found)
+    else:
+        show_replay(make_console(), found)
+    if found.status != "done":
+        raise typer.Exit(1)
 
 
 def show_replay(console: Console, found: ReplayView) -> None:

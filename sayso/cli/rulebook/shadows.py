@@ -8,7 +8,7 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.policies import read_lists, read_rules
-from sayso.cli.rulebook.replays import SumOption, show_replay, wait_for
+from sayso.cli.rulebook.replays import SumOption, end_with, wait_for
 from sayso.cli.rulebook.versions import YesOption, find_version
 from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client import Client, rulebook
@@ -66,12 +66,7 @@ def report(version: VersionOption = None, path: SumOption = None, json: JsonOpti
     with connect() as client:
         name = _find_shadowed(client, version) if version is not None else None
         found = wait_for(client, client.exchange(rulebook.report_shadow(name, path)))
-    if json:
-        print_json(found)
-    else:
-        show_replay(make_console(), found)
-    if found.status != "done":
-        raise typer.Exit(1)
+    end_with(found, json=json)
 
 
 @app.command("end")
