@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
@@ -28,9 +28,10 @@ class Counting:
     """
 
     wiring: Wiring
+    wait_calm: Callable[[], Awaitable[None]] | None = None
 
     async def count_waiting(self) -> int:
-        """Count all facts that wait; return their number."""
+        """Count all facts that wait, a batch in each calm moment; return their number."""
         counted = 0
         while waiting := await self.wiring.counters.waiting(_AT_ONCE):
             for one in waiting:
@@ -43,6 +44,8 @@ class Counting:
             zones = await self._find_zones({person.name for one in facts for person in one.people})
             tallied = [(one, tally(one.facts, zones) if one.facts is not None else {}) for one in waiting]
             counted += await self.wiring.counters.count(tallied)
+            if self.wait_calm is not None:
+                await self.wait_calm()
         return counted
 
     async def _note_recent(self, facts: Iterable[Facts]) -> None:
@@ -60,6 +63,6 @@ class Counting:
         return {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}
 
 
-async def keep_counting(wiring: Wiring, stopping: asyncio.Event) -> None:
+async def keep_counting(wiring: Wiring, wait_calm: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
     """Count until stopped."""
-    await repeat(Counting(wiring).count_waiting, TICK_S, stopping, "counting_failed")
+    await repeat(Counting(wiring, wait_calm).count_waiting, TICK_S, stopping, "counting_failed")

@@ -56,6 +56,7 @@ class TenantKeys:
         self.used = f"{prefix}used"  # when keys and people were last here, by id of the key or "person:" and name
         self.vapid = f"{prefix}vapid"  # the key that signs notifications to browsers
         self.views = f"{prefix}views"  # saved views by person
+        self.rush = f"{prefix}rush"  # while many deadlines pass at once
         self.waiting = f"{prefix}waiting"  # workers that take runs at once, and until when
         self._name_rules(prefix)
 

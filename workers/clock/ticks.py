@@ -26,6 +26,7 @@ from workers.announcing import keep_announcing
 from workers.clock.handed import take_back_handed
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
+from workers.clock.rush import Rush
 from workers.counting import keep_counting
 from workers.delivery import keep_delivering
 from workers.notify.absences import EVERY_S as EVERY_MOVE_S
@@ -80,14 +81,15 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         channels = open_channels(settings).attach(wiring)
         settle_memory()
         await _await_format(settings, stopping)
-        jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
+        jumps, rush, trouble = JumpDetector(wiring), Rush(wiring.schedule), Trouble("tick_failed")
+        precomputing = Precomputing(wiring, rush)
         beside = [  # much to wake or a queue that does not answer delays no deadline
             asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
             asyncio.create_task(
                 repeat(partial(take_back_handed, wiring), _TAKE_BACK_S, stopping, "handed_runs_not_taken_back")
             ),
             asyncio.create_task(keep_announcing(wiring, stopping)),
-            asyncio.create_task(keep_counting(wiring, stopping)),
+            asyncio.create_task(keep_counting(wiring, rush.wait_over, stopping)),
             asyncio.create_task(repeat(partial(plant_scheduled, wiring), _DRILLS_EVERY_S, stopping, "drill_failed")),
             asyncio.create_task(repeat(partial(propose_learned, wiring), _LEARN_EVERY_S, stopping, "learning_failed")),
             asyncio.create_task(keep_delivering(wiring, stopping)),

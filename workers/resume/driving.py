@@ -31,6 +31,7 @@ from service.store.load.waiting import ANNOUNCED_MS
 from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Ready, read_ready
 from service.wiring import Wiring, assemble, settle_memory
+from workers.repeating import wait
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
@@ -43,6 +44,7 @@ _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
 """Limit of runs taken at once; the rest is for the other workers."""
 
+_RUSH_S = 0.1
 _ANNOUNCE_S = ANNOUNCED_MS / 4000
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
@@ -116,8 +118,11 @@ class Drain:
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            for ready in await self._take(min(free, _TAKE_AT_ONCE)):
+            taken = await self._take(min(free, _TAKE_AT_ONCE))
+            for ready in taken:
                 self._begin(ready)
+            if len(taken) == _TAKE_AT_ONCE and not taken[0].handed:
+                await self._let_deadlines_pass(stopping)
             for _ in range(2):  # the runs just leased send their first commit before anything else is sent
                 await asyncio.sleep(0)
         await self._stop_waiting()
@@ -168,6 +173,12 @@ class Drain:
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
             return []
+
+    async def _let_deadlines_pass(self, stopping: asyncio.Event) -> None:
+        """Take no more of a long list while the clock has more deadlines than it can apply; it ends that itself."""
+        with suppress(Unavailable):
+            while await self._wiring.schedule.is_rush() and not stopping.is_set():
+                await wait(stopping, _RUSH_S)
 
     async def _drive(self, ready: Ready) -> None:
         try:

@@ -4,8 +4,9 @@ All commands of one turn of the event loop go out in one write; see `docs/decisi
 """
 
 import asyncio
+import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple, Self, cast
 
@@ -19,15 +20,12 @@ from sayso.clock import monotonic_ms
 from service.metrics import note_reply
 
 Word = str | bytes | int
+_NUMBER = struct.Struct("<I")
 
 
 def _pack(*words: Word) -> bytes:
     packed: bytes = hiredis.pack_command(cast(Any, words))
     return packed
-
-
-def _pack_words(*words: Word) -> bytes:
-    return _pack(*words).partition(b"\r\n")[2]
 
 
 def _unwrap(found: Any) -> Any:
@@ -47,26 +45,33 @@ class Script:
         return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
 
     def pack_parts(self, first: Word, parts: Sequence["Part"]) -> bytes:
-        """Return the encoded command that runs it on all parts: their keys, `first`, their number, their arguments."""
-        key_count, arg_count = sum(one.key_count for one in parts), sum(one.arg_count for one in parts)
-        head = _pack_words("EVALSHA", self.sha, key_count)
-        keys, args = (one.keys for one in parts), (one.args for one in parts)
-        words = b"*%d\r\n" % (key_count + arg_count + 5)
-        return b"".join((words, head, *keys, _pack_words(first, len(parts)), *args))
+        """Return the encoded command that runs it on all parts: their keys, `first`, and all parts in one argument.
+
+        A server reads a long argument at once, but many short ones in pieces of 16 kB, with a write to the disk after
+        each if others write too.
+        """
+        places: dict[str, int] = {}
+        numbered = ([places.setdefault(key, len(places) + 1) for key in one.keys] for one in parts)
+        packed = [part for one, numbers in zip(parts, numbered, strict=True) for part in (_count(numbers), one.args)]
+        return self.pack(list(places), (first, b"".join(packed)))
 
 
 class Part(NamedTuple):
-    """The encoded keys and arguments of one change of a batch."""
+    """The keys and the encoded arguments of one change of a batch."""
 
-    key_count: int
-    keys: bytes
-    arg_count: int
+    keys: tuple[str, ...]
     args: bytes
 
     @classmethod
-    def pack(cls, keys: Sequence[str], args: Sequence[Word]) -> Self:
-        """Return one part; its arguments begin with the numbers of its keys and of its arguments."""
-        return cls(len(keys), _pack_words(*keys), len(args) + 2, _pack_words(len(keys), len(args), *args))
+    def pack(cls, keys: Iterable[str], args: Sequence[Word]) -> Self:
+        """Return one part; each argument follows its length, and all follow their number."""
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in args]
+        sized = (part for word in words for part in (_NUMBER.pack(len(word)), word))
+        return cls(tuple(keys), b"".join((_NUMBER.pack(len(words)), *sized)))
+
+
+def _count(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers)
 
 
 class Pipeline:

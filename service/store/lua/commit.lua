@@ -34,6 +34,8 @@ them.
   sayso:{t}:ready           list    suspensions for workers, the oldest first: the id, a space, and the packed record, so
                                     that a worker needs no look-up before it leases
   sayso:{t}:waiting         zset    worker that takes runs at once -> until when it does, ms; written outside of this script
+  sayso:{t}:rush            string  exists for moments while more deadlines pass than the clock can apply at once; written
+                                    outside of this script
   sayso:{t}:handed:<worker> list    runs that were leased to a waiting worker, as on the ready list
   sayso:{t}:starts          hash    delay from the ready list to a worker, "<bound, ms>" or "over" -> runs; "ms": the sum of
                                     all delays; written outside of this script
@@ -147,11 +149,11 @@ local function holds(key, wanted, now)
   return total <= tonumber(most)
 end
 
-local function waits(key, wanted, now)
+local function waits(keys, key, wanted, now)
   local handed, ready, most, worker = string.match(wanted, '^%^(%d+):(%d+):(%d+):(.*)$')
   local until_ms = redis.call('ZSCORE', key, worker)
-  return until_ms and tonumber(until_ms) > now and redis.call('LLEN', KEYS[tonumber(handed)]) <= tonumber(most)
-    and redis.call('LLEN', KEYS[tonumber(ready)]) == 0
+  return until_ms and tonumber(until_ms) > now and redis.call('LLEN', keys[tonumber(handed)]) <= tonumber(most)
+    and redis.call('LLEN', keys[tonumber(ready)]) == 0
 end
 
 local function add(key, slot, amount, first, kept)
@@ -169,57 +171,66 @@ local function add(key, slot, amount, first, kept)
   end
 end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if ARGV[2] ~= '0' and (now < tonumber(ARGV[1]) or now > tonumber(ARGV[2])) then
-  return {-1}
-end
-
-local guards = tonumber(ARGV[3])
-for i = 1, guards do
-  local key, wanted = KEYS[tonumber(ARGV[2 * i + 2])], ARGV[2 * i + 3]
-  if string.sub(wanted, 1, 1) == '<' then
-    if redis.call('ZCARD', key) > tonumber(string.sub(wanted, 2)) then
-      return {i}
-    end
-  elseif string.sub(wanted, 1, 1) == '+' then
-    if not holds(key, wanted, now) then
-      return {i}
-    end
-  elseif string.sub(wanted, 1, 1) == '^' then
-    if not waits(key, wanted, now) then
-      return {i}
-    end
-  else
-    local head = redis.call('GETRANGE', key, 0, 19)
-    local version = string.match(head, '^%d+') or '0'
-    if version ~= wanted then
-      return {i}
+local function fails(keys, args, guards, now, joined)
+  for i = 1, guards do
+    local key, wanted = keys[tonumber(args[2 * i + 2])], args[2 * i + 3]
+    local kind = string.byte(wanted)
+    if kind == 43 then -- +
+      if not holds(key, wanted, now) then
+        return i
+      end
+    elseif kind == 60 or kind == 94 then -- < and ^
+      if joined then
+        joined.write()
+      end
+      if kind == 60 and redis.call('ZCARD', key) > tonumber(string.sub(wanted, 2))
+        or kind == 94 and not waits(keys, key, wanted, now) then
+        return i
+      end
+    elseif (string.match(redis.call('GETRANGE', key, 0, 19), '^%d+') or '0') ~= wanted then
+      return i
     end
   end
 end
 
-local first = 2 * guards + 4
-local at = first
-while at <= #ARGV do
-  local count = tonumber(ARGV[at])
-  if not (allowed[ARGV[at + 1]] or conditional[ARGV[at + 1]]) or not KEYS[tonumber(ARGV[at + 2])] or at + 2 + count > #ARGV then
-    return redis.error_reply('SAYSO malformed write ' .. tostring(ARGV[at + 1]))
+local function commit(keys, args, joined)
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if args[2] ~= '0' and (now < tonumber(args[1]) or now > tonumber(args[2])) then
+    return {-1}
   end
-  at = at + 3 + count
+  local guards = tonumber(args[3])
+  local failed = fails(keys, args, guards, now, joined)
+  if failed then
+    return {failed}
+  end
+
+  local first, last = 2 * guards + 4, #args
+  local at = first
+  while at <= last do
+    local command = args[at + 1]
+    if not (allowed[command] or conditional[command]) or not keys[tonumber(args[at + 2])] or at + 2 + args[at] > last then
+      return redis.error_reply('SAYSO malformed write ' .. tostring(command))
+    end
+    at = at + 3 + args[at]
+  end
+
+  at = first
+  while at <= last do
+    local count, command, key = tonumber(args[at]), args[at + 1], keys[tonumber(args[at + 2])]
+    local other = conditional[command]
+    if command == 'COUNT' then
+      add(key, unpack(args, at + 3, at + 6))
+    elseif joined and joined.add(command, key, args, at + 3, at + 2 + count, other and keys[tonumber(args[at + 3])]) then
+      -- written with others
+    elseif not other then
+      redis.call(command, key, unpack(args, at + 3, at + 2 + count))
+    elseif redis.call('EXISTS', keys[tonumber(args[at + 3])]) == other[2] then
+      redis.call(other[1], key, unpack(args, at + 4, at + 2 + count))
+    end
+    at = at + 3 + count
+  end
+  return {0, time[1], time[2]}
 end
 
-at = first
-while at <= #ARGV do
-  local count = tonumber(ARGV[at])
-  local command = conditional[ARGV[at + 1]]
-  if ARGV[at + 1] == 'COUNT' then
-    add(KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 6))
-  elseif not command then
-    redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
-  elseif redis.call('EXISTS', KEYS[tonumber(ARGV[at + 3])]) == command[2] then
-    redis.call(command[1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 4, at + 2 + count))
-  end
-  at = at + 3 + count
-end
-return {0, time[1], time[2]}
+return commit(KEYS, ARGV)

@@ -11,17 +11,15 @@ Returns the places of the facts that are no longer in the queue: with any, nothi
 
 local most, facts = tonumber(ARGV[1]), tonumber(ARGV[2])
 local missing = {}
-for place = 1, facts do
-  if not redis.call('ZSCORE', KEYS[1], ARGV[2 + place]) then
+for place, score in ipairs(redis.call('ZMSCORE', KEYS[1], unpack(ARGV, 3, 2 + facts))) do
+  if not score then
     missing[#missing + 1] = place
   end
 end
 if #missing > 0 then
   return missing
 end
-for place = 1, facts do
-  redis.call('ZREM', KEYS[1], ARGV[2 + place])
-end
+redis.call('ZREM', KEYS[1], unpack(ARGV, 3, 2 + facts))
 
 local at = 3 + facts
 for place = 2, #KEYS do

@@ -17,12 +17,7 @@ from service.store.suspensions.reading import read_record
 from service.store.tenants import TenantStore
 
 _LOAD = Script(read_script("load_many"))
-_COMMIT = Script(
-    "#!lua\nlocal function commit(KEYS, ARGV)\n"
-    + read_script("commit").partition("]]\n")[2]
-    + "end\n"
-    + read_script("commit_many")
-)
+_COMMIT = Script(read_script("commit").removesuffix("return commit(KEYS, ARGV)\n") + read_script("commit_many"))
 
 PRECOMPUTED_FOR_MS = 2_000  # how long after its due time, ms, a precomputed commit may be saved
 Verb = Callable[[SuspensionRecord, int], Change]

@@ -92,6 +92,16 @@ class Schedule:
             first: Any = await self._redis.lindex(self._keys.ready, 0)
         return _read_queued(first) if first is not None else None
 
+    async def announce_rush(self, for_ms: int) -> None:
+        """Let workers leave the ready list alone for a while, because many deadlines pass."""
+        async with translated():
+            await self._redis.psetex(self._keys.rush, for_ms, "1")
+
+    async def is_rush(self) -> bool:
+        """Return whether more deadlines pass than the clock can apply at once."""
+        async with translated():
+            return bool(await self._redis.exists(self._keys.rush))
+
     async def take(self, timeout_s: float, limit: int = 1, worker: str = "") -> list[Ready]:
         """Wait for suspensions, the oldest first: handed to `worker`, or ready. Empty after the timeout."""
         lists = [*([self._keys.handed(worker)] if worker else []), self._keys.ready]

@@ -5,6 +5,7 @@ from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from workers.clock.precomputing import AHEAD_MS, LATE_MS, Precomputing
+from workers.clock.rush import Rush
 from workers.clock.ticks import process_due
 
 
@@ -19,7 +20,7 @@ async def find(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
 
 
 async def look_ahead(wiring: Wiring) -> tuple[Precomputing, int]:
-    precomputing, seen = Precomputing(wiring), 0
+    precomputing, seen = Precomputing(wiring, Rush(wiring.schedule)), 0
     while count := await precomputing.look_ahead(await wiring.schedule.now_ms()):
         seen += count
     return precomputing, seen

@@ -148,13 +148,17 @@ async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
     await expect_each_decided_once(redis)
 
 
-async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis, store: Suspensions) -> None:
+async def test_one_that_the_store_chokes_on_holds_up_no_other(redis: Redis, store: Suspensions) -> None:
     ids = await create_due(store, 3)
     await redis.delete(KEYS.trail("run_1"))
     await redis.set(KEYS.trail("run_1"), "no list")
-    assert await store.due_batches.change(ids, look_freely) == ids, "each one is left for a change of its own"
-    await store.change(ids[2], look_freely)
-    assert (await find(store, ids[2])).status is Status.DECIDED
+    assert await store.due_batches.change(ids, look_freely) == [ids[1]]
+    held, records = await read_indexes(redis, "default")
+    whole = [record for record in records if record.id != ids[1]]
+    assert [record.status for record in whole] == [Status.DECIDED] * 2
+    assert set(held["decided"]) >= {record.id for record in whole}, "written with others"
+    trails = [await Runs(store_of(redis)).trail(record.run.id) for record in whole]
+    assert [[entry.type for entry in trail] for trail in trails] == [["run_paused", "timed_out", "decided"]] * 2
 
 
 async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: Redis, store: Suspensions) -> None:
