@@ -14,6 +14,7 @@ from sayso.errors import Unavailable
 
 KEPT_MS = 500  # the age, ms, up to which a value counts: revocations and freezes apply everywhere within a second
 EVERY_S = 0.25  # between two refreshes
+SHARED_MS = 250  # how long after its begin a read also answers those who ask later
 USED_WITHIN_MS = 300_000  # how long after its last use a cache is refreshed
 
 Value = TypeVar("Value")
@@ -73,6 +74,7 @@ class Memory(Generic[Value]):
         self._refresher = refresher
         self._clock_ms = refresher.clock_ms if refresher is not None else monotonic_ms
         self._held: tuple[Value, float] | None = None
+        self._reading: tuple[asyncio.Task[Value], float] | None = None
 
     async def find(self, *, fresh: bool = False) -> Value:
         """Return the value as of less than a second ago or, with `fresh`, as of now."""
@@ -80,12 +82,21 @@ class Memory(Generic[Value]):
             self._refresher.note_use(self._refresh)
         held = self._held
         if held is None or fresh or self._clock_ms() >= held[1]:
-            return await self._find_now()
+            return await (self._find_now() if fresh else self._find_together())
         return held[0]
 
     def last(self) -> Value | None:
         """Return the value of the last read without reading; None before the first."""
         return self._held[0] if self._held is not None else None
+
+    async def _find_together(self) -> Value:
+        """Share a read with all who ask soon after it began: many reads at once would slow what they wait for."""
+        now_ms = self._clock_ms()
+        if self._reading is None or self._reading[0].done() or now_ms >= self._reading[1] + SHARED_MS:
+            reading = asyncio.create_task(self._find_now())
+            reading.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to see it
+            self._reading = reading, now_ms
+        return await asyncio.shield(self._reading[0])
 
     async def _find_now(self) -> Value:
         began_at_ms = self._clock_ms()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 from pydantic import Field
@@ -93,10 +93,7 @@ class Case:
         shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
         now = {} if event.at_ms is None else {"now": datetime.fromtimestamp(event.at_ms / 1000, tz=UTC)}
         values = {"args": event.tool_args, "tool": event.tool_name or "", **shared, **now}
-        return bind_facts(values, self._names, self._describe_provenance)
-
-    def _describe_provenance(self) -> dict[str, Any]:
-        return describe_provenance(self.event, self._prices)
+        return bind_facts(values, self._names, partial(describe_provenance, self.event, self._prices))
 
     def list_computed(self, rules: Iterable[PolicyRule]) -> JsonObject:
         """Return what Sayso computed for the conditions of these rules, by shorthand."""

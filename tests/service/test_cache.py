@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from sayso.errors import NotAuthenticated, Unavailable
 from service.auth.credentials import CACHED_MS, TENANT
 from service.auth.reviewers import hash_token
-from service.cache import KEPT_MS, USED_WITHIN_MS, Memory, Refresher
+from service.cache import KEPT_MS, SHARED_MS, USED_WITHIN_MS, Memory, Refresher
 from service.settings import Settings
 from service.store.connection.watch import Watch
 from service.store.keys import SESSIONS
@@ -101,6 +101,26 @@ async def test_failed_refresh_leaves_the_age_of_the_value(clock: Clock, refreshe
     assert sources[1].reads == 3  # the other's fault does not keep it from being refreshed
     with pytest.raises(ValueError, match="unreadable"):
         await first.find()
+
+
+async def test_all_who_ask_at_once_share_a_read_unless_it_takes_long(clock: Clock, refresher: Refresher) -> None:
+    answers = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    waiting = iter(answers)
+
+    async def read() -> str:
+        return str(await next(waiting))
+
+    memory = Memory(read, refresher)
+    early = [asyncio.create_task(memory.find()) for _ in range(3)]
+    await asyncio.sleep(0)
+    early[0].cancel()  # its request is gone, the others still wait
+    clock.at_ms += SHARED_MS
+    late = asyncio.create_task(memory.find())
+    await asyncio.sleep(0)
+    answers[0].set_result("early")
+    assert await asyncio.gather(*early[1:]) == ["early"] * 2
+    answers[1].set_result("late")
+    assert await late == "late"
 
 
 async def test_value_read_before_a_fresh_one_does_not_replace_it(clock: Clock, refresher: Refresher) -> None:

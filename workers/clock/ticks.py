@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
+import uvloop
 
 from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.records.freezes import Freeze
@@ -183,8 +184,8 @@ def main(settings: Settings) -> int:
     """Tick until stopped; return 1 for unusable rules, or a store with a later format."""
     configure_logs(settings.log_level)
     try:
-        asyncio.run(await_store(settings.store_url))
-        asyncio.run(_run(settings))
+        uvloop.run(await_store(settings.store_url))
+        uvloop.run(_run(settings))
     except (InvalidInput, OtherFormat, Unavailable) as error:
         log.error("clock_not_started", error=error.message)
         return 1

@@ -119,7 +119,8 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       the waiting workers: the numbers of a worker's list and of the ready list, the most that the first may hold before
       the commit, and the worker, which must wait, with nothing on the ready list; then for each write the number of its
       arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its
-      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. COUNT adds its second
+      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. One that ends in "=" writes
+      its first argument and what this change SET before to the key that its second numbers. COUNT adds its second
       argument to the slot of a counter, the first; with a new slot, it deletes the slots before its third, if there are
       many, and renews the lifetime, ms, the fourth.
 
@@ -132,6 +133,7 @@ local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
   HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
+local copies = {['RPUSH='] = 'RPUSH'}
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 
 local function holds(key, wanted, now)
@@ -206,10 +208,14 @@ local function commit(keys, args, joined)
   end
 
   local first, last = 2 * guards + 4, #args
-  local at = first
+  local at, values = first, {}
   while at <= last do
     local command = args[at + 1]
-    if not (allowed[command] or conditional[command]) or not keys[tonumber(args[at + 2])] or at + 2 + args[at] > last then
+    if command == 'SET' then
+      values[args[at + 2]] = args[at + 3]
+    end
+    local known = allowed[command] or conditional[command] or copies[command] and values[args[at + 4]]
+    if not known or not keys[tonumber(args[at + 2])] or at + 2 + args[at] > last then
       return redis.error_reply('SAYSO malformed write ' .. tostring(command))
     end
     at = at + 3 + args[at]
@@ -219,7 +225,12 @@ local function commit(keys, args, joined)
   while at <= last do
     local count, command, key = tonumber(args[at]), args[at + 1], keys[tonumber(args[at + 2])]
     local other = conditional[command]
-    if command == 'COUNT' then
+    if copies[command] then
+      local entry = {args[at + 3] .. values[args[at + 4]]}
+      if not (joined and joined.add(copies[command], key, entry, 1, 1)) then
+        redis.call(copies[command], key, entry[1])
+      end
+    elseif command == 'COUNT' then
       add(key, unpack(args, at + 3, at + 6))
     elseif joined and joined.add(command, key, args, at + 3, at + 2 + count, other and keys[tonumber(args[at + 3])]) then
       -- written with others

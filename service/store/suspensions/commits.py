@@ -99,6 +99,10 @@ class Commit:
         """Write only if the key `present` does not exist after the writes before."""
         self.write(f"{command}!", key, self._place(present), *args)
 
+    def write_copy(self, command: str, key: str, prefix: str, of: str) -> None:
+        """Write `prefix` and what this commit SET before to the key `of`."""
+        self.write(f"{command}=", key, prefix, self._place(of))
+
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
@@ -138,7 +142,7 @@ def build_commit(
         commit.write("RPUSH", keys.trail(after.run.id), *entries)
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
-    _pass_on(commit, keys, change, f"{last.id} ".encode() + packed)
+    _pass_on(commit, keys, change, last.id)
     if before is None and after.resume.endpoint_id is not None:
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     _note_rules(commit, keys, before, change, after.updated_at_ms)
@@ -167,13 +171,14 @@ def build_commit(
     return commit, after, head
 
 
-def _pass_on(commit: Commit, keys: TenantKeys, change: Change, entry: bytes) -> None:
-    """Put the run on the ready list, or on that of the worker it is handed to."""
+def _pass_on(commit: Commit, keys: TenantKeys, change: Change, suspension_id: str) -> None:
+    """Put the suspension and its record on the ready list, or on that of the worker it is handed to."""
+    record = keys.suspension(suspension_id)
     if change.ready:
-        commit.write("RPUSH", keys.ready, entry)
+        commit.write_copy("RPUSH", keys.ready, f"{suspension_id} ", record)
     elif change.handed_to:
         commit.expect_waiting(keys, change.handed_to)
-        commit.write("RPUSH", keys.handed(change.handed_to), entry)
+        commit.write_copy("RPUSH", keys.handed(change.handed_to), f"{suspension_id} ", record)
 
 
 def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:

@@ -1,5 +1,6 @@
 """The policy: which rule decides."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -275,3 +276,12 @@ def test_deny_is_stricter_than_asking_and_asking_than_allowing() -> None:
 def test_a_decision_survives_being_stored() -> None:
     decision = policy(rule("a", "request_user_input", request_payload={"target_arg": "code"})).judge(event())
     assert PolicyDecision.model_validate_json(decision.model_dump_json(), strict=True) == decision
+
+
+def test_a_judgement_leaves_nothing_to_the_garbage_collector() -> None:
+    """Collecting stops a busy service for tens of milliseconds."""
+    rules = policy(rule("a", when="args.amount > 10.0"))
+    rules.judge(event())
+    gc.collect()
+    rules.judge(event())
+    assert gc.collect() == 0

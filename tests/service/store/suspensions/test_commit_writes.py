@@ -71,7 +71,7 @@ def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None
     assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED, *ASKS} | {
         "ZADD runs:running",
         "SET state:run_1",
-        "RPUSH ready",
+        "RPUSH= ready",
     }
 
 
@@ -88,7 +88,7 @@ def test_following_suspension_adds_no_run_to_its_owner() -> None:
 def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
-    moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
+    moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH= ready", "RPUSH e:run_1"}
     approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
     assert written(record, change) == moved | OPENS | CLOSES | UNFILED | approved, (
         "a worker has it in the place of the reviewers"
@@ -110,7 +110,7 @@ def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
 
 def test_a_run_that_is_given_back_goes_to_the_workers_again_and_out_of_no_inbox() -> None:
     held = leased()
-    back = {"ZADD schedule", "RPUSH ready", "RPUSH e:run_1", "ZREM runs:running"}
+    back = {"ZADD schedule", "RPUSH= ready", "RPUSH e:run_1", "ZREM runs:running"}
     assert written(held, release(held, FENCE, "stopping", T0)) == back
 
 
