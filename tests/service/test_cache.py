@@ -43,6 +43,17 @@ class Source:
         return self.reads
 
 
+def slow_memory(refresher: Refresher) -> tuple[Memory[str], list[asyncio.Future[str]]]:
+    """Return a cache, and the futures on which its first reads wait."""
+    answers: list[asyncio.Future[str]] = [asyncio.get_running_loop().create_future() for _ in range(2)]
+    waiting = iter(answers)
+
+    async def read() -> str:
+        return await next(waiting)
+
+    return Memory(read, refresher), answers
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -104,13 +115,7 @@ async def test_failed_refresh_leaves_the_age_of_the_value(clock: Clock, refreshe
 
 
 async def test_all_who_ask_at_once_share_a_read_unless_it_takes_long(clock: Clock, refresher: Refresher) -> None:
-    answers = [asyncio.get_running_loop().create_future() for _ in range(2)]
-    waiting = iter(answers)
-
-    async def read() -> str:
-        return str(await next(waiting))
-
-    memory = Memory(read, refresher)
+    memory, answers = slow_memory(refresher)
     early = [asyncio.create_task(memory.find()) for _ in range(3)]
     await asyncio.sleep(0)
     early[0].cancel()  # its request is gone, the others still wait
@@ -124,13 +129,7 @@ async def test_all_who_ask_at_once_share_a_read_unless_it_takes_long(clock: Cloc
 
 
 async def test_value_read_before_a_fresh_one_does_not_replace_it(clock: Clock, refresher: Refresher) -> None:
-    answers = [asyncio.get_running_loop().create_future() for _ in range(2)]
-    waiting = iter(answers)
-
-    async def read() -> str:
-        return str(await next(waiting))
-
-    memory = Memory(read, refresher)
+    memory, answers = slow_memory(refresher)
     early = asyncio.create_task(memory.find())
     await asyncio.sleep(0)
     clock.at_ms += 1
