@@ -227,7 +227,7 @@ local function commit(keys, args, joined)
     local other = conditional[command]
     if copies[command] then
       local entry = {args[at + 3] .. values[args[at + 4]]}
-      if not (joined and joined.add(copies[command], key, entry, 1, 1)) then
+      if not (joined and joined.add(command, key, entry, 1, 1)) then
         redis.call(copies[command], key, entry[1])
       end
     elseif command == 'COUNT' then

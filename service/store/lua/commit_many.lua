@@ -18,7 +18,7 @@ if ARGV[1] ~= '0' and time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARG
   return {}
 end
 
-local joins = {ZADD = true, ZREM = true, RPUSH = true, PUBLISH = true}
+local joins = {ZADD = 'ZADD', ZREM = 'ZREM', ['RPUSH='] = 'RPUSH', PUBLISH = 'PUBLISH'}
 local most = 1000
 local writes, removals, shared = {}, {}, {}
 local joined = {}
@@ -34,7 +34,7 @@ function joined.add(command, key, args, first, last, absent)
   local name = command .. key
   local write = writes[name]
   if not write then
-    write = {command, key}
+    write = {joins[command], key}
     writes[name] = write
     writes[#writes + 1] = write
   end

@@ -17,6 +17,7 @@ from service.store.connection.pipeline import Part, Pipeline, Script, Word
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.batches import PRECOMPUTED_FOR_MS
+from service.store.suspensions.precedents import MOST_PRECEDENTS
 from service.store.suspensions.saving import Suspensions
 from tests.builders import store_of
 from tests.proofs.indexes import expect_indexes, read_indexes
@@ -106,6 +107,29 @@ async def test_all_that_are_due_are_decided_in_one_round(redis: Redis, store: Su
     await expect_each_decided_once(redis)
     assert await store.due_batches.change(ids, look_freely) == [], "there is nothing to be done again"
     await expect_each_decided_once(redis)
+
+
+async def test_a_batch_leaves_in_the_store_what_single_changes_leave(redis: Redis, store: Suspensions) -> None:
+    def approve(record: SuspensionRecord, now_ms: int) -> Change:
+        return decide(record, word(record), now_ms)
+
+    async def measure() -> dict[bytes, int]:
+        sizes = {b"list": redis.llen, b"zset": redis.zcard, b"hash": redis.hlen, b"set": redis.scard}
+        names = [name async for name in redis.scan_iter()]
+        kinds = [cast("bytes", await redis.type(name)) for name in names]
+        return {
+            name: await cast("Any", sizes[kind](name)) if kind in sizes else 1
+            for name, kind in zip(names, kinds, strict=True)
+        }
+
+    ids = [(await create(store, str(number))).id for number in range(MOST_PRECEDENTS + 5)]
+    for one in ids:
+        await store.change(one, approve)
+    alone = await measure()
+    await redis.flushdb()
+    assert ids == [(await create(store, str(number))).id for number in range(MOST_PRECEDENTS + 5)]
+    assert await store.due_batches.change(ids, approve) == []
+    assert await measure() == alone
 
 
 async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, store: Suspensions) -> None:
