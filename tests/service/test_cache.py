@@ -117,11 +117,11 @@ async def test_failed_refresh_leaves_the_age_of_the_value(clock: Clock, refreshe
 async def test_all_who_ask_at_once_share_a_read_unless_it_takes_long(clock: Clock, refresher: Refresher) -> None:
     memory, answers = slow_memory(refresher)
     early = [asyncio.create_task(memory.find()) for _ in range(3)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # all have asked
     early[0].cancel()  # its request is gone, the others still wait
     clock.at_ms += SHARED_MS
     late = asyncio.create_task(memory.find())
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it has asked
     answers[0].set_result("early")
     assert await asyncio.gather(*early[1:]) == ["early"] * 2
     answers[1].set_result("late")

@@ -44,7 +44,9 @@ _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
 """Limit of runs taken at once; the rest is for the other workers."""
 
-_RUSH_S = 0.1
+_LOOK_AGAIN_S = 0.1
+"""How long a worker leaves the ready list alone in a rush of deadlines, until it looks whether that is over."""
+
 _ANNOUNCE_S = ANNOUNCED_MS / 4000
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
@@ -175,10 +177,10 @@ class Drain:
             return []
 
     async def _let_deadlines_pass(self, stopping: asyncio.Event) -> None:
-        """Take no more of a long list while the clock has more deadlines than it can apply; it ends that itself."""
+        """Take no more of a long list while the clock has more deadlines than it can apply at once."""
         with suppress(Unavailable):
             while await self._wiring.schedule.is_rush() and not stopping.is_set():
-                await wait(stopping, _RUSH_S)
+                await wait(stopping, _LOOK_AGAIN_S)
 
     async def _drive(self, ready: Ready) -> None:
         try:

@@ -119,7 +119,7 @@ ARGV  the first and the last time of the commit, ms (both "0": any time); the nu
       the waiting workers: the numbers of a worker's list and of the ready list, the most that the first may hold before
       the commit, and the worker, which must wait, with nothing on the ready list; then for each write the number of its
       arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its
-      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. One that ends in "=" writes
+      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. "RPUSH=" appends
       its first argument and what this change SET before to the key that its second numbers. COUNT adds its second
       argument to the slot of a counter, the first; with a new slot, it deletes the slots before its third, if there are
       many, and renews the lifetime, ms, the fourth.
@@ -133,7 +133,6 @@ local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
   HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
-local copies = {['RPUSH='] = 'RPUSH'}
 local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
 
 local function holds(key, wanted, now)
@@ -214,7 +213,7 @@ local function commit(keys, args, joined)
     if command == 'SET' then
       values[args[at + 2]] = args[at + 3]
     end
-    local known = allowed[command] or conditional[command] or copies[command] and values[args[at + 4]]
+    local known = allowed[command] or conditional[command] or command == 'RPUSH=' and values[args[at + 4]]
     if not known or not keys[tonumber(args[at + 2])] or at + 2 + args[at] > last then
       return redis.error_reply('SAYSO malformed write ' .. tostring(command))
     end
@@ -225,10 +224,10 @@ local function commit(keys, args, joined)
   while at <= last do
     local count, command, key = tonumber(args[at]), args[at + 1], keys[tonumber(args[at + 2])]
     local other = conditional[command]
-    if copies[command] then
+    if command == 'RPUSH=' then
       local entry = {args[at + 3] .. values[args[at + 4]]}
       if not (joined and joined.add(command, key, entry, 1, 1)) then
-        redis.call(copies[command], key, entry[1])
+        redis.call('RPUSH', key, entry[1])
       end
     elseif command == 'COUNT' then
       add(key, unpack(args, at + 3, at + 6))

@@ -99,9 +99,9 @@ class Commit:
         """Write only if the key `present` does not exist after the writes before."""
         self.write(f"{command}!", key, self._place(present), *args)
 
-    def write_copy(self, command: str, key: str, prefix: str, of: str) -> None:
-        """Write `prefix` and what this commit SET before to the key `of`."""
-        self.write(f"{command}=", key, prefix, self._place(of))
+    def push_copy(self, key: str, prefix: str, of: str) -> None:
+        """Append `prefix` and what this commit SET before to the key `of`."""
+        self.write("RPUSH=", key, prefix, self._place(of))
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
@@ -175,10 +175,10 @@ def _pass_on(commit: Commit, keys: TenantKeys, change: Change, suspension_id: st
     """Put the suspension and its record on the ready list, or on that of the worker it is handed to."""
     record = keys.suspension(suspension_id)
     if change.ready:
-        commit.write_copy("RPUSH", keys.ready, f"{suspension_id} ", record)
+        commit.push_copy(keys.ready, f"{suspension_id} ", record)
     elif change.handed_to:
         commit.expect_waiting(keys, change.handed_to)
-        commit.write_copy("RPUSH", keys.handed(change.handed_to), f"{suspension_id} ", record)
+        commit.push_copy(keys.handed(change.handed_to), f"{suspension_id} ", record)
 
 
 def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
