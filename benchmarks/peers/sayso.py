@@ -1,5 +1,6 @@
 """Sayso: an agent's key suspends, a reviewer's session decides."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -10,19 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from redis import Redis
+from redis import Redis as BlockingRedis
+from redis.asyncio import Redis
 
 from benchmarks.clients import STAMPS, Clients
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, answers, starting, wait_ready
 from launch.server import running_server
-from sayso.records.suspensions import RunStatus
 from service.settings import CHECKOUT
 from service.settings.limits import UNLIMITED
-from service.store.connection.watch import wait_woken
-from service.wiring import Wiring
+from service.store.connection.pipeline import Pipeline
+from service.store.connection.pubsub import Channels
+from service.store.connection.watch import ALIVE_EVERY_S
+from service.store.keys import CHANGES, keys_of
+from service.store.suspensions.packing import unpack_body
 
 _LONGEST_S = 60
+_TENANT = "default"
 
 
 class Sayso:
@@ -46,9 +51,20 @@ class Sayso:
 class SaysoRuns(Sayso):
     """Runs of Sayso's own runner: a worker drives the agent to its call, and from the decision to its end."""
 
-    def __init__(self, calls: Sayso, wiring: Wiring) -> None:
+    def __init__(self, calls: Sayso, redis: Redis) -> None:
         super().__init__(calls.agent, calls._reviewer)
-        self._wiring = wiring
+        self._redis, self._store = redis, Pipeline(redis)
+        self._following: dict[str, asyncio.Future[str]] = {}
+
+    async def listen(self) -> None:
+        """Hear which suspensions follow others, until cancelled."""
+        channels = await Channels.open(self._redis, self._note)
+        channels.subscribe((f"{CHANGES}{_TENANT}",))
+        try:
+            await channels.run(ALIVE_EVERY_S)
+        finally:
+            channels.close()
+            self._store.close()
 
     async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
         """Start a run and wait until it is suspended.
@@ -58,11 +74,24 @@ class SaysoRuns(Sayso):
         """
         body = {"agent": "bench", "input": json.dumps(arguments(name, size))}
         run = json.loads(await self.agent.call("POST", "/api/v1/runs", body))
-        with self._wiring.watch.on(run["id"]) as moved:
-            while (now := await self._wiring.runs.read(run["id"])).status is not RunStatus.SUSPENDED:
-                await wait_woken(moved, _LONGEST_S)
-        record = (await self._wiring.desk.suspensions.read(now.suspension_id)).record
-        return point_to(name, record.id, record.items[0].digest)
+        suspension_id = await self._find_following(run["suspension_id"])
+        raw = await self._store.ask("GET", keys_of(_TENANT).suspension(suspension_id))
+        record = json.loads(unpack_body(raw.split(b"|", 4)[4]))
+        return point_to(name, suspension_id, record["items"][0]["digest"])
+
+    async def _find_following(self, suspension_id: str) -> str:
+        following = await asyncio.wait_for(self._expect(suspension_id), _LONGEST_S)
+        del self._following[suspension_id]
+        return following
+
+    def _note(self, channel: bytes, names: bytes | None) -> None:
+        first, _, following = (names or b"").decode().partition(" ")
+        if following:
+            self._expect(first).set_result(following)
+
+    def _expect(self, suspension_id: str) -> asyncio.Future[str]:
+        """Return the future of the suspension that follows this one; it may be known before it is asked for."""
+        return self._following.setdefault(suspension_id, asyncio.get_running_loop().create_future())
 
 
 def point_to(name: str, suspension_id: str, digest: str) -> SuspendedCall:
@@ -114,5 +143,5 @@ async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clien
 
 
 def _registered(url: str) -> bool:
-    with Redis.from_url(url) as client:
+    with BlockingRedis.from_url(url) as client:
         return bool(client.hexists("sayso:{default}:agents", "bench"))

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.clients import Clients, Stamps
-from benchmarks.fills import SETTINGS, fill, fill_floor
+from benchmarks.fills import fill, fill_floor
 from benchmarks.measures import repeat
 from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.floors import FloorA, running_floor
@@ -17,7 +17,7 @@ from benchmarks.peers.processes import Running
 from benchmarks.peers.restate import Restate, running_restate
 from benchmarks.peers.sayso import SaysoRuns, connect_sayso, running_sayso
 from benchmarks.speed.closed_loop import AT_ONCE
-from service.wiring import assemble
+from service.store.connection.connecting import connect
 
 CONNECTIONS = 64
 _PORTS = {"sayso": 17_711, "floor_a": 17_712, "restate": 17_713}
@@ -47,10 +47,11 @@ async def open_sayso(stamps: Stamps, fsync: str, workers: int = 1) -> AsyncItera
         tempfile.TemporaryDirectory() as home,
         running_sayso(Path(home), _PORTS["sayso"], stamps.path, fsync, workers) as running,
     ):
-        async with assemble(SETTINGS.model_copy(update={"redis_url": running.url})) as wiring:
-            listening = asyncio.create_task(wiring.watch.listen())
+        async with connect(running.url) as redis:
             calls, clients = await connect_sayso(running, CONNECTIONS)
-            yield System(running, calls, partial(fill, running.url), 100_000, SaysoRuns(calls, wiring))
+            runs = SaysoRuns(calls, redis)
+            listening = asyncio.create_task(runs.listen())
+            yield System(running, calls, partial(fill, running.url), 100_000, runs)
             listening.cancel()
             await _close(clients)
 

@@ -60,7 +60,7 @@ def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
     except ValueError as error:
         raise Unreadable("It does not begin like a record.") from error
-    record = _parse_record(_unpack_body(body[:1], body[1:]))
+    record = _parse_record(unpack_body(body))
     if record.version != place[0]:
         raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
@@ -102,7 +102,9 @@ def _check_erased(record: SuspensionRecord, item: Item) -> None:
         raise Unreadable(f"Item {item.item_id} says that it was erased, and is not: it was altered in the store.")
 
 
-def _unpack_body(name: bytes, body: bytes) -> bytes:
+def unpack_body(body: bytes) -> bytes:
+    """Return the JSON of a stored record's body, unchecked; raises `Unreadable`."""
+    name, body = body[:1], body[1:]
     if name == _PLAIN:
         return body
     words = _DICTIONARIES.get(name)
