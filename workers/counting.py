@@ -14,7 +14,7 @@ from service.store.insights.tallies import tally
 from service.wiring import Wiring
 from workers.repeating import repeat
 
-TICK_S = 0.1
+TICK_S = 0.5
 _AT_ONCE = 200
 
 log = structlog.get_logger()

@@ -2,12 +2,13 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import structlog
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from service.joined_writes import JoinedWrites
 from service.settings.limits import LimitSettings
 
 SLOWEST_BYTES_S = 1_024  # minimum bytes a second of a body after its first `request_timeout_s`
@@ -43,6 +44,7 @@ class BoundedRequests(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.transport = cast(asyncio.Transport, JoinedWrites(transport))  # uvicorn writes head and body apart
         self._begin_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -17,6 +17,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.clock import monotonic_ms
+from service.joined_writes import JoinedWrites
 from service.metrics import note_reply
 
 Word = str | bytes | int
@@ -134,6 +135,7 @@ class _Connection(asyncio.Protocol):
         self._connection = connection  # garbage collection would close it
         self._transport: asyncio.Transport = connection._writer.transport
         self._transport.set_protocol(self)
+        self._writes = JoinedWrites(self._transport)
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=ResponseError)
@@ -142,12 +144,12 @@ class _Connection(asyncio.Protocol):
         self.open = True
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; an error reply is returned, not raised. uvloop writes all of one turn at once."""
+        """Send a command, with all of one turn of the event loop; an error reply is returned, not raised."""
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append((answer, monotonic_ms()))
-        self._transport.write(command)
+        self._writes.write(command)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._check_timeout)
         return answer

@@ -10,6 +10,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from service.joined_writes import JoinedWrites
+
 _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
@@ -27,6 +29,7 @@ class Channels(asyncio.Protocol):
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.Transport = connection._writer.transport
         self._transport.set_protocol(self)
+        self._writes = JoinedWrites(self._transport)
 
     @classmethod
     async def open(cls, redis: Redis, notify: Callable[[bytes, bytes | None], None]) -> Self:
@@ -80,4 +83,4 @@ class Channels(asyncio.Protocol):
 
     def _send(self, *words: str) -> None:
         if not self._transport.is_closing():
-            self._transport.write(hiredis.pack_command(cast(Any, words)))
+            self._writes.write(hiredis.pack_command(cast(Any, words)))

@@ -42,6 +42,13 @@ def read_all(client: socket.socket) -> bytes:
     return b"".join(iter(lambda: client.recv(65_536), b""))
 
 
+def test_head_and_body_of_an_answer_arrive_together(address: tuple[str, int]) -> None:
+    with connected(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") as client:
+        head, _, body = client.recv(65_536).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert body
+
+
 def test_half_open_requests_are_closed_after_the_request_timeout(address: tuple[str, int]) -> None:
     beginnings = (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nX-Slow: a", b"\r\n")
     with ExitStack() as stack:
