@@ -1,5 +1,6 @@
 """One round: each system alone on its own server, one after the other, and all at once for sparse decisions."""
 
+import gc
 import tempfile
 import timeit
 from collections.abc import Collection
@@ -69,6 +70,7 @@ async def measure_round(stamps: Stamps, extent: Extent) -> dict[str, Figures]:
     """Return the figures of each system."""
     found: dict[str, Figures] = {}
     for name in extent.systems:
+        gc.collect()
         if name == "floor_b":
             found[name] = await _measure_floor_b(stamps, extent)
             continue
