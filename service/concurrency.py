@@ -1,12 +1,14 @@
-"""Limits of concurrency per key, in this process."""
+"""Limits of concurrency in this process."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
 from sayso.errors import TooManyRequests
+
+_SHARE = 16
 
 
 class Slots:
@@ -49,3 +51,35 @@ class Turns:
             lock = self._locks.setdefault(name, asyncio.Lock())
             async with lock:
                 yield
+
+
+class Turnstile:
+    """Lets callers in one after the other: at each turn of the event loop one, and a share of those who wait.
+
+    Work of other kinds comes in between, and a long queue still moves.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._open = True
+
+    async def enter(self) -> None:
+        """Wait for the caller's place in the queue; the first of a turn enters at once."""
+        loop = asyncio.get_running_loop()
+        if self._open:
+            self._open = False
+            loop.call_soon(self._turn)
+            return
+        place = loop.create_future()
+        self._waiting.append(place)
+        await place
+
+    def _turn(self) -> None:
+        if not self._waiting:
+            self._open = True
+            return
+        for _ in range(1 + len(self._waiting) // _SHARE):
+            place = self._waiting.popleft()
+            if not place.done():  # its caller may be gone
+                place.set_result(None)
+        asyncio.get_running_loop().call_soon(self._turn)

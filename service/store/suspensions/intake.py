@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sayso.clock import monotonic_ms
 from sayso.errors import TooManyRequests
 from sayso.policy.memory.recalling import Readings, Wanted
+from service.concurrency import Turnstile
 from service.settings import Settings
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Script
@@ -43,6 +44,7 @@ class Intake:
         self._backlog = Backlog(Schedule(store), limits, store.connections.refresher)
         self.room = Room(limits.pending_per_key, limits.pending_limit)
         self._refused_at_ms = -inf
+        self._turnstile = Turnstile()
 
     def is_calm(self) -> bool:
         """Return whether this process has refused nothing of late, so that work ahead of an admission pays."""
@@ -52,8 +54,9 @@ class Intake:
         """Count one request to suspend or to start a run, and return what these counters of rules hold.
 
         Raises `TooManyRequests` over the pace. A request whose calls are `for_workers` is not counted but refused while
-        workers are behind.
+        workers are behind. Many requests at once take turns, so that decisions come in between.
         """
+        await self._turnstile.enter()
         try:
             if for_workers:
                 await self._backlog.admit()
