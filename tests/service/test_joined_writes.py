@@ -33,6 +33,15 @@ async def test_writes_of_one_turn_are_sent_together_at_its_end() -> None:
         assert (early, peer.recv(100)) == (b"", b"one two")
 
 
+async def test_much_is_sent_before_the_turn_ends() -> None:
+    async with joining() as (writes, peer):
+        for _ in range(10):
+            writes.write(b"x" * 10_000)
+        assert len(peer.recv(100_000)) == 70_000
+        await asyncio.sleep(0)  # the next turn
+        assert len(peer.recv(100_000)) == 30_000
+
+
 async def test_what_was_written_is_sent_before_the_connection_closes() -> None:
     async with joining() as (writes, peer):
         writes.write(b"the end")
