@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from sayso.errors import TooManyRequests
 
-_SHARE = 16
+_SHARE = 16  # of those who wait at the turnstile, one in so many enters at a turn
 
 
 class Slots:
