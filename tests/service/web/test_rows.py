@@ -82,11 +82,12 @@ def test_a_change_fetches_its_rows_and_not_the_page(site: Site, open_as: Callabl
     site.act(asked)
     page = open_as("/me")
     fetched: list[str] = []
-    with page.expect_request(lambda request: "?quiet=" in request.url and request.resource_type == "fetch"):
-        page.goto("/")  # the item beside the inbox fetches itself once, when it is connected
+    page.goto("/")
 
     def note(request: Request) -> None:
-        fetched.append(request.url.removeprefix(site.url))
+        path = request.url.removeprefix(site.url)
+        if "?quiet=" not in path:  # the item beside the inbox fetches itself whenever it is connected
+            fetched.append(path)
 
     first = site.act(asked)
     expect(page.locator(f"#{first.id}-i1")).to_be_visible()
