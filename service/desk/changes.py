@@ -10,6 +10,7 @@ from sayso.transitions.freezing import doubt_time
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 
 _ROUNDS = 20  # attempts; each failure means that a limit was reached meanwhile
+_BEHIND_MS = 20  # by how much a time that follows from an earlier reading may be behind; the commit allows as much
 
 KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]  # with True as of now
 
@@ -66,9 +67,15 @@ class Changes:
 
 
 def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Verb:
-    """Return the transition under these freezes, applied and saved up to `until_ms` only; 0 sets no limit."""
+    """Return the transition under these freezes, applied and saved up to `until_ms` only; 0 sets no limit.
+
+    No start is dated before the end of a freeze that is known to have ended.
+    """
+    ended_ms = max((one.unfrozen_at_ms or 0 for one in freezes), default=0)
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
+        if now_ms < ended_ms <= now_ms + _BEHIND_MS:
+            now_ms = ended_ms
         if until_ms and now_ms > until_ms:
             raise Unavailable("It took too long to find out what is frozen; nothing was changed. Try again.")
         return start(record, now_ms, freezes)._replace(until_ms=until_ms)

@@ -35,6 +35,20 @@ def test_limit_start_applies_up_to_the_last_moment() -> None:
         limit_start(touch, (), T0)(record, T0 + 1)
 
 
+@pytest.mark.parametrize(("ended_ms", "dated_ms"), [(T0 - 1, T0), (T0 + 1, T0 + 1), (T0 + 20, T0 + 20), (T0 + 21, T0)])
+def test_no_start_is_dated_shortly_before_the_end_of_a_freeze(ended_ms: int, dated_ms: int) -> None:
+    dated: list[int] = []
+
+    def note(record: SuspensionRecord, now_ms: int, _freezes: tuple[Freeze, ...]) -> Change:
+        dated.append(now_ms)
+        return Change(record)
+
+    ended = Freeze(id="frz_1", scope="all", by="root", at_ms=T0 - 100, unfrozen_by="root", unfrozen_at_ms=ended_ms)
+    held = Freeze(id="frz_2", scope="tool:other", by="root", at_ms=T0 - 50)
+    limit_start(note, (ended, held), 0)(pending(), T0)
+    assert dated == [dated_ms]
+
+
 async def test_lease_without_planned_calls_adds_only_run_resuming(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
     leased = await wiring.desk.lease(record.id, "w1", 30_000)
