@@ -117,10 +117,14 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
-def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
-    """Return how a denied model call ends the run, and its event; None if allowed. `about` is of the last turn."""
+def judge_model_call(agent: Agent, policy: Policy, describe: Callable[[], PolicyEvent]) -> tuple[Ending, Event] | None:
+    """Return how a denied model call ends the run, and its event; None if allowed.
+
+    `describe` returns the facts about the run as of its last turn.
+    """
     if not policy.judges_models:
         return None
+    about = describe()
     update = {
         "event_type": MODEL_CALL,
         "step": about.step + 1,

@@ -1,8 +1,10 @@
 """The run loop: ask the model, judge its calls, suspend for people, execute, repeat.
 
-State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
+State is plain JSON. The `Journal` gets every call before it starts, and its result before anything follows from it. The
+model gets results while they are saved; if it ends the run at once, they are saved with the end.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -75,7 +77,7 @@ def answer_calls(
 
 
 class _Drive(Generic[State]):
-    """One drive of a run. `_events` are those that are not saved yet."""
+    """One drive of a run. `_events` are those that are not saved yet; `_unsaved` says that results are among them."""
 
     def __init__(
         self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits, now_ms: Callable[[], int]
@@ -87,6 +89,7 @@ class _Drive(Generic[State]):
         self._fits = fits
         self._now_ms = now_ms
         self._events: list[Event] = []
+        self._unsaved = False
         self._read: Mapping[int, BaseModel] = {}
         self._started_ms: float | None = None
 
@@ -137,8 +140,19 @@ class _Drive(Generic[State]):
             return self._exceed(exceeded)
         if denied := self._judge_model_call():
             return self._stop(denied)
-        reached = await self._run.ask()
+        reached = await (self._ask_and_save() if self._unsaved else self._run.ask())
         return self._exceed(reached) if isinstance(reached, Exceeded) else reached
+
+    async def _ask_and_save(self) -> ModelTurn | RunEnd | Exceeded:
+        """Ask the model and save the results that it gets, unless it ends the run at once."""
+        asking = asyncio.create_task(self._run.ask())
+        try:
+            await asyncio.sleep(0)
+            if not _ends(asking):
+                await self._save()
+            return await asking
+        finally:
+            asking.cancel()
 
     async def _judge(self, turn: ModelTurn) -> _Reached:
         self._events += report_turn(turn)
@@ -193,7 +207,8 @@ class _Drive(Generic[State]):
             await self._keep(batch)
         executed = await self._execute(batch, saved, repeated)
         if planned and executed.reached is None:
-            await self._keep(batches.complete_batch(batch, executed.results))
+            self._report(batches.complete_batch(batch, executed.results))
+            self._unsaved = True
         return executed.reached
 
     async def _execute(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> Executed:
@@ -214,7 +229,11 @@ class _Drive(Generic[State]):
     async def _keep(self, batch: Batch) -> None:
         """Save the results of a completed batch before the model sees them."""
         self._report(batch)
+        await self._save()
+
+    async def _save(self) -> None:
         await self._journal.checkpoint(self._run.snapshot(), self._take_events())
+        self._unsaved = False
 
     def _report(self, batch: Batch) -> None:
         latency_ms = monotonic_ms() - self._started_ms if self._started_ms is not None else 0.0
@@ -224,7 +243,7 @@ class _Drive(Generic[State]):
         self._run.complete(batch)
 
     def _judge_model_call(self) -> Ending | None:
-        denied = judge_model_call(self._agent, self._policy, self._describe())
+        denied = judge_model_call(self._agent, self._policy, self._describe)
         if denied is None:
             return None
         ending, event = denied
@@ -250,3 +269,11 @@ class _Drive(Generic[State]):
         events = tuple(self._events)
         self._events.clear()
         return events
+
+
+def _ends(asking: "asyncio.Task[ModelTurn | RunEnd | Exceeded]") -> bool:
+    """Return whether the model has answered, and its answer ends the run."""
+    if not asking.done() or asking.cancelled() or asking.exception() is not None:
+        return False
+    reached = asking.result()
+    return not (isinstance(reached, ModelTurn) and reached.calls)

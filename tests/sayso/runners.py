@@ -1,5 +1,6 @@
 """Builders of agents, turns and journals for tests of the runner."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -10,11 +11,12 @@ from sayso.errors import StaleAttempt
 from sayso.records.decisions import TIMEOUT, DecisionAction
 from sayso.records.events import Event
 from sayso.records.items import ItemDraft
+from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import resolve
 from sayso.runner.local import MemoryJournal
-from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, Tool, tool
 from sayso.runner.transcripts import RunState
 from tests.sayso.rule_builders import policy, rule
@@ -68,9 +70,19 @@ def make_tools(ran: Ran) -> tuple[Tool, ...]:
     return (look, drop, refund, pay, crash)
 
 
+class RemoteModel(ScriptedModel):
+    """A model that answers in a later turn of the event loop, as one behind an endpoint does."""
+
+    async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+        """Return the next turn of the script."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return await super().complete(messages, tools)
+
+
 def make_agent(ran: Ran, *turns: ModelTurn, **changes: Any) -> Agent:
     """Return an agent whose model plays `turns`, and then ends."""
-    parts = {"name": "support", "instructions": "Be kind.", "model": ScriptedModel([*turns, DONE])}
+    parts = {"name": "support", "instructions": "Be kind.", "model": RemoteModel([*turns, DONE])}
     return Agent(**{**parts, "tools": make_tools(ran), **changes})
 
 

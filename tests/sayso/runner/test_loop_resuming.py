@@ -1,7 +1,9 @@
 """A run resumes in another process, and after its worker was lost at any step."""
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +12,22 @@ from pydantic import JsonValue
 
 from sayso.errors import StaleAttempt
 from sayso.records.decisions import DecisionAction
+from sayso.records.events import Event
 from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
+from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
 from sayso.runner.fallbacks import resolve
 from sayso.runner.local import MemoryJournal
 from sayso.runner.loop import drive
+from sayso.runner.models import ChatMessage, ModelTurn, ScriptedModel
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.resuming import CALLS, answer_all
 from tests.sayso.runners import (
+    DONE,
     POLICY,
     Ledger,
     LostWorker,
@@ -77,6 +83,74 @@ async def test_planned_calls_are_journaled_with_events_before_they_run() -> None
     begun = ["llm_completed", "tool_batch_started", "policy_decision", "policy_decision"]
     ended = ["tool_completed", "tool_completed", "tool_batch_completed"]
     assert journal.steps == [("redeem", begun, True), ("checkpoint", ended, True)]
+
+
+async def test_results_are_saved_with_the_end_that_the_model_gives_at_once() -> None:
+    journal, model = Ledger("run_1"), ScriptedModel([turn(LOOK), DONE])
+    end = await drive(ModelRun(make_agent([], model=model), START), policy=POLICY, journal=journal)
+    assert isinstance(end, RunEnded)
+    assert [step for step, _, _ in journal.steps] == ["redeem"]
+    assert kinds(end.events) == ["tool_completed", "tool_batch_completed", "llm_completed"]
+
+
+async def test_results_are_saved_before_the_calls_that_the_model_asks_for_at_once() -> None:
+    journal, model = Ledger("run_1"), ScriptedModel([turn(LOOK), turn(LOOK), DONE])
+    await drive(ModelRun(make_agent([], model=model), START), policy=POLICY, journal=journal)
+    assert [step for step, _, _ in journal.steps] == ["redeem", "checkpoint", "redeem"]
+    assert journal.state is not None
+    assert len(journal.state.executions) == 1
+
+
+async def test_results_are_saved_while_the_model_works_on_them() -> None:
+    saved = asyncio.Event()
+
+    class Saving(Ledger):
+        async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+            await super().checkpoint(state, events)
+            saved.set()
+
+    class Waiting(ScriptedModel):
+        async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+            if messages[-1]["role"] == "tool":
+                await saved.wait()
+            return await super().complete(messages, tools)
+
+    agent = make_agent([], model=Waiting([turn(LOOK), DONE]))
+    end = await drive(ModelRun(agent, START), policy=POLICY, journal=Saving("run_1"))
+    assert isinstance(end, RunEnded)
+    assert end.status is RunStatus.COMPLETED
+
+
+async def test_model_is_not_awaited_once_its_results_cannot_be_saved() -> None:
+    broken_off: list[bool] = []
+
+    class Endless(ScriptedModel):
+        async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+            if messages[-1]["role"] != "tool":
+                return await super().complete(messages, tools)
+            try:
+                return await asyncio.Future()
+            finally:
+                broken_off.append(True)
+
+    agent = make_agent([], model=Endless([turn(LOOK)]))
+    with pytest.raises(StaleAttempt):
+        await drive(ModelRun(agent, START), policy=POLICY, journal=LostWorker("run_1"))
+    await asyncio.sleep(0)
+    assert broken_off == [True]
+
+
+async def test_results_are_saved_before_an_error_of_the_model_is_raised() -> None:
+    class Broken(ScriptedModel):
+        async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+            if messages[-1]["role"] == "tool":
+                raise KeyError("no answer")
+            return await super().complete(messages, tools)
+
+    journal = Ledger("run_1")
+    with pytest.raises(KeyError):
+        await drive(ModelRun(make_agent([], model=Broken([turn(LOOK)])), START), policy=POLICY, journal=journal)
+    assert [step for step, _, _ in journal.steps] == ["redeem", "checkpoint"]
 
 
 async def test_resumed_batch_redeems_its_permits_without_saving_state() -> None:

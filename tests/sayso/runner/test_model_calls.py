@@ -69,7 +69,7 @@ async def test_model_call_denied_later_degrades_the_run() -> None:
     assert end.status is RunStatus.DEGRADED
     assert isinstance(end.result, dict)
     assert end.result["completed"] == ["look"]
-    assert fields_of(journal.events, "tool_completed", "tool_name") == ["look"]
+    assert fields_of((*journal.events, *end.events), "tool_completed", "tool_name") == ["look"]
 
 
 async def test_model_call_denied_fails_the_run_where_denials_do() -> None:
@@ -88,6 +88,6 @@ def test_model_behind_an_endpoint_has_name_and_provider() -> None:
     model = ChatCompletionsModel("https://models.test/v1", "large-1")
     agent = make_agent([], model=model)
     rules = policy(rule("a", subjects=["llm_call"], metadata_equals={"model": "large-1", "provider": "models.test"}))
-    assert judge_model_call(agent, rules, describe_run(START)) is not None
+    assert judge_model_call(agent, rules, lambda: describe_run(START)) is not None
     other = policy(rule("a", subjects=["llm_call"], metadata_equals={"model": "large-2"}))
-    assert judge_model_call(agent, other, describe_run(START)) is None
+    assert judge_model_call(agent, other, lambda: describe_run(START)) is None

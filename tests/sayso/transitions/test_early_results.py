@@ -10,13 +10,12 @@ from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.local import MemoryJournal
 from sayso.runner.loop import drive
-from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun
 from sayso.runner.tools import Tool, tool
 from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.rule_builders import policy
-from tests.sayso.runners import LostWorker, fields_of, reload, turn
+from tests.sayso.runners import LostWorker, RemoteModel, fields_of, reload, turn
 
 START = start_state("run_1", "support", "go")
 CALLS = turn(("quick", {}), ("slow", {}))
@@ -57,7 +56,7 @@ def build(may_end: asyncio.Event, ran: list[str]) -> Agent:
         return "slow done"
 
     tools: tuple[Tool, ...] = (quick, slow)
-    return Agent(name="support", instructions="x", tools=tools, model=ScriptedModel([CALLS, turn(text="done")]))
+    return Agent(name="support", instructions="x", tools=tools, model=RemoteModel([CALLS, turn(text="done")]))
 
 
 async def test_quick_result_is_saved_while_a_slow_call_runs() -> None:
