@@ -29,7 +29,7 @@ DURABILITY = (
     *("--appendonly", "yes", "--appendfsync", "always"),
     *("--save", ""),
     *("--maxmemory-policy", "noeviction"),
-    *("--auto-aof-rewrite-min-size", "256mb"),
+    *("--auto-aof-rewrite-min-size", "1gb"),
 )
 """Keeps every confirmed write, without frequent rewrites of the file under load.
 

@@ -68,7 +68,7 @@ def test_server_argv_uses_a_socket_and_syncs_every_write() -> None:
         "--appendfsync": "always",
         "--save": "",
         "--maxmemory-policy": "noeviction",
-        "--auto-aof-rewrite-min-size": "256mb",
+        "--auto-aof-rewrite-min-size": "1gb",
     }
 
 
