@@ -18,6 +18,7 @@ from benchmarks.clients import STAMPS, Clients
 from benchmarks.peers import SuspendedCall, arguments
 from benchmarks.peers.processes import Running, answers, starting, wait_ready
 from launch.server import running_server
+from service.auth.credentials import TENANT
 from service.settings import CHECKOUT
 from service.settings.limits import UNLIMITED
 from service.store.connection.pipeline import Pipeline
@@ -27,7 +28,6 @@ from service.store.keys import CHANGES, keys_of
 from service.store.suspensions.packing import unpack_body
 
 _LONGEST_S = 60
-_TENANT = "default"
 
 
 class Sayso:
@@ -59,7 +59,7 @@ class SaysoRuns(Sayso):
     async def listen(self) -> None:
         """Hear which suspensions follow others, until cancelled."""
         channels = await Channels.open(self._redis, self._note)
-        channels.subscribe((f"{CHANGES}{_TENANT}",))
+        channels.subscribe((f"{CHANGES}{TENANT}",))
         try:
             await channels.run(ALIVE_EVERY_S)
         finally:
@@ -75,7 +75,7 @@ class SaysoRuns(Sayso):
         body = {"agent": "bench", "input": json.dumps(arguments(name, size))}
         run = json.loads(await self.agent.call("POST", "/api/v1/runs", body))
         suspension_id = await self._find_following(run["suspension_id"])
-        raw = await self._store.ask("GET", keys_of(_TENANT).suspension(suspension_id))
+        raw = await self._store.ask("GET", keys_of(TENANT).suspension(suspension_id))
         record = json.loads(unpack_body(raw.split(b"|", 4)[4]))
         return point_to(name, suspension_id, record["items"][0]["digest"])
 
@@ -144,4 +144,4 @@ async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clien
 
 def _registered(url: str) -> bool:
     with BlockingRedis.from_url(url) as client:
-        return bool(client.hexists("sayso:{default}:agents", "bench"))
+        return bool(client.hexists(keys_of(TENANT).agents, "bench"))

@@ -16,10 +16,13 @@ from benchmarks.peers import Peer, SuspendedCall
 from benchmarks.peers.processes import Running
 from benchmarks.speed.open_loop import sleep_until
 from sayso.clock import monotonic_ms
+from service.auth.credentials import TENANT
+from service.store.keys import keys_of
 
 WITHIN_MS = 1_000
 DECISIONS_PER_S = 100
 
+_KEYS = keys_of(TENANT)
 _POLL_S = 0.01
 _AHEAD_MS = 10_000
 """Time between the last suspension and the first deadline, at least."""
@@ -76,7 +79,7 @@ async def _watch(redis: "Redis", deadlines: list[int]) -> list[int]:
     while len(applied) < len(deadlines):
         await asyncio.sleep(_POLL_S)
         async with redis.pipeline(transaction=False) as pipe:
-            pipe.zcount("sayso:{default}:inbox", deadlines[0], deadlines[-1])
+            pipe.zcount(_KEYS.inbox, deadlines[0], deadlines[-1])
             pipe.time()
             waiting, (seconds, micros) = await pipe.execute()
         applied += [seconds * 1000 + micros // 1000] * (len(deadlines) - len(applied) - waiting)
@@ -85,7 +88,7 @@ async def _watch(redis: "Redis", deadlines: list[int]) -> list[int]:
 
 async def _drain(redis: "Redis") -> None:
     """Wait until workers have leased all decided runs, so that they do not disturb the next measurement."""
-    while await redis.llen("sayso:{default}:ready"):  # noqa: ASYNC110  the server has no notification of an empty list
+    while await redis.llen(_KEYS.ready):  # noqa: ASYNC110  the server has no notification of an empty list
         await asyncio.sleep(_POLL_S)
 
 

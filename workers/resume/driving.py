@@ -35,6 +35,7 @@ from workers.repeating import wait
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages
 from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs, confirm_handed, list_unclaimed
+from workers.resume.renewals import renewed
 from workers.resume.start_delays import StartDelays
 from workers.resume.states import RunStates
 from workers.resume.threads import ContextThreads, share_turns
@@ -192,14 +193,12 @@ class Drain:
         if leased_run is None:
             return
         self._delays.note(leased_run.saved.record, leased_run.saved.now_ms)
-        renewing = asyncio.create_task(self._renew(ready.id, leased_run.fence))
-        try:
-            await self._resume(leased_run)
-        except asyncio.CancelledError:
-            await self._release(leased_run, "its worker was stopped")
-            raise
-        finally:
-            renewing.cancel()
+        with renewed(self._wiring.desk, ready.id, leased_run.fence):
+            try:
+                await self._resume(leased_run)
+            except asyncio.CancelledError:
+                await self._release(leased_run, "its worker was stopped")
+                raise
 
     async def _accept(self, ready: Ready) -> LeasedRun | None:
         """Take a run that was handed to this worker.
@@ -327,15 +326,6 @@ class Drain:
             with suppress(Conflict, Unreadable, Unavailable):
                 unused = frozenset(leased_run.unclaimed)
                 await self._wiring.desk.return_permits(leased_run.saved.record.id, next_step(leased_run.fence), unused)
-
-    async def _renew(self, suspension_id: str, fence: Fence) -> None:
-        while True:
-            await asyncio.sleep(fence.lease_ms / 3000)
-            with suppress(Unavailable):
-                try:
-                    await self._wiring.desk.renew(suspension_id, fence)
-                except (Conflict, Unreadable):
-                    return
 
 
 def _frozen_tools(frozen: Frozen) -> tuple[str, ...]:
