@@ -104,14 +104,19 @@ async def test_replay_counts_calls_beside_what_people_decided(world: World, repl
     assert (await replay(replays, WRONG, base=WRONG)).result.changed == 0
 
 
-async def is_after(wiring: Wiring, at_ms: int) -> bool:
-    return await wiring.schedule.now_ms() > at_ms
+async def await_calls_after(wiring: Wiring, at_ms: int) -> None:
+    """Return when new calls are dated after this time of the store: their time lags by the delay of an answer."""
+
+    async def is_after() -> bool:
+        return await wiring.desk.suspensions.read_time_ms() > at_ms
+
+    await until(is_after)
 
 
 async def test_replay_reads_only_calls_of_its_range(world: World, replays: RuleReplays) -> None:
     early = await refund(world.wiring, 900, "deny")
     begin_ms = early.updated_at_ms + 1
-    await until(lambda: is_after(world.wiring, begin_ms))
+    await await_calls_after(world.wiring, begin_ms)
     late = await refund(world.wiring, 901, "deny")
     after = await replay(replays, WRONG, (begin_ms, 2**53))
     before = await replay(replays, WRONG, (0, begin_ms))

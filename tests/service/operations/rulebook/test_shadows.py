@@ -31,7 +31,7 @@ from service.store.rulebook.replays import Replay, ReplayStatus
 from service.store.rulebook.versions import MOST_VERSIONS, RuleVersion
 from service.wiring import Wiring, assemble
 from tests.builders import person
-from tests.service.operations.rulebook.test_replays import LIVE, WRONG, refund, replay, request
+from tests.service.operations.rulebook.test_replays import LIVE, WRONG, await_calls_after, refund, replay, request
 from tests.service.operations.rulebook.test_versions import write
 from tests.service.worlds import World
 
@@ -51,9 +51,10 @@ def replays(world: World) -> RuleReplays:
 
 
 async def shadow(wiring: Wiring, text: str) -> str:
-    """Put a file in shadow and return its version; this process follows it."""
+    """Put a file in shadow and return its version; this process follows it, and new calls are in its time."""
     state = await begin_file_shadow(wiring, text, "new.yaml", "root")
     await wiring.rules.compare("test")
+    await await_calls_after(wiring, await wiring.schedule.now_ms())
     return state.found.version
 
 
@@ -89,6 +90,7 @@ async def test_report_of_a_shadow_equals_a_replay(world: World, replays: RuleRep
     ]
     await end_shadow(wiring, version, "root")
     await wiring.rules.compare("test")
+    await await_calls_after(wiring, await wiring.schedule.now_ms())
     assert await read_candidate(wiring, await refund(wiring, 800)) is None
     assert (await report(wiring, replays, version)).result.count == found.result.count, "it counts only its own time"
 
