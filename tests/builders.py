@@ -24,6 +24,7 @@ from service.desk.drafts import draft_suspension
 from service.store.people import Reviewer, Session
 from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring
+from tests.waits import until
 
 
 def store_of(redis: Redis, tenant: str = TENANT) -> TenantStore:
@@ -148,6 +149,22 @@ async def make_agent(wiring: Wiring, name: str) -> str:
     """An agent's key."""
     _, key = await wiring.api_keys.create(name)
     return key
+
+
+async def make_key(wiring: Wiring, owner: str) -> str:
+    """Give an agent's runs a key and return its id; runs from now on are younger than it."""
+    key, _ = await wiring.api_keys.create(owner)
+    await await_calls_after(wiring, key.created_at_ms)
+    return key.id
+
+
+async def await_calls_after(wiring: Wiring, at_ms: int) -> None:
+    """Return when new calls are dated after this time of the store: their time lags by the delay of an answer."""
+
+    async def is_after() -> bool:
+        return await wiring.desk.suspensions.read_time_ms() > at_ms
+
+    await until(is_after)
 
 
 async def register_agent(wiring: Wiring, name: str = "demo", context: JsonObject | None = None) -> AgentManifest:

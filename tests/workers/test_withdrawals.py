@@ -7,7 +7,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn
 from sayso.runner.tools import tool
 from service.wiring import Wiring
-from tests.builders import give_up, person
+from tests.builders import give_up, make_key, person
 from tests.workers.runs import draining, start, trail, turn, until
 from workers.resume import driving as resume
 
@@ -37,8 +37,8 @@ class RevokesFirst:
 
 async def test_key_revoked_during_a_drive_starts_no_call(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     called.clear()
-    key, _ = await wiring.api_keys.create("bot")
-    model = RevokesFirst(wiring, key.id)
+    key_id = await make_key(wiring, "bot")
+    model = RevokesFirst(wiring, key_id)
     monkeypatch.setitem(resume.agents, "p", Agent(name="p", instructions="x", tools=(pay,), model=model))
     async with draining(wiring):
         await start(wiring, "p")
@@ -49,13 +49,13 @@ async def test_key_revoked_during_a_drive_starts_no_call(wiring: Wiring, monkeyp
 
 
 async def test_revived_run_of_a_revoked_key_does_not_run(wiring: Wiring) -> None:
-    key, _ = await wiring.api_keys.create("bot")
+    key_id = await make_key(wiring, "bot")
     await start(wiring)
     run = await wiring.runs.read("run_x")
     found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     await give_up(wiring, found.record)
-    await wiring.api_keys.revoke(key.id)
+    await wiring.api_keys.revoke(key_id)
     await wiring.desk.revive(run.suspension_id, person("ada"))
     async with draining(wiring):
         await until(wiring, RunStatus.CANCELLED)

@@ -11,7 +11,7 @@ from sayso.runner.models import ModelTurn, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.transitions.handing import WaitingWorker
 from service.wiring import Wiring
-from tests.builders import make_person
+from tests.builders import make_key, make_person
 from tests.sayso.samples import person
 from tests.workers.resumers.test_calls import CALLS, bring
 from tests.workers.runs import (
@@ -97,10 +97,10 @@ async def test_deactivated_reviewer_has_the_call_asked_again(wiring: Wiring, how
 
 
 async def test_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
-    key, _ = await wiring.api_keys.create("bot")
+    key_id = await make_key(wiring, "bot")
     await pause(wiring, how)
     await approve(wiring)
-    await wiring.api_keys.revoke(key.id)
+    await wiring.api_keys.revoke(key_id)
     await wiring.revocation_cache.find(fresh=True)
     await wiring.api_keys.create("bot")  # a namesake gives nothing back
     async with draining(wiring):
@@ -110,10 +110,10 @@ async def test_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: st
 
 
 async def test_approved_call_of_an_expired_rotated_key_runs(wiring: Wiring, how: str) -> None:
-    key, _ = await wiring.api_keys.create("bot")
+    key_id = await make_key(wiring, "bot")
     await pause(wiring, how)
     await approve(wiring)
-    await wiring.api_keys.rotate(key.id, 0)
+    await wiring.api_keys.rotate(key_id, 0)
     async with draining(wiring):
         await until(wiring, RunStatus.COMPLETED)
     assert len(ran) == 1

@@ -25,9 +25,8 @@ from service.store.connection.connecting import connect
 from service.store.rulebook.replays import SILENT_MS, Replay, ReplayStatus
 from service.store.runs.recorded import RawRun, RecordedRuns
 from service.wiring import Wiring
-from tests.builders import person, store_of
+from tests.builders import await_calls_after, person, store_of
 from tests.service.worlds import World
-from tests.waits import until
 
 LIVE = """\
 version: 1
@@ -102,15 +101,6 @@ async def test_replay_counts_calls_beside_what_people_decided(world: World, repl
     assert (found.result.find_typical_look_ms(), found.result.estimate_saved_ms()) == (12_000, 24_000)
     assert (await replay(replays, LIVE)).result.changed == 0
     assert (await replay(replays, WRONG, base=WRONG)).result.changed == 0
-
-
-async def await_calls_after(wiring: Wiring, at_ms: int) -> None:
-    """Return when new calls are dated after this time of the store: their time lags by the delay of an answer."""
-
-    async def is_after() -> bool:
-        return await wiring.desk.suspensions.read_time_ms() > at_ms
-
-    await until(is_after)
 
 
 async def test_replay_reads_only_calls_of_its_range(world: World, replays: RuleReplays) -> None:

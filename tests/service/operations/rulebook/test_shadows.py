@@ -30,8 +30,8 @@ from service.store.keys import TenantKeys
 from service.store.rulebook.replays import Replay, ReplayStatus
 from service.store.rulebook.versions import MOST_VERSIONS, RuleVersion
 from service.wiring import Wiring, assemble
-from tests.builders import person
-from tests.service.operations.rulebook.test_replays import LIVE, WRONG, await_calls_after, refund, replay, request
+from tests.builders import await_calls_after, person
+from tests.service.operations.rulebook.test_replays import LIVE, WRONG, refund, replay, request
 from tests.service.operations.rulebook.test_versions import write
 from tests.service.worlds import World
 
@@ -123,6 +123,7 @@ async def test_report_outlives_the_erasure_of_a_run(world: World, replays: RuleR
 
 async def test_calls_that_a_candidate_did_not_judge_are_counted(world: World, replays: RuleReplays) -> None:
     state = await begin_file_shadow(world.wiring, WRONG, "new.yaml", "root")
+    await await_calls_after(world.wiring, await world.wiring.schedule.now_ms())
     await refund(world.wiring, 50)
     await world.wiring.rules.compare("test")
     await refund(world.wiring, 60)
