@@ -85,9 +85,9 @@ class SaysoRuns(Sayso):
         return following
 
     def _note(self, channel: bytes, names: bytes | None) -> None:
-        first, _, following = (names or b"").decode().partition(" ")
-        if following:
-            self._expect(first).set_result(following)
+        changed = (names or b"").decode().split()  # a joined notification names more, and none follows another
+        if len(changed) == 2 and not (follows := self._expect(changed[0])).done():
+            follows.set_result(changed[1])
 
     def _expect(self, suspension_id: str) -> asyncio.Future[str]:
         """Return the future of the suspension that follows this one; it may be known before it is asked for."""
