@@ -99,6 +99,7 @@ def test_a_change_fetches_its_rows_and_not_the_page(site: Site, open_as: Callabl
 
 def test_lost_connection_is_said_until_it_is_back(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/")
+    expect(page.get_by_role("img", name="Live")).to_be_visible()  # or its own connection opens after the event below
     page.clock.install()
     page.evaluate("document.dispatchEvent(new Event('disconnected'))")
     page.clock.run_for(6000)
