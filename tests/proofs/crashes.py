@@ -185,6 +185,7 @@ async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int
         desk = Desk(LaterSuspensions(store, steps, later_ms), wired.runs, wired.rulebook.refresh)
         schedule = LaterSchedule(store)
         schedule.later_ms = later_ms
+        left_begun = await list_begun(redis)
         wiring = replace(wired, desk=desk, schedule=schedule)
         listening = asyncio.create_task(wiring.watch.listen())
         driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
@@ -192,7 +193,8 @@ async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int
         ref = RunRef(id=RUN_ID, agent="a", owner="bot", thread_id="t")
         await wiring.desk.start(ref, seal_state(state.model_dump_json().encode()), key="start")
         in_doubt = await tick_until_end(wiring)
-        result = json.dumps({"in_doubt": in_doubt, "counts": steps.counts, **await describe(wiring, redis)})
+        described = await describe(wiring, redis)
+        result = json.dumps({"left_begun": left_begun, "in_doubt": in_doubt, "counts": steps.counts, **described})
         await asyncio.to_thread(report.write_text, result)
         assert not listening.done()
         assert not driving.done()
@@ -234,6 +236,12 @@ async def decide_open(wiring: Wiring, run: Run) -> bool:
             key = f"{record.id}:{item.item_id}"
             await wiring.desk.decide(record.id, item.item_id, request, person("ada"), key)
     return any(item.doubt is not None for item in record.items)
+
+
+async def list_begun(redis: Redis) -> list[str]:
+    """Return the tools whose calls the store holds as begun and without a result."""
+    _, records = await read_indexes(redis, TENANT)
+    return [one.tool for record in records for one in record.journal if one.result is None]
 
 
 async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
