@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
@@ -23,6 +24,8 @@ _EAST_ASIAN = frozenset(("HAN", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"))
 """Scripts that ordinary words combine with each other and with Latin (UTS 39, "highly restrictive")."""
 
 _COMBINING_AT_MOST = 2
+_SHORT_CHARS = 64
+"""Longer words are not kept from one text to the next: they would fill the memory."""
 
 
 def find_lookalikes(text: str) -> list[int]:
@@ -40,15 +43,20 @@ def _find_words(text: str) -> Iterator[int]:
     for found in _WORD.finditer(text):
         word = found.group()
         if not word.isascii():
-            yield from (found.start() + place for place in _mark(word))
+            marked = _mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)
+            yield from (found.start() + place for place in marked)
 
 
 @lru_cache(maxsize=4096)
+def _mark_short(word: str) -> tuple[int, ...]:
+    return _mark(word)
+
+
 def _mark(word: str) -> tuple[int, ...]:
     foreign = [place for place, sign in enumerate(word) if not sign.isascii()]
     scripts = [_script(sign) for sign in word]
     known = [one for one in scripts if one not in ("COMMON", "INHERITED")]
-    base = "LATIN" if "LATIN" in known else max(known, key=known.count, default="")
+    base = "LATIN" if "LATIN" in known else next((one for one, _ in Counter(known).most_common(1)), "")
     mixed = {*known} - {base}
     if mixed and not ({*known} - {"LATIN"} <= _EAST_ASIAN):
         return tuple(place for place in foreign if scripts[place] in mixed)
@@ -83,6 +91,7 @@ def _is_wide(sign: str) -> bool:
     return unicodedata.east_asian_width(sign) in "WF"
 
 
+@lru_cache(maxsize=4096)
 def _script(sign: str) -> str:
     from confusable_homoglyphs import categories
 

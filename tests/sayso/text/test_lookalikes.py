@@ -69,3 +69,10 @@ def test_positions_are_in_order_and_inside_the_text(text: str) -> None:
     places = find_lookalikes(text)
     assert places == sorted(set(places))
     assert all(0 <= place < len(text) and not text[place].isascii() for place in places)
+
+
+@pytest.mark.parametrize("word", ["\u05d01" * 120_000, "\u05d0\u0430" * 120_000, "a\u05d0" * 120_000])
+def test_find_lookalikes_reads_a_word_of_240_kb_once(word: str) -> None:
+    """The script of most letters is counted once, so that the cost grows with the length of a word alone."""
+    marked = find_lookalikes(word)
+    assert marked == [place for place, sign in enumerate(word) if sign == word[1] and not sign.isascii()]
