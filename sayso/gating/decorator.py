@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from sayso.canonical_json import JsonObject
     from sayso.client.permits import OnDoubt
     from sayso.gating.call_keys import KeyOf
-    from sayso.gating.execution import Gate, Gated
+    from sayso.gating.execution import Gate
+    from sayso.gating.functions import GatedFunction
     from sayso.gating.options import AnyClient
 
     class _Options(TypedDict, total=False):
@@ -32,7 +33,7 @@ R = TypeVar("R")
 
 
 @overload
-def gate(function: Callable[P, R], /) -> Gated[P, R]: ...
+def gate(function: Callable[P, R], /) -> GatedFunction[P, R]: ...
 
 
 @overload
@@ -44,7 +45,7 @@ def gate(
     description: str | None = None,
     idempotent: bool = False,
     **options: Unpack[_Options],
-) -> Callable[[Callable[P, R]], Gated[P, R]]: ...
+) -> Callable[[Callable[P, R]], GatedFunction[P, R]]: ...
 
 
 @overload
@@ -72,7 +73,10 @@ def gate(
     context: JsonObject | None = None,
     **options: Any,
 ) -> Any:
-    """Require a permit for a function or a block.
+    """Require a permit for a function, a method or a block.
+
+    The decorated function stays a `def` or `async def` with its signature, so frameworks accept it below their own
+    decorators. Its `with_key` continues an earlier call; its `call` is the gate behind it.
 
     `key` identifies the call: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
     Without a key each call is new. `wait_s` limits the wait before `Suspended` is raised: by default it lasts until the
@@ -83,9 +87,13 @@ def gate(
     `on_behalf_of` is a signed token that names the person for whom the agent acts, or a function that returns it.
     A call that waits prints one line with the item's link to standard error, unless `quiet` is set.
     """
+    from dataclasses import replace
+
     from sayso.errors import InvalidInput
     from sayso.gating.execution import Gate, Gated
+    from sayso.gating.functions import build_function
     from sayso.gating.options import GateOptions
+    from sayso.gating.parameters import read_parameters
     from sayso.records.tool_calls import define
     from sayso.runner.tools import tool
     from sayso.schemas.bounds import weigh
@@ -99,7 +107,12 @@ def gate(
     if schema is not None:
         raise InvalidInput("A function takes its schema from its signature. Give schema only with a block.")
 
-    def decorate(function: Callable[P, R]) -> Gated[P, R]:
-        return Gated(function, tool(idempotent=idempotent, name=name, description=description)(function), given)
+    def decorate(function: Any, static: bool = False) -> Any:
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(decorate(function.__func__, isinstance(function, staticmethod)))
+        label = str(name or getattr(function, "__name__", ""))
+        parameters = read_parameters(function, label, static=static)
+        made = tool(idempotent=idempotent, name=name, description=description)(parameters.stand_in)
+        return build_function(Gated(function, replace(made, function=function), given, parameters))
 
     return decorate if function is None else decorate(function)

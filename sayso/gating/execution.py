@@ -18,7 +18,8 @@ from sayso.client.permits import EarlierResult, GatedCall, RedeemedPermit, obtai
 from sayso.client.reports import Call, replay, report
 from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
 from sayso.gating.call_keys import check_key
-from sayso.gating.options import AnyClient, GateOptions, check_client
+from sayso.gating.options import AnyClient, GateOptions, check_client, warn_in_loop
+from sayso.gating.parameters import Parameters
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.tools import CallContext, Tool
 
@@ -62,39 +63,41 @@ async def _open_call_async(gated: GatedCall, given: AnyClient) -> AsyncIterator[
 class Gated(Generic[P, R]):
     """A function that runs only with a permit, at most once for each key."""
 
-    def __init__(self, function: Callable[P, R], tool: Tool, options: GateOptions) -> None:
-        functools.update_wrapper(self, function)
+    def __init__(self, function: Callable[P, R], tool: Tool, options: GateOptions, parameters: Parameters) -> None:
+        self.function: Callable[..., Any] = function
         self.tool = tool
         self.options = options
-        self._function: Callable[..., Any] = function
-        self._is_async = inspect.iscoroutinefunction(function)
-        check_client(options.client, self._is_async, tool.name)
-        check_key(options.key, tool.name, self._signature().parameters)
+        self.parameters = parameters
+        self.is_async = inspect.iscoroutinefunction(function)
+        check_client(options.client, self.is_async, tool.name)
+        check_key(options.key, tool.name, parameters.arguments)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function once it is approved, and return its result or that of an earlier attempt."""
-        gated = self.options.build_call(self.tool.definition, self._read_args(args, kwargs))
-        result: Any = self._call_async(gated) if self._is_async else self._call(gated)
+        given, receiver, injected = self.parameters.split(args, kwargs)
+        gated = self.options.build_call(self.tool.definition, self._write_args(given))
+        run = functools.partial(self.function, *receiver, **injected)
+        result: Any = self._call_async(gated, run) if self.is_async else self._call(gated, run)
         typed: R = result
         return typed
 
     def with_key(self, key: str) -> "Gated[P, R]":
         """Return the same function under this key, such as the one in `Suspended`."""
-        function: Callable[P, R] = self._function
-        return Gated(function, self.tool, replace(self.options, key=lambda **_: key))
+        function: Callable[P, R] = self.function
+        return Gated(function, self.tool, replace(self.options, key=lambda **_: key), self.parameters)
 
-    def _call(self, gated: GatedCall) -> Any:
-        with _open_call(gated, self.options.client) as call:
+    def _call(self, gated: GatedCall, run: Callable[..., Any]) -> Any:
+        with _open_call(warn_in_loop(gated), self.options.client) as call:
             if isinstance(call, EarlierResult):
                 return self._replay(call)
-            call.result = self._refuse_awaitable(self._function(**self._bind(call.permit)))
+            call.result = self._refuse_awaitable(run(**self._bind(call.permit)))
             return call.result
 
-    async def _call_async(self, gated: GatedCall) -> Any:
+    async def _call_async(self, gated: GatedCall, run: Callable[..., Any]) -> Any:
         async with _open_call_async(gated, self.options.client) as call:
             if isinstance(call, EarlierResult):
                 return self._replay(call)
-            call.result = await self._function(**self._bind(call.permit))
+            call.result = await run(**self._bind(call.permit))
             return call.result
 
     def _bind(self, permit: RedeemedPermit) -> dict[str, Any]:
@@ -112,27 +115,18 @@ class Gated(Generic[P, R]):
             "Make it an async def that awaits it."
         )
 
-    def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
-        bound = self._signature().bind(*args, **kwargs)
-        bound.apply_defaults()
+    def _write_args(self, given: dict[str, Any]) -> JsonObject:
         try:
-            plain: JsonObject = to_jsonable_python(dict(bound.arguments))
+            plain: JsonObject = to_jsonable_python(given)
         except (PydanticSerializationError, ValueError) as error:
             raise InvalidInput(f"The arguments of {self.tool.name} cannot be written as JSON: {error}") from error
         if fault := self.tool.find_fault(plain):
             raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
         return plain
 
-    def _signature(self) -> inspect.Signature:
-        signature = inspect.signature(self._function)
-        if not self.tool.takes_call:
-            return signature
-        parameters = [parameter for name, parameter in signature.parameters.items() if name != "call"]
-        return signature.replace(parameters=parameters)
-
     def _replay(self, earlier: EarlierResult) -> Any:
         output = replay(self.tool.name, earlier)
-        returns = get_type_hints(self._function, include_extras=True).get("return", Any)
+        returns = get_type_hints(self.function, include_extras=True).get("return", Any)
         try:
             return TypeAdapter(returns).validate_python(output)
         except (ValidationError, PydanticUserError) as error:

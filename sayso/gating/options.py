@@ -1,5 +1,6 @@
 """The options of a gate, and the call that it builds from them."""
 
+import asyncio
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 AnyClient: TypeAlias = "Client | AsyncClient | None"
 
 _MAX_STEP = 1_000_000
+_BLOCKS_LOOP = ". The event loop of this thread stands still until then: make {name} an async def"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,18 @@ def print_notice(text: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             print(f"sayso: {text}", file=sys.stderr, flush=True)
+
+
+def warn_in_loop(call: GatedCall) -> GatedCall:
+    """Return the call. Within an event loop its notice adds that the loop stands still while a plain def waits."""
+    notify = call.notify
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call
+    if notify is None:
+        return call
+    return replace(call, notify=lambda text: notify(f"{text}{_BLOCKS_LOOP.format(name=call.definition.name)}"))
 
 
 def check_client(client: AnyClient, is_async: bool, name: str) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sayso import gate
-from sayso.gating.execution import Gated
+from sayso.gating.functions import GatedFunction
 from sayso.runner.tools import CallContext
 from sayso.testing import InProcessDesk
 
@@ -24,7 +24,7 @@ class Bank:
         return f"paid {amount:g} for {order}"
 
 
-def gated(desk: InProcessDesk, bank: Bank, **manner: Any) -> Gated[..., str]:
+def gated(desk: InProcessDesk, bank: Bank, **manner: Any) -> GatedFunction[..., str]:
     """Return the gated refund; a second one stands for a restarted script."""
 
     @gate(**{"client": desk.client(), "key": "refund-{order}", **manner})

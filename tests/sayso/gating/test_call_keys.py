@@ -52,7 +52,7 @@ def test_gate_checks_the_key_of_a_block(desk: InProcessDesk) -> None:
 )
 def test_build_call_fills_the_key(desk: InProcessDesk, bank: Bank, key: Any, label: str) -> None:
     refund = gated(desk, bank, key=key)
-    assert refund.options.build_call(refund.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
+    assert refund.call.options.build_call(refund.call.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
 
 
 def test_gate_tries_a_key_function_without_a_signature(desk: InProcessDesk, bank: Bank) -> None:

@@ -1,0 +1,172 @@
+"""Parameters of gated functions: the receiver of a method, what a framework injects, and the arguments of the call."""
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any
+
+from sayso.errors import InvalidInput
+from sayso.runner.tools import CallContext, describe_error
+
+_RECEIVERS = ("self", "cls")
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_INJECTED = {
+    ("pydantic_ai", "RunContext"),
+    ("agents", "RunContextWrapper"),
+    ("autogen_core", "CancellationToken"),
+    ("langchain_core", "BaseRunManager"),
+    ("langchain_core", "RunnableConfig"),
+    ("langgraph", "ToolRuntime"),
+    ("mcp", "Context"),
+    ("fastmcp", "Context"),
+    ("starlette", "HTTPConnection"),
+    ("starlette", "Response"),
+    ("starlette", "BackgroundTasks"),
+    ("click", "Context"),
+    ("typer", "Context"),
+}
+"""Types of values that frameworks pass to a tool beside its arguments, by package and name. Models do not set them."""
+
+_MARKERS = {("langchain_core", "InjectedToolArg"), ("fastapi", "Depends")}
+"""Annotations and defaults with the same meaning."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a function. `signature` has all but the call's context, with resolved types."""
+
+    signature: inspect.Signature
+    receiver: str | None
+    injected: frozenset[str]
+    stand_in: Callable[..., Any]
+    """A function with the reviewed parameters only, to read the tool's definition from. It cannot be called."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments that rules and reviewers see."""
+        return tuple(name for name in self.signature.parameters if name not in self.injected and name != self.receiver)
+
+    def split(self, args: Any, kwargs: Any) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
+        """Return the arguments of a call with defaults, its receiver if there is one, and what was injected."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        receiver = [given.pop(self.receiver)] if self.receiver is not None else []
+        injected = {name: given.pop(name) for name in self.injected}
+        return given, receiver, injected
+
+
+def read_parameters(function: Callable[..., Any], label: str, *, static: bool = False) -> Parameters:
+    """Return the parameters of a function or method. Raises `InvalidInput` for anything that cannot be gated."""
+    _check_kind(function, label)
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"The parameters of {label} cannot be read: {error}. Gate a def that calls it.") from error
+    receiver = None if static else _find_receiver(function, signature)
+    written = {name: one for name, one in _read_annotations(function).items() if name != receiver}
+    hints = _resolve(function, {name: one for name, one in written.items() if name != "return"}, label)
+    injected = frozenset(
+        name
+        for name, one in signature.parameters.items()
+        if name != receiver and (_is_injected(hints.get(name)) or _has_marker([one.default]))
+    )
+    parameters = [
+        one.replace(annotation=hints.get(name, one.annotation))
+        for name, one in signature.parameters.items()
+        if name == receiver or hints.get(name) is not CallContext
+    ]
+    public = inspect.Signature(parameters, return_annotation=_resolve_return(function, written))
+    hidden = {receiver, *injected}
+    reviewed = [one for name, one in signature.parameters.items() if name not in hidden]
+    stand_in = _copy(function, signature.replace(parameters=reviewed), hints, hidden)
+    return Parameters(public, receiver, injected, stand_in)
+
+
+def _check_kind(function: Any, label: str) -> None:
+    if getattr(function, "with_key", None) is not None and getattr(function, "call", None) is not None:
+        raise InvalidInput(f"{label} is gated already. Remove one @gate.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{label} is a generator, which ends after its call and so cannot be reported once. Return a list instead."
+        )
+    if not inspect.isroutine(function):
+        raise InvalidInput(
+            f"{label or 'This'} is a {type(function).__name__}, not a function. Put @gate directly above the def, "
+            "below the decorators of frameworks."
+        )
+
+
+def _find_receiver(function: Callable[..., Any], signature: inspect.Signature) -> str | None:
+    """Return the first parameter of a method: `self` or `cls`, in a class or without a type."""
+    first = next(iter(signature.parameters.values()), None)
+    if first is None or first.name not in _RECEIVERS or first.kind not in _POSITIONAL or inspect.ismethod(function):
+        return None
+    outer = getattr(function, "__qualname__", "").rpartition(".")[0]
+    in_class = bool(outer) and not outer.endswith("<locals>")
+    return first.name if in_class or first.annotation is first.empty else None
+
+
+def _read_annotations(function: Any) -> dict[str, Any]:
+    return dict(getattr(function, "__annotations__", None) or {})
+
+
+def _resolve(function: Any, annotations: dict[str, Any], label: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(_annotate(function, annotations), include_extras=True)
+    except Exception as error:
+        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
+
+
+def _resolve_return(function: Any, annotations: dict[str, Any]) -> Any:
+    """Return the type of the result, or its text if a name in it is not defined yet, such as a method's class."""
+    if "return" not in annotations:
+        return inspect.Signature.empty
+    try:
+        return typing.get_type_hints(_annotate(function, {"return": annotations["return"]}), include_extras=True)[
+            "return"
+        ]
+    except Exception:  # noqa: BLE001 - a type that cannot be read is only shown
+        return annotations["return"]
+
+
+def _copy(
+    function: Any, signature: inspect.Signature, hints: dict[str, Any], hidden: set[str | None]
+) -> Callable[..., Any]:
+    stand_in = _annotate(function, {name: hint for name, hint in hints.items() if name not in hidden})
+    stand_in.__signature__ = signature
+    copied: Callable[..., Any] = stand_in
+    return copied
+
+
+def _annotate(function: Any, annotations: dict[str, Any]) -> Any:
+    def stand_in() -> None: ...
+
+    functools.update_wrapper(stand_in, function)
+    stand_in.__annotations__ = annotations
+    return stand_in
+
+
+def _is_injected(hint: Any) -> bool:
+    if hint is None or hint is type(None):
+        return False
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _has_marker(hint.__metadata__) or _is_injected(hint.__origin__)
+    if origin in (typing.Union, UnionType):
+        members = [one for one in typing.get_args(hint) if one is not type(None)]
+        return bool(members) and all(map(_is_injected, members))
+    return not _INJECTED.isdisjoint(_list_kinds(origin or hint))
+
+
+def _has_marker(values: Any) -> bool:
+    kinds = (value if isinstance(value, type) else type(value) for value in values)
+    return any(not _MARKERS.isdisjoint(_list_kinds(kind)) for kind in kinds)
+
+
+def _list_kinds(kind: Any) -> Iterator[tuple[str, str]]:
+    for base in getattr(kind, "__mro__", (kind,)):
+        yield str(getattr(base, "__module__", "")).partition(".")[0], str(getattr(base, "__name__", ""))

@@ -1,0 +1,85 @@
+"""Gated functions as routes of FastAPI and commands of Typer."""
+
+from typing import Annotated, Any
+
+import pytest
+import typer
+from fastapi import Depends, FastAPI, Request
+from fastapi.testclient import TestClient
+from pydantic import BaseModel
+from typer.testing import CliRunner
+
+from sayso import Denied, gate
+from sayso.testing import InProcessDesk
+
+
+class Payment(BaseModel):
+    """The body of a request."""
+
+    to: str
+    amount: float
+
+
+def find_user(request: Request) -> str:
+    """Return the person who is signed in."""
+    return request.headers["x-user"]
+
+
+User = Annotated[str, Depends(find_user)]
+
+
+def build_app(desk: InProcessDesk, ran: list[Any]) -> FastAPI:
+    """Return an app whose routes are gated."""
+    app = FastAPI()
+
+    @app.post("/pay")
+    @gate(client=desk.client(), quiet=True)
+    def pay(payment: Payment, user: User) -> str:
+        ran.append((payment.to, user))
+        return f"paid {payment.amount:g} to {payment.to}"
+
+    @app.post("/mail/{to}")
+    @gate(client=desk.async_client(), quiet=True)
+    async def mail(to: str, request: Request, copies: int = 1) -> dict[str, Any]:
+        ran.append((to, request.headers["x-user"]))
+        return {"to": to, "copies": copies}
+
+    return app
+
+
+def test_gated_route_of_fastapi_is_asked_about_and_run(desk: InProcessDesk) -> None:
+    ran: list[Any] = []
+    http = TestClient(build_app(desk, ran), headers={"x-user": "ann"})
+    desk.reviewer.approves()
+    assert http.post("/pay", json={"to": "bob", "amount": 5}).json() == "paid 5 to bob"
+    assert http.post("/mail/cid?copies=2").json() == {"to": "cid", "copies": 2}
+    assert ran == [("bob", "ann"), ("cid", "ann")]
+    first, second = desk.records.values()
+    assert first.items[0].tool.args == {"payment": {"to": "bob", "amount": 5.0}}
+    assert second.items[0].tool.args == {"to": "cid", "copies": 2}
+
+
+def test_denied_route_of_fastapi_does_not_run(desk: InProcessDesk) -> None:
+    ran: list[Any] = []
+    http = TestClient(build_app(desk, ran), headers={"x-user": "ann"})
+    desk.reviewer.denies("mail")
+    with pytest.raises(Denied):
+        http.post("/mail/cid")
+    assert ran == []
+
+
+@pytest.mark.parametrize("verdict", ["approves", "denies"])
+def test_gated_command_of_typer_runs_only_if_approved(desk: InProcessDesk, verdict: str) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @gate(client=desk.client(), quiet=True)
+    def deploy(ctx: typer.Context, version: Annotated[str, typer.Argument()], force: bool = False) -> None:
+        typer.echo(f"deployed {version} {force} as {ctx.info_name}")
+
+    getattr(desk.reviewer, verdict)("deploy")
+    done = CliRunner().invoke(app, ["1.2", "--force"], prog_name="ship")
+    assert done.output == ("deployed 1.2 True as ship\n" if verdict == "approves" else "")
+    assert isinstance(done.exception, Denied) is (verdict == "denies")
+    (record,) = desk.records.values()
+    assert record.items[0].tool.args == {"version": "1.2", "force": True}
