@@ -14,6 +14,7 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.rulebook.grants import (
     AtMostOption,
+    FreeOption,
     GrantCountOption,
     GrantForOption,
     GrantSumOption,
@@ -89,10 +90,11 @@ def approve(  # noqa: PLR0913, PLR0917  one parameter for each option
     grant_sum: GrantSumOption = None,
     same: SameOption = None,
     at_most: AtMostOption = None,
+    free: FreeOption = None,
     yes: YesOption = False,
 ) -> None:
     """Approve a call, with its own or with other arguments, and like calls too with --grant-for."""
-    grant = read_grant(grant_for, grant_count, grant_sum, same, at_most)
+    grant = read_grant(grant_for, grant_count, grant_sum, same, at_most, free)
     given: dict[str, JsonValue] = {"message": message, "number": number, "grant": grant}
     if args is not None:
         try:

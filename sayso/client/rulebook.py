@@ -255,6 +255,8 @@ class GrantView(ResponseModel):
     rule_id: str
     agent: str
     tool: str
+    scope: str = ""
+    free: tuple[str, ...] = ()
     until: datetime
     granted_by: tuple[str, ...]
     offered: bool = False

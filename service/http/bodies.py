@@ -9,7 +9,7 @@ from sayso.canonical_json import parse_json
 from sayso.errors import InvalidInput
 from sayso.records.decisions import DIGEST_PATTERN
 from sayso.records.freezes import SCOPE_PATTERN
-from sayso.records.memory.bounds import ARGUMENT_PATTERN
+from sayso.records.memory.bounds import ARGUMENT_PATTERN, FREE_PATTERN
 from sayso.records.tool_names import NAME_CHARACTERS, NAME_PATTERN
 
 _MAX_FAULTS = 20
@@ -29,6 +29,7 @@ _SHAPES = {  # messages in place of regular expressions
     SCOPE_PATTERN: "is no scope; write all, agent:<name> or tool:<name>",
     NAME_PATTERN: f"has a character that no tool's name may have; rename the tool with {NAME_CHARACTERS}",
     ARGUMENT_PATTERN: "is no argument; write it as args.customer",
+    FREE_PATTERN: "is no argument; write it as args.customer, or args for all",
     DIGEST_PATTERN: "is no digest; send the item's own, 64 of 0-9 and a-f",
 }
 

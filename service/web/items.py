@@ -182,10 +182,10 @@ async def _review(request: Request, visitor: Visitor, suspension_id: str, item_i
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
-    _item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
+    item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
-    granting = add_grant(decision, post)
+    granting = add_grant(wiring_of(request).rules.policy(), item, decision, post)
     await wiring_of(request).desk.decide(suspension_id, item_id, granting, by=by, key=key, shown=shown)
 
 

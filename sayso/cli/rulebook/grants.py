@@ -33,6 +33,10 @@ SameOption = Annotated[
 AtMostOption = Annotated[
     list[str] | None, typer.Option("--at-most", help="The most that an argument may be: args.amount=200.")
 ]
+FreeOption = Annotated[
+    list[str] | None,
+    typer.Option("--free", help="An argument that may change or be missing; args for any arguments at all."),
+]
 OnlyOption = Annotated[
     list[str] | None, typer.Option("--only", help="The value that an argument must have: args.to=a@example.org.")
 ]
@@ -41,11 +45,16 @@ GrantArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `sa
 
 
 def read_grant(
-    for_: str | None, count: int | None, most: str | None, same: list[str] | None, at_most: list[str] | None
+    for_: str | None,
+    count: int | None,
+    most: str | None,
+    same: list[str] | None,
+    at_most: list[str] | None,
+    free: list[str] | None = None,
 ) -> JsonObject | None:
     """Return the grant of the options, None without `--grant-for`; raises `InvalidInput`."""
     if for_ is None:
-        if any(one is not None for one in (count, most)) or same or at_most:
+        if any(one is not None for one in (count, most)) or same or at_most or free:
             raise InvalidInput("A grant needs an end. Add --grant-for, such as --grant-for 1h.")
         return None
     try:
@@ -53,6 +62,7 @@ def read_grant(
     except ValueError as error:
         raise InvalidInput(f"--grant-for: {error}.") from error
     given: JsonObject = {"for_s": for_s, "same": [*(same or ())], "at_most": _read_pairs(at_most)}
+    given |= {"free": [*free]} if free else {}
     return given | {name: value for name, value in (("count", count), ("sum", most)) if value is not None}
 
 

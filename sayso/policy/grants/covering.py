@@ -15,6 +15,7 @@ from sayso.policy.memory.recalling import Wanted
 from sayso.policy.rules import Action, same_json
 from sayso.policy.words.addresses import read_url
 from sayso.policy.words.paths import is_within
+from sayso.records.memory.bounds import ALL_ARGUMENTS
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.offers import Constraint, ConstraintKind
@@ -22,6 +23,9 @@ from sayso.records.memory.offers import Constraint, ConstraintKind
 if TYPE_CHECKING:
     from sayso.policy.matching import PolicyEvent
     from sayso.policy.rules import PolicyRule
+
+_MOST_NAMED = 5
+_MAY_BE_NULL = (ConstraintKind.EQUAL, ConstraintKind.ONE_OF)
 
 
 class Covering(NamedTuple):
@@ -48,9 +52,11 @@ def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: P
     if doubt or decision.action is not Action.REQUEST_APPROVAL or not event.memory:
         return decision
     rule = find_granting(rules, decision.policy_id)
-    found = find_grant(rule, event) if rule is not None else None
-    if found is None:
+    if rule is None:
         return decision
+    found = find_grant(rule, event)
+    if found is None:
+        return explain_uncovered(rule, event, decision)
     grant, charges = found
     reason = f"Grant {grant.id}, given by {' and '.join(one.id for one in grant.granters)}, allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None}
@@ -78,8 +84,12 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
 
 def covers(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     """Return whether a call is one that the grant names, and people have granted it and nobody has ended it."""
-    granted = grant.is_confirmed and grant.revoked_at_ms is None and grant.denial is None
-    return granted and names_call(grant, rule_id, event)
+    return is_granted(grant) and names_call(grant, rule_id, event)
+
+
+def is_granted(grant: Grant) -> bool:
+    """Return whether people have granted it and nobody has ended it."""
+    return grant.is_confirmed and grant.revoked_at_ms is None and grant.denial is None
 
 
 def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
@@ -88,20 +98,77 @@ def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
     if about != named:
         return False
-    if not all(holds(one, event.tool_args) for one in grant.constraints):
+    return all(holds(one, event.tool_args) for one in grant.constraints) and _fits_others(grant, event.tool_args)
+
+
+def _names_but_others(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
+    """Return whether a call differs from those that a grant names in its other arguments alone."""
+    if names_call(grant, rule_id, event):
         return False
-    return not grant.rest_digest or digest_rest(event.tool_args, grant.constraints) == grant.rest_digest
+    return names_call(grant.model_copy(update={"free": (ALL_ARGUMENTS,)}), rule_id, event)
 
 
-def digest_rest(args: JsonObject, constraints: tuple[Constraint, ...]) -> str:
-    """Return the digest of the arguments without those that have a constraint."""
+def _fits_others(grant: Grant, args: JsonObject) -> bool:
+    """Return whether the arguments that a grant does not limit are free, or as they were."""
+    if ALL_ARGUMENTS in grant.free:
+        return True
+    if grant.is_from_before:
+        return not strip_arguments(args, _list_named(grant))
+    return digest_rest(args, grant.constraints, grant.free) == grant.rest_digest
+
+
+def _list_named(grant: Grant) -> list[str]:
+    """Return the arguments that a grant names: those with a limit, those that are free, and the summed one."""
+    return [*(one.path for one in grant.constraints), *grant.free, *([grant.sum.of] if grant.sum is not None else [])]
+
+
+def explain_uncovered(rule: "PolicyRule", event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
+    """Return the decision, with the grant in force that would cover the call but for its other arguments."""
+    reading, digest = event.memory.get(name_scope(rule.rule_id, event.agent)), digest_rule(rule)
+    near = (
+        one
+        for one in (reading.grants if reading is not None else ())
+        if one.rule_digest == digest and is_granted(one) and _names_but_others(one, rule.rule_id, event)
+    )
+    grant = next(near, None)
+    if grant is None:
+        return decision
+    because = "the arguments that it does not limit must stay as they were"
+    if not grant.keeps_others:
+        others = [f"args.{name}" for name in strip_arguments(event.tool_args, _list_named(grant))]
+        because = f"it does not name {' and '.join(others[:_MOST_NAMED])}"
+    if grant.is_from_before:
+        because = f"{because}, and grants of its age no longer cover what they do not name. Grant such calls again"
+    reason = f"{decision.reason.removesuffix('.')}. Grant {grant.id} does not cover it: {because}."
+    return decision.model_copy(update={"reason": reason})
+
+
+def strip_arguments(args: JsonObject, paths: Iterable[str]) -> JsonObject:
+    """Return the arguments without those at these paths, and without objects that hold nothing else."""
+    rest: Any = deepcopy(args)
+    for path in paths:
+        *outer, last = path.split(".")[1:]
+        holders = [rest]
+        for step in outer:
+            holders.append(follow(holders[-1], [step]))
+        if not isinstance(holders[-1], dict):
+            continue
+        holders[-1].pop(last, None)
+        for holder, step in zip(reversed(holders[:-1]), reversed(outer), strict=True):
+            if holder.get(step) == {}:
+                del holder[step]
+    return dict(rest)
+
+
+def digest_rest(args: JsonObject, constraints: tuple[Constraint, ...], free: tuple[str, ...] = ()) -> str:
+    """Return the digest of the arguments without those that have a constraint, and without the free ones."""
     rest: Any = deepcopy(args)
     for one in constraints:
         *outer, last = one.path.split(".")[1:]
         holder = follow(rest, outer)
         if isinstance(holder, dict):
             holder.pop(last, None)
-    return digest_json(rest)
+    return digest_json(strip_arguments(rest, free))
 
 
 def follow(found: Any, steps: list[str]) -> Any:
@@ -113,9 +180,15 @@ def follow(found: Any, steps: list[str]) -> Any:
 
 def holds(constraint: Constraint, args: JsonObject) -> bool:
     """Return whether an argument is within its limit; a missing or unreadable one is not."""
-    value = follow(args, constraint.path.split(".")[1:])
+    *outer, last = constraint.path.split(".")[1:]
+    holder = follow(args, outer)
+    if not isinstance(holder, dict) or last not in holder:
+        return False
+    value = holder[last]
+    if value is None and constraint.kind not in _MAY_BE_NULL:
+        return False
     try:
-        return value is not None and _CHECKS[constraint.kind](value, constraint.value, constraint.path)
+        return _CHECKS[constraint.kind](value, constraint.value, constraint.path)
     except SaysoError:
         return False
 

@@ -15,7 +15,7 @@ from sayso.policy.memory.keys import write_period
 from sayso.policy.rules import PolicyRule
 from sayso.records.decisions import Actor, DecisionRequest
 from sayso.records.items import Item, ItemKind
-from sayso.records.memory.bounds import Bounds, CounterOffer, GrantRequest
+from sayso.records.memory.bounds import ALL_ARGUMENTS, Bounds, CounterOffer, GrantRequest, check_free
 from sayso.records.memory.grants import Grant, GrantSum
 from sayso.records.memory.offers import Constraint, ConstraintKind, Offered
 from sayso.records.suspensions import SuspensionRecord
@@ -123,6 +123,7 @@ def limit_grant(
     Raises `InvalidInput` beyond what the rule allows, and for a limit on a secret argument.
     """
     _check_secrets(args, secrets, asked, grants)
+    _check_free(asked, grants)
     limits = _list_constraints(asked, args, grants)
     name = f"The rule {rule.rule_id} grants"
     if asked.for_s > grants.longest:
@@ -139,8 +140,14 @@ def limit_grant(
             limit = write_amount(to_units(grants.sum.max))
             raise InvalidInput(f"{name} at most {limit} in sum, not {write_amount(most)}. Choose less.")
         total = GrantSum(of=grants.sum.of, max=most)
-    count = asked.count if asked.count is not None else grants.count
-    return {"constraints": limits, "until_ms": now_ms + asked.for_s * 1000, "count": count, "sum": total}
+    return {
+        "constraints": limits,
+        "rest_digest": "" if ALL_ARGUMENTS in asked.free else digest_rest(args, limits, asked.free),
+        "free": asked.free,
+        "until_ms": now_ms + asked.for_s * 1000,
+        "count": asked.count if asked.count is not None else grants.count,
+        "sum": total,
+    }
 
 
 def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, now_ms: int) -> dict[str, Any]:
@@ -170,10 +177,22 @@ def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[
         _check_known(limited, args)
         return tuple(sorted(found, key=lambda one: one.path))
     _check_known({*limited, *asked.same, *grants.by}, args)
-    for path in dict.fromkeys((*grants.by, *asked.same)):
+    same = dict.fromkeys((*grants.by, *asked.same))
+    for path in same:
         value = follow(args, path.split(".")[1:])
         found.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=value))
+    summed = grants.sum.of if grants.sum is not None else ""
+    bound = {*limited, *same, *asked.free}
+    if summed and summed not in bound and follow(args, summed.split(".")[1:]) is not None:
+        found.append(Constraint(path=summed, kind=ConstraintKind.ANY))
     return tuple(sorted(found, key=lambda one: (one.path, one.kind)))
+
+
+def _check_free(asked: GrantRequest, grants: Grants) -> None:
+    try:
+        check_free(asked.free, grants.by)
+    except ValueError as error:
+        raise InvalidInput(f"{str(error).partition(';')[0]} by the rule. Leave it out of `free`.") from error
 
 
 def _check_known(paths: Iterable[str], args: JsonObject) -> None:

@@ -1,21 +1,20 @@
 """Which mandate covers a call, what the call spends of it, and that calls outside of all are asked about or denied."""
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision
-from sayso.policy.grants.covering import digest_rule, follow, holds
+from sayso.policy.grants.covering import digest_rule, follow, holds, strip_arguments
 from sayso.policy.mandates.scopes import find_scope
 from sayso.policy.memory.amounts import read_amount
 from sayso.policy.rules import ASKING, Action
 from sayso.policy.strictness import guard_terms
+from sayso.records.memory.bounds import ALL_ARGUMENTS
 from sayso.records.memory.charges import Charge
 from sayso.records.memory.mandates import Mandate, MandatedTool, Outside
-from sayso.records.memory.offers import Constraint, ConstraintKind
-from sayso.records.memory.plans import ALL_ARGUMENTS
+from sayso.records.memory.offers import Constraint, may_miss
 from sayso.records.terms import RuleTerms
 
 if TYPE_CHECKING:
@@ -64,14 +63,13 @@ def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
         return False
     if not all(holds(one, event.tool_args) or _may_miss(one, event.tool_args) for one in tool.constraints):
         return False
-    return ALL_ARGUMENTS in tool.free or not _has_others(event.tool_args, tool)
+    paths = (*(one.path for one in tool.constraints), *tool.unlimited)
+    return ALL_ARGUMENTS in tool.free or not strip_arguments(event.tool_args, paths)
 
 
 def _may_miss(limit: Constraint, args: JsonObject) -> bool:
     """Return whether an argument is null or missing, and null is one of the values that its limit names."""
-    named = [limit.value] if limit.kind is ConstraintKind.EQUAL else []
-    named = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else named
-    return None in named and follow(args, limit.path.split(".")[1:]) is None
+    return may_miss(limit) and follow(args, limit.path.split(".")[1:]) is None
 
 
 def _list_current(event: "PolicyEvent") -> list[Mandate]:
@@ -141,23 +139,6 @@ def _apply_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms:
     else:
         update |= {"action": Action.REQUEST_APPROVAL, "terms": guard_terms(terms)}
     return decision.model_copy(update=update)
-
-
-def _has_others(args: JsonObject, tool: MandatedTool) -> bool:
-    """Whether the call has arguments that this part of the mandate does not name."""
-    rest: Any = deepcopy(args)
-    for path in (*(one.path for one in tool.constraints), *tool.unlimited):
-        *outer, last = path.split(".")[1:]
-        holders = [rest]
-        for step in outer:
-            holders.append(follow(holders[-1], [step]))
-        if not isinstance(holders[-1], dict):
-            continue
-        holders[-1].pop(last, None)
-        for holder, step in zip(reversed(holders[:-1]), reversed(outer), strict=True):
-            if holder.get(step) == {}:
-                del holder[step]
-    return bool(rest)
 
 
 def _charge(mandate: Mandate, tool: MandatedTool, event: "PolicyEvent") -> tuple[Charge, ...] | None:

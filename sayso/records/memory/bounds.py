@@ -1,5 +1,6 @@
 """What a reviewer sends to grant later calls, or to offer another call instead of a denied one."""
 
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Annotated, Self
 
@@ -13,6 +14,9 @@ MOST_GRANTED_CALLS = 1_000_000
 
 ARGUMENT_PATTERN = r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}$"
 ArgumentName = Annotated[str, Field(pattern=ARGUMENT_PATTERN)]
+FREE_PATTERN = r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){0,10}$"
+FreeArgument = Annotated[str, Field(pattern=FREE_PATTERN)]
+ALL_ARGUMENTS = "args"
 Amount = Annotated[Decimal, Field(gt=0, le=9_000_000_000, decimal_places=6)]
 Values = Annotated[tuple[JsonValue, ...], Field(min_length=1, max_length=100)]
 
@@ -39,7 +43,10 @@ class Bounds(Immutable):
 
 
 class GrantRequest(Bounds):
-    """What an approval also grants: like calls run without asking, within these limits and those of the rule."""
+    """What an approval also grants: like calls run without asking, within these limits and those of the rule.
+
+    Arguments without a limit must stay as in this call, and no other may be added, except those in `free`.
+    """
 
     for_s: int = Field(ge=SHORTEST_GRANT_S, le=LONGEST_GRANT_S, description="How long it lasts, in seconds.")
     count: int | None = Field(
@@ -50,8 +57,28 @@ class GrantRequest(Bounds):
         description="The most of the rule's summed argument over all calls; null for the most that the rule grants.",
     )
     same: tuple[ArgumentName, ...] = Field(
-        default=(), max_length=20, description="Arguments that must stay as in this call."
+        default=(), max_length=20, description="Arguments that must stay as in this call, and that its sentence names."
     )
+    free: tuple[FreeArgument, ...] = Field(
+        default=(),
+        max_length=20,
+        description="Arguments that may have any value or be missing; `args` for any arguments. All others are fixed.",
+    )
+
+    @model_validator(mode="after")
+    def _check_free(self) -> Self:
+        limited = {*self.equal, *self.at_most, *self.one_of, *self.same}
+        check_free(self.free, limited)
+        return self
+
+
+def check_free(free: Collection[str], limited: Collection[str]) -> None:
+    """Refuse a free argument that a limit binds, in whole or in part."""
+    for one in free:
+        for other in limited:
+            nested = one != ALL_ARGUMENTS and (one.startswith(f"{other}.") or other.startswith(f"{one}."))
+            if one == other or nested:
+                raise ValueError(f"{one} cannot be free: {other} has a limit; keep one of them")
 
 
 class CounterOffer(Bounds):

@@ -4,10 +4,15 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from sayso.canonical_json import digest_json
 from sayso.records.base import Immutable
 from sayso.records.decisions import Actor, list_filled
+from sayso.records.memory.bounds import ALL_ARGUMENTS
 from sayso.records.memory.learning import Denial, Learned, OverruledDenial
 from sayso.records.memory.offers import Constraint
+
+NO_ARGUMENTS = digest_json({})
+"""The digest of the other arguments of a grant whose calls have none."""
 
 COUNTER_PREFIX = "grant."
 """The beginning of the names of counters that grants spend."""
@@ -29,6 +34,14 @@ class GrantState(StrEnum):
     ENDED = "ended"
     REVOKED = "revoked"
     SUSPENDED = "suspended"
+
+
+class GrantScope(StrEnum):
+    """Which arguments the calls of a grant may have: none at all, exactly those that it states, or any others, too."""
+
+    NONE = "none"
+    EXACT = "exact"
+    ANY = "any"
 
 
 class Permission(Immutable):
@@ -65,9 +78,10 @@ class Grant(Permission):
     """The right of one agent to make like calls without asking, until `until_ms`, while its rule stays as it was.
 
     `rule_digest` and `definition` are the digests of the rule and of the tool's definition when it was granted.
-    Arguments without a constraint are free, unless `rest_digest` fixes them: it is the digest of all arguments that
-    have no constraint. `offered` marks what a denial offered instead of its call. A `learned` grant has no granters
-    while it is on probation, and a denial of a call that it covers suspends it, until people have `overruled` that one.
+    Arguments without a constraint and not in `free` stay as they were: `rest_digest` is their digest. A grant from
+    before they were fixed has neither, and covers no other arguments. `offered` marks what a denial offered instead of
+    its call. A `learned` grant has no granters while it is on probation, and a denial of a call that it covers suspends
+    it, until people have `overruled` that one.
     """
 
     rule_id: str
@@ -77,6 +91,7 @@ class Grant(Permission):
     definition: str
     constraints: tuple[Constraint, ...] = ()
     rest_digest: str = ""
+    free: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
     count: int | None = None
     sum: GrantSum | None = None
     people: int = Field(default=1, description="How many people must grant it before it is in force.")
@@ -88,6 +103,23 @@ class Grant(Permission):
     learned: Learned | None = None
     denial: Denial | None = None
     overruled: tuple[OverruledDenial, ...] = Field(default=(), exclude_if=lambda denials: not denials)
+
+    @property
+    def scope(self) -> GrantScope:
+        """Which arguments its calls may have."""
+        if ALL_ARGUMENTS in self.free:
+            return GrantScope.ANY
+        return GrantScope.EXACT if self.constraints or self.free or self.keeps_others else GrantScope.NONE
+
+    @property
+    def keeps_others(self) -> bool:
+        """Whether its calls have further arguments, which must stay as they were."""
+        return self.rest_digest not in ("", NO_ARGUMENTS)
+
+    @property
+    def is_from_before(self) -> bool:
+        """Whether it was given when arguments without a constraint were free. It covers none of them now."""
+        return not self.rest_digest and ALL_ARGUMENTS not in self.free
 
     @property
     def is_confirmed(self) -> bool:

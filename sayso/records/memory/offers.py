@@ -30,6 +30,13 @@ class Constraint(Immutable):
     value: JsonValue = None
 
 
+def may_miss(limit: Constraint) -> bool:
+    """Return whether null is one of the values that a limit of a plan names; the argument may then be missing, too."""
+    named = [limit.value] if limit.kind is ConstraintKind.EQUAL else []
+    named = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else named
+    return None in named
+
+
 class Offered(Immutable):
     """The call that a denial offers instead: within the constraints, and otherwise the same, it passes once.
 

@@ -6,15 +6,21 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from sayso.records.base import Immutable
-from sayso.records.memory.bounds import LONGEST_GRANT_S, SHORTEST_GRANT_S, Amount, ArgumentName, Bounds
+from sayso.records.memory.bounds import (
+    ALL_ARGUMENTS,
+    LONGEST_GRANT_S,
+    SHORTEST_GRANT_S,
+    Amount,
+    ArgumentName,
+    Bounds,
+    FreeArgument,
+)
 from sayso.records.memory.mandates import Outside
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 
 MOST_MANDATED_CALLS = 1_000
 MOST_TOOLS = 50
-ALL_ARGUMENTS = "args"
 
-FreeArgument = Annotated[str, Field(pattern=r"^args(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){0,10}$")]
 HostPattern = Annotated[
     str, Field(min_length=1, max_length=253, description="A host such as api.example.com, or *.example.com.")
 ]

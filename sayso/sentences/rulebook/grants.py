@@ -3,7 +3,8 @@
 import json
 
 from sayso.policy.memory.amounts import write_amount
-from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.bounds import ALL_ARGUMENTS
+from sayso.records.memory.grants import Grant, GrantScope, GrantState
 from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.sentences.moments import Moment, Sentence, compose, write_sentence
 from sayso.sentences.names import join_words
@@ -93,9 +94,15 @@ def _name_agent(grant: Grant) -> str:
 
 def _describe_limits(grant: Grant) -> str:
     limits = [describe_constraint(one) for one in grant.constraints]
-    others = _("otherwise the same arguments") if grant.rest_digest else _("any other arguments")
-    others = _("no other arguments") if grant.learned is not None else others
-    return join_words([*limits, others]) if limits else _("any arguments")
+    limits += [_("any or no %(argument)s", argument=name_argument(one)) for one in grant.free if one != ALL_ARGUMENTS]
+    if grant.scope is GrantScope.ANY:
+        return join_words([*limits, _("any other arguments")]) if limits else _("any arguments")
+    if grant.keeps_others:
+        return join_words([*limits, _("otherwise the same arguments")]) if limits else _("the same arguments")
+    others = _("no other arguments") if limits else _("no arguments at all")
+    if grant.is_from_before:
+        others = _("%(others)s, as it was given before grants named them all", others=others)
+    return join_words([*limits, others])
 
 
 def _describe_times(grant: Grant) -> str:

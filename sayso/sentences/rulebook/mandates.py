@@ -4,8 +4,9 @@ import json
 from typing import NamedTuple
 
 from sayso.policy.memory.amounts import write_amount
+from sayso.records.memory.bounds import ALL_ARGUMENTS
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, Outside
-from sayso.records.memory.plans import ALL_ARGUMENTS
+from sayso.records.memory.offers import Constraint, may_miss
 from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.names import join_words
 from sayso.sentences.rulebook.grants import describe_constraint, name_argument
@@ -91,11 +92,17 @@ def describe_rest(mandate: Mandate, calls: int, total: int) -> str:
     return join_words(parts)
 
 
+def _describe_limit(limit: Constraint) -> str:
+    """Return a limit of a plan; null as a value also lets the argument be missing."""
+    said = describe_constraint(limit)
+    return _("%(limit)s or missing", limit=said) if may_miss(limit) else said
+
+
 def _describe_calls(one: MandatedTool) -> str:
     tool, subagent = one.tool, json.dumps(one.subagent)
     if one.subagent:
         tool = _("%(tool)s by sub-agent %(subagent)s", tool=tool, subagent=subagent)
-    limits = [describe_constraint(limit) for limit in one.constraints]
+    limits = [_describe_limit(limit) for limit in one.constraints]
     free = [_("any %(argument)s", argument=name_argument(path)) for path in one.unlimited if path != ALL_ARGUMENTS]
     if ALL_ARGUMENTS in one.free:
         free = [_("any other arguments") if limits else _("any arguments")]

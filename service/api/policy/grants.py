@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
 from sayso.policy.memory.amounts import write_amount
-from sayso.records.memory.grants import Grant, GrantState
+from sayso.records.memory.grants import Grant, GrantScope, GrantState
 from sayso.sentences.rulebook.grants import write_grant
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import SignedInRoute
@@ -67,7 +67,12 @@ class GrantView(View):
     agent: str
     owner: str
     tool: str
+    scope: GrantScope = Field(
+        description="`none`: calls without arguments. `exact`: with those of `constraints` and `free`, and all others "
+        "as in the granted call. `any`: with any others, too."
+    )
     constraints: tuple[ConstraintView, ...]
+    free: tuple[str, ...] = Field(description="Arguments that may have any value or be missing; `args` for all.")
     count: int | None
     sum: str | None = Field(description="The most in sum, as a number.")
     at: Timestamp = Field(validation_alias="at_ms")
@@ -147,6 +152,7 @@ def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantVie
             **shown,
             "sentence": write_grant(grant),
             "state": grant.find_state(now_ms),
+            "scope": grant.scope,
             "void": parts.grants.find_void(grant),
             "sum": write_amount(grant.sum.max) if grant.sum is not None else None,
             "at_ms": grant.at_ms,

@@ -55,7 +55,7 @@ async def test_grant_is_made_listed_and_revoked(world: World) -> None:
         (listed,) = (await ben.get("/api/v1/grants")).json()["grants"]
         assert (listed["id"], listed["state"], listed["granted_by"]) == (grant_id, "in_force", ["root"])
         assert listed["sentence"].startswith(
-            'payout by demo, requested by demo, with amount at most 200, customer "C-77" and any other arguments, '
+            'payout by demo, requested by demo, with amount at most 200, customer "C-77" and no other arguments, '
             "up to 10 times and up to 500 amount in sum, until 20"
         )
         item = (await suspend(demo, 150))["items"][0]

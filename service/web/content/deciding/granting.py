@@ -107,7 +107,7 @@ def find_grant_step(post: Post) -> str:
     return step if _STEPS.get(step) == post.get("answer") else ""
 
 
-def add_grant(decision: DecisionRequest, post: Post) -> DecisionRequest:
+def add_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post) -> DecisionRequest:
     """Return the decision with the grant or the offer of the form.
 
     Raises `InvalidInput` where it does not say what the sentence said that the reviewer saw.
@@ -115,14 +115,14 @@ def add_grant(decision: DecisionRequest, post: Post) -> DecisionRequest:
     step = post.get(WITH, "")
     if _STEPS.get(step) != post.get("answer"):
         return decision
-    granting = read_grant(decision, post, step)
+    granting = read_grant(policy, item, decision, post, step)
     if digest_granting(granting) != post.get(SEEN):
         raise InvalidInput(_("The sentence has changed. Show it again before you send it."))
     return granting
 
 
-def read_grant(decision: DecisionRequest, post: Post, step: str) -> DecisionRequest:
-    """Return the decision with what the fold says; raises `InvalidInput`."""
+def read_grant(policy: Policy, item: Item, decision: DecisionRequest, post: Post, step: str) -> DecisionRequest:
+    """Return the decision with what the fold says; an argument whose box is cleared is free. Raises `InvalidInput`."""
     most: JsonObject = {name.removeprefix(_MOST): value for name, value in _list_typed(post, _MOST)}
     only: JsonObject = {name.removeprefix(_ONLY): value for name, value in _list_typed(post, _ONLY)}
     try:
@@ -130,7 +130,8 @@ def read_grant(decision: DecisionRequest, post: Post, step: str) -> DecisionRequ
             return decision.model_copy(update={"offer": CounterOffer.model_validate({"at_most": most, "equal": only})})
         ticked = [name.removeprefix(_SAME) for name, _on in _list_typed(post, _SAME)]
         same = [path for path in ticked if path not in most]
-        given: dict[str, Any] = {"for_s": post.get("span", ""), "at_most": most, "same": same}
+        free = _list_freed(policy, item, {*ticked, *most})
+        given: dict[str, Any] = {"for_s": post.get("span", ""), "at_most": most, "same": same, "free": free}
         given |= {name: value for name in ("count", "sum") if (value := post.get(name, "").strip())}
         return decision.model_copy(update={"grant": GrantRequest.model_validate(given)})
     except ValidationError as error:
@@ -148,12 +149,23 @@ async def preview_granting(
     """Return the folds with what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
     step, policy = find_grant_step(post), wiring.rules.policy()
     found = await wiring.desk.suspensions.read(suspension_id)
-    granting = read_grant(decision, post, step)
+    granting = read_grant(policy, item, decision, post, step)
     grant = make_grant(policy, found.record, item, granting, by.reviewer("web"), "gra_shown", found.now_ms)
     form = make_grant_form(policy, item, post)
     if grant is None or form is None:
         raise InvalidInput(_("This can no longer be granted. Open the item again."))
     return replace(form, step=step, sentence=describe_grant(grant), seen=digest_granting(granting))
+
+
+def _list_freed(policy: Policy, item: Item, limited: set[str]) -> list[str]:
+    """Return the arguments that the form shows and does not limit; the summed one has the limit of the sum."""
+    grants = find_grants(policy, item)
+    if grants is None:
+        return []
+    bound = {*limited, *grants.by, *((grants.sum.of,) if grants.sum is not None else ())}
+    masked = redact(item.tool.args, None, item.terms.secrets).args
+    shown = (path for path, _value in _list_plain(masked, "args"))
+    return [path for path in shown if not any(path == one or path.startswith(f"{one}.") for one in bound)]
 
 
 def _list_typed(post: Post, prefix: str) -> list[tuple[str, str]]:

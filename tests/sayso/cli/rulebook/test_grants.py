@@ -80,6 +80,8 @@ def test_options_are_read() -> None:
         "at_most": {},
         "sum": "5",
     }
+    freed = read_grant("1h", None, None, None, None, ["args.note"])
+    assert freed == {"for_s": 3600, "same": [], "at_most": {}, "free": ["args.note"]}
     assert read_offer(None, ["args.to=a", "args.n=5"]) == {"at_most": {}, "equal": {"args.to": "a", "args.n": 5}}
     with pytest.raises(InvalidInput, match=r"Write it as args\.to=VALUE"):
         read_offer(None, ["args.to"])

@@ -278,6 +278,7 @@ def test_grant_does_not_reach_outside_a_mandate() -> None:
         subagent="",
         tool="pay",
         definition="d1",
+        free=("args",),
         at_ms=1,
         until_ms=3_600_001,
         granters=mandate.granters,

@@ -67,6 +67,32 @@ async def test_sentence_is_shown_before_a_grant_is_sent(settings: Settings) -> N
         assert (await put(anna.wiring, 150)).items[0].outcome is None
 
 
+@pytest.mark.parametrize(
+    ("ticked", "words"),
+    [
+        ({"same.args.order": "yes"}, "order &#34;A&#34; and no other arguments"),
+        ({}, "any amount, order &#34;A&#34; and no other arguments"),
+    ],
+)
+async def test_sentence_says_that_no_other_arguments_run(
+    settings: Settings, ticked: dict[str, str], words: str
+) -> None:
+    async with visit(settings) as anna:
+        record = await put(anna.wiring, 100)
+        given = {"answer": "approve", "digest": record.items[0].digest, "span": "3600", "count": "10"}
+        assert words in await anna.send(f"/items/{record.id}/i1", 200, step="grant", **given, **ticked)
+
+
+async def test_argument_whose_box_is_cleared_is_named_as_free(settings: Settings) -> None:
+    assert settings.policy is not None
+    settings.policy.write_text(POLICY.replace("by: args.order", "people: 1"))
+    async with visit(settings) as anna:
+        record = await put(anna.wiring, 100)
+        given = {"answer": "approve", "digest": record.items[0].digest, "span": "3600", "same.args.amount": "yes"}
+        shown = await anna.send(f"/items/{record.id}/i1", 200, step="grant", **given)
+        assert "amount 100, any or no order and no other arguments" in shown
+
+
 async def test_offer_is_sent_with_a_denial(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await put(anna.wiring, 900)
