@@ -26,7 +26,13 @@ _LIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "2": "z", "8": "b
 _PAIRS = str.maketrans({"m": "rn", "w": "vv", "d": "cl"})
 """Letters that look like two others. Both sides are expanded, so a separator between them does not matter."""
 
+_SECOND_HALVES = {"r": "n", "v": "v", "c": "l"}
+_FIRST_HALVES = {second: first for first, second in _SECOND_HALVES.items()}
+_SHORTEST_STRETCH = 3
+"""A pattern with fewer letters in a row, such as `c*`, is no name that another could look like."""
+
 _FIRST, _LAST = re.compile(r"[*?\[]"), re.compile(r"[*?\]]")
+_WILDCARDS = re.compile(r"[*?]|\[!?\]?[^\]]*\]")
 _PARTS = re.compile(r"(?P<star>\*+)|(?P<one>\?)|(?P<range>\[!?\]?[^\]]*\])|(?P<gap>[_\-./:\s]+)|(?P<letter>.)", re.S)
 
 
@@ -54,7 +60,13 @@ def find_name_fault(name: str) -> str | None:
 def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
     """Return the patterns that a tool's name looks like but does not match."""
     written = [_write_name(name, pairs) for pairs in (False, True)]
-    return frozenset(one for one in patterns if _fits(one, written) and not fnmatchcase(name, one))
+    return frozenset(one for one in patterns if _is_name(one) and _fits(one, written) and not fnmatchcase(name, one))
+
+
+@lru_cache(maxsize=16_384)
+def _is_name(pattern: str) -> bool:
+    stretches = _WILDCARDS.split(pattern)
+    return len(stretches) == 1 or any(len(one) >= _SHORTEST_STRETCH for one in stretches)
 
 
 def _fits(pattern: str, written: list[str]) -> bool:
@@ -102,14 +114,26 @@ def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
     A separator beside a wildcard must match, or `a_*` would match `any`. Atomic parts bound the time of a match.
     """
     stretches = [""]
+    before = ""
     for kind, found in _split(pattern):
+        letters = _skeleton(found, pairs) if kind == "letter" else ""
         if kind == "star":
+            stretches[-1] += _keep_whole(before, "(?!", _SECOND_HALVES) if pairs else ""
             stretches.append("")
+        elif letters and pairs and not stretches[-1]:
+            whole = _keep_whole(letters[0], "(?<!", _FIRST_HALVES) if len(stretches) > 1 else ""
+            stretches[-1] += whole + _write_letters(letters)
         else:
             stretches[-1] += _write_part(kind, found, pairs)
+        before = letters[-1:]
     first, *rest = stretches
     stars = [*(f"(?>.*?{one})" for one in rest[:-1]), *(f".*{one}" for one in rest[-1:])]
     return re.compile(first + "".join(stars))
+
+
+def _keep_whole(letter: str, look: str, halves: dict[str, str]) -> str:
+    """Return an expression that lets no wildcard take one half of a letter: `inc*` is not like `index`."""
+    return f"{look}{halves[letter]})" if letter in halves else ""
 
 
 def _split(pattern: str) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,10 @@ from itertools import islice
 
 from sayso.canonical_json import JsonObject
 from sayso.rendering.views import View
-from sayso.text.invisible import count_hidden
+from sayso.text.foreign import count_lookalikes
 from sayso.text.language import _
-from sayso.text.lookalikes import find_lookalikes
 from sayso.text.summaries import list_texts
+from sayso.text.suspicions import count_hidden
 
 _MOST = 2
 
@@ -34,7 +34,7 @@ def name_flags(
     def find() -> Iterator[str]:
         if doubt:
             yield _("may already have run")
-        if any(map(find_lookalikes, texts)):
+        if any(map(count_lookalikes, texts)):
             yield _("look-alike letters")
         if resembles:
             yield _("look-alike name")

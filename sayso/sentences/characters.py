@@ -2,17 +2,17 @@
 
 from pydantic import JsonValue
 
-from sayso.text.invisible import count_hidden
+from sayso.text.foreign import count_lookalikes
 from sayso.text.language import ngettext
-from sayso.text.lookalikes import find_lookalikes
 from sayso.text.summaries import list_texts
+from sayso.text.suspicions import count_hidden
 
 
 def describe_characters(value: JsonValue) -> list[str]:
     """Return a warning for the hidden and one for the look-alike characters of all texts and keys, if there are any."""
     texts = list(list_texts(value))
     hidden = sum(map(count_hidden, texts))
-    alike = sum(len(find_lookalikes(text)) for text in texts)
+    alike = sum(count_lookalikes(text) for text in texts)
     return [*_describe_hidden(hidden), *_describe_alike(alike)]
 
 
@@ -21,8 +21,8 @@ def _describe_hidden(count: int) -> list[str]:
         return []
     return [
         ngettext(
-            "%(num)s invisible character is shown by a sign such as ⟨U+200B⟩.",
-            "%(num)s invisible characters are shown by a sign such as ⟨U+200B⟩.",
+            "%(num)s hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",
+            "%(num)s hidden characters have no place here. A sign such as ⟨U+200B⟩ stands for each.",
             count,
         )
     ]

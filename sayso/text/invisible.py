@@ -50,7 +50,7 @@ class Piece:
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
     """Return the text in pieces, each marked character its own; without `breaks`, breaks and tabs are plain text."""
     plain = _part_digits if has_rtl(text) else _keep
-    marked = _find_hidden(text, breaks) | dict.fromkeys(find_lookalikes(text), True)
+    marked = dict.fromkeys(find_hidden(text, breaks=breaks), False) | dict.fromkeys(find_lookalikes(text), True)
     pieces: list[Piece] = []
     begin = 0
     for place, alike in sorted(marked.items()):
@@ -89,22 +89,18 @@ def write_piece(piece: Piece) -> str:
     return piece.text if piece.soft else piece.sign or piece.text
 
 
-def count_hidden(text: str) -> int:
-    """Return the number of hidden characters, without line breaks and tabs."""
-    return len(_find_hidden(text, breaks=False))
-
-
-def _find_hidden(text: str, breaks: bool) -> dict[int, bool]:
+def find_hidden(text: str, *, breaks: bool) -> list[int]:
+    """Return the places of hidden characters in order, with line breaks and tabs only if `breaks` says so."""
     if text.isascii() and text.isprintable():
-        return {}
+        return []
     hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
-        return {}
+        return []
     places = (found.start() for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text))
     inside: set[int] = set()
     if not hidden.isdisjoint("\u200d\ufe0f"):
         inside.update(*(range(*found.span()) for found in _EMOJI.finditer(text)))
-    return {place: False for place in places if place not in inside}
+    return [place for place in places if place not in inside]
 
 
 def _is_hidden(sign: str) -> bool:

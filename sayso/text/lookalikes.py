@@ -54,7 +54,7 @@ def _mark_short(word: str) -> tuple[int, ...]:
 
 def _mark(word: str) -> tuple[int, ...]:
     foreign = [place for place, sign in enumerate(word) if not sign.isascii()]
-    scripts = [_script(sign) for sign in word]
+    scripts = [name_script(sign) for sign in word]
     known = [one for one in scripts if one not in ("COMMON", "INHERITED")]
     base = "LATIN" if "LATIN" in known else next((one for one, _ in Counter(known).most_common(1)), "")
     mixed = {*known} - {base}
@@ -92,11 +92,17 @@ def _is_wide(sign: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _script(sign: str) -> str:
+def name_script(sign: str) -> str:
+    """Return the name of a character's script, COMMON for signs of all scripts."""
     from confusable_homoglyphs import categories
 
     script = categories.alias(unicodedata.normalize("NFKC", sign)[:1] or sign)
     return str(script) if script is not None else "COMMON"
+
+
+def has_own_shape(sign: str) -> bool:
+    """Return whether the character looks like no ASCII letter or digit."""
+    return not sign.isascii() and sign not in _ascii_likes()
 
 
 @cache

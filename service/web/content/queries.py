@@ -10,10 +10,10 @@ from typing import NamedTuple
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.names import join_words
-from sayso.text.invisible import count_hidden
+from sayso.text.foreign import count_lookalikes
 from sayso.text.language import _
-from sayso.text.lookalikes import find_lookalikes
 from sayso.text.summaries import Leaf, list_texts, list_values
+from sayso.text.suspicions import count_hidden
 from service.store.inbox.facets import Facets, find_facets
 
 _LONGEST_NUMBER = 40
@@ -41,7 +41,7 @@ _STATES: Mapping[str, _Filter] = {
 _Test = Callable[[SuspensionRecord, Item], bool]
 
 _FLAGS: Mapping[str, _Test] = {
-    "lookalike": lambda _, item: bool(item.resembles) or any(map(find_lookalikes, _list_texts(item))),
+    "lookalike": lambda _, item: bool(item.resembles) or any(map(count_lookalikes, _list_texts(item))),
     "hidden": lambda _, item: any(map(count_hidden, _list_texts(item))),
 }
 """Flags of single items: they are in no facet, so a search for one reads records."""

@@ -73,6 +73,9 @@ def test_in_process_desk_refuses_an_invalid_tool_name() -> None:
         ("*.write", "files/Write"),
         ("for?_x", "Form_X"),
         ("[rt]efund", "REFUND"),
+        ("db.*", "DB_drop"),
+        ("delete_*", "de1ete_user"),
+        ("*class", "rn_c1ass"),
     ],
 )
 def test_names_look_alike_but_for_case_separators_and_letters(pattern: str, name: str) -> None:
@@ -91,6 +94,13 @@ def test_names_look_alike_but_for_case_separators_and_letters(pattern: str, name
         ("a_*", "any"),
         ("transfer", "transfer2"),
         ("api_v6", "api_v8"),
+        ("c*", "delete_user"),
+        ("c*", "Cancel"),
+        ("cl*", "distance"),
+        ("i*", "list_users"),
+        ("*.*", "read_file"),
+        ("inc*", "index_files"),
+        ("*line", "cancel_dine"),
     ],
 )
 def test_the_same_and_other_names_do_not_look_alike(pattern: str, name: str) -> None:

@@ -96,7 +96,7 @@ def test_card_of_a_withdrawn_item_says_that_nothing_ran() -> None:
 
 def test_card_counts_invisible_characters() -> None:
     card = card_of(with_args({"to": "a\u200bb"}))
-    assert card.warnings == ("1 invisible character is shown by a sign such as ⟨U+200B⟩.",)
+    assert card.warnings == ("1 hidden character has no place here. A sign such as ⟨U+200B⟩ stands for it.",)
     assert "\u200b" not in card.args_text
 
 

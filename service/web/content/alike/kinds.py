@@ -5,9 +5,9 @@ from sayso.records.items import Answer, Item, ItemKind, Prompt
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.rendering.views import View
-from sayso.text.invisible import count_hidden
-from sayso.text.lookalikes import find_lookalikes
+from sayso.text.foreign import count_lookalikes
 from sayso.text.summaries import Leaf, list_texts, list_values
+from sayso.text.suspicions import count_hidden
 from service.operations.masking import find_secrets
 
 MOST_BYTES = 2_048
@@ -26,7 +26,7 @@ def find_alike(record: SuspensionRecord, item: Item, view: View, definition: Too
     if find_secrets(item, definition.parameters if definition is not None else None).masked:
         return ""
     texts = [item.tool.name, record.run.agent, item.subagent or "", *list_texts(item.prompt.model_dump(mode="json"))]
-    if any(count_hidden(text) or find_lookalikes(text) for text in texts):
+    if any(count_hidden(text) or count_lookalikes(text) for text in texts):
         return ""
     alike = {
         "owner": record.run.owner,
