@@ -151,6 +151,8 @@ def show_suspension(found: Suspension) -> RenderableType:
     who = found.run.who
     proven = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
     known = [show_line(proven)] if proven else []
+    maker = found.run.key_maker
+    known += [show_line(f"The key was made by {maker}")] if maker else []
     items = (part for item in found.items for part in _show_item(item))
     erased = [show_erasure(found.erasure)] if found.erasure is not None else []
     return Group(head, about, *known, *erased, *_show_claims(found), *items)
@@ -200,6 +202,8 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     parts += [
         show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
     ]
+    voided = "{}: {}, which does not count: {} was deactivated"
+    parts += [show_line(voided.format(one.by.id, one.action, one.by.id), "yellow") for one in item.voided]
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""

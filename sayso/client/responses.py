@@ -193,6 +193,7 @@ class ItemView(ResponseModel):
     assessment: JsonObject | None = None
     digest: str
     decisions: tuple[DecisionView, ...] = ()
+    voided: tuple[DecisionView, ...] = ()
     doubt: DoubtView | None = None
     outcome: OutcomeView | None = None
     permit: PermitView | None = None
@@ -218,6 +219,7 @@ class RunRefView(ResponseModel):
     id: str
     agent: str
     owner: str
+    key_maker: str = ""
     claimed_title: str = ""
     claimed_context: JsonObject = Field(default_factory=dict)
     who: WhoView | None = None

@@ -14,7 +14,7 @@ _FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "ap
 """The fallbacks, strictest first."""
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
-_STATED = ("reviewers", "quorum", "no_self_approval", "escalate", "match_number", "fallback")
+_STATED = ("reviewers", "quorum", "no_self_approval", "no_maker_approval", "escalate", "match_number", "fallback")
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
@@ -37,6 +37,7 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "reviewers": reviewers,
         "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
         "no_self_approval": any(one.no_self_approval for one in all_terms),
+        "no_maker_approval": any(one.no_maker_approval for one in all_terms),
         "escalate": steps,
         "unattended_approval": all(one.unattended_approval for one in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
@@ -75,6 +76,7 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
         or terms.quorum.deny < frozen.quorum.deny
         or not {*terms.quorum.each_of} <= {*frozen.quorum.each_of}
         or (terms.no_self_approval and not frozen.no_self_approval)
+        or (terms.no_maker_approval and not frozen.no_maker_approval)
         or (terms.match_number and not frozen.match_number)
     )
 

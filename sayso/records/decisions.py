@@ -158,6 +158,16 @@ class Decision(Immutable):
     )
 
 
+class VoidedDecision(Immutable):
+    """A decision that no longer counts, because its author was deactivated while the item was open."""
+
+    id: str
+    action: DecisionAction
+    by: Actor
+    at_ms: int
+    voided_at_ms: int
+
+
 class Verdict(StrEnum):
     """How an item ended."""
 

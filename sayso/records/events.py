@@ -26,6 +26,7 @@ class EventType(StrEnum):
     LLM_COMPLETED = "llm_completed"
     TOOL_BATCH_COMPLETED = "tool_batch_completed"
     DECISION_RECORDED = "decision_recorded"
+    DECISION_VOIDED = "decision_voided"
     DECIDED = "decided"
     TIMED_OUT = "timed_out"
     REVIEWER_REMINDED = "reviewer_reminded"

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.records.base import Immutable
-from sayso.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict
+from sayso.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
 from sayso.records.deliveries import CardDelivery, queue_deliveries
 from sayso.records.inquiries import Claim, Inquiry
 from sayso.records.memory.assessments import Assessment
@@ -201,6 +201,9 @@ class Item(_ItemFields):
     terms: Terms
     digest: str
     decisions: tuple[Decision, ...] = ()
+    voided: tuple[VoidedDecision, ...] = Field(
+        default=(), exclude_if=lambda voided: not voided, description="Decisions that no longer count."
+    )
     outcome: Outcome | None = None
     permit: Permit | None = None
     reminded: int = 0

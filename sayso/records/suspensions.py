@@ -18,6 +18,7 @@ from sayso.records.memory.charges import Charge
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
 from sayso.records.run_state import SealedState, StateRef
+from sayso.records.terms import Terms
 from sayso.records.tool_calls import ToolResult
 
 DUE_AGAIN_MS = 3_000
@@ -142,15 +143,28 @@ class RunRef(Immutable):
     claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
     key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
+    key_maker: str = Field(
+        default="",
+        exclude_if=lambda maker: not maker,
+        description="The person who made the key; empty for a session, and where nobody is known.",
+    )
     tenant: str = "default"
     environment: str = ""
     who: Who | None = None
 
     @property
     def requesters(self) -> tuple[str, ...]:
-        """The names that count as the requester: the owner, and the person that a signed token names."""
-        person = self.who.person if self.who is not None else None
-        return (self.owner,) if person is None else (self.owner, person.casefold())
+        """The names that count as the requester: the key's, its owner's, and the person's that a signed token names."""
+        if self.who is None:
+            return (self.owner,)
+        people = (self.who.owner, self.who.person.casefold() if self.who.person is not None else None)
+        return tuple(dict.fromkeys((self.owner, *(name for name in people if name))))
+
+    def list_excluded(self, terms: Terms) -> tuple[str, ...]:
+        """Return who may not decide under these terms, although a reviewer: the requesters, and who made the key."""
+        requesters = self.requesters if terms.no_self_approval else ()
+        maker = (self.key_maker,) if terms.no_maker_approval and self.key_maker else ()
+        return tuple(dict.fromkeys((*requesters, *maker)))
 
     def describe_who(self) -> JsonObject:
         """Return who is behind the run for an event of its trail; nothing where that is unknown."""

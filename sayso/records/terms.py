@@ -117,6 +117,7 @@ class RuleTerms(Immutable):
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
+    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
     timeout_s: int = Field(default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S)
     working_hours: TimeWindow | None = None
     timeout: WorkingTime | None = None
@@ -183,6 +184,7 @@ class Terms(Immutable):
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
+    no_maker_approval: bool = Field(default=False, exclude_if=lambda refused: not refused)
     deadline_at_ms: int
     extend_until_ms: int = 0
     start_by_s: int = 3600

@@ -32,6 +32,7 @@ from sayso.runner.agents import Agent
 from sayso.transitions.permits import approved_args, may_start
 
 _CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
+_KEPT_TERMS = ("reviewers", "quorum", "no_self_approval", "no_maker_approval")
 
 
 class Revalidation(NamedTuple):
@@ -246,6 +247,6 @@ def _keep(item: Item, denied: str | None) -> ItemDraft:
         start_by_ms=item.start_by_ms,
     )
     carried = {name: getattr(item, name) for name in _CARRIED}
-    terms = RuleTerms(**{name: getattr(item.terms, name) for name in ("reviewers", "quorum", "no_self_approval")})
+    terms = RuleTerms(**{name: getattr(item.terms, name) for name in _KEPT_TERMS})
     rule_id, rule_version = item.terms.rule_id, item.terms.rule_version
     return ItemDraft(**carried, terms=terms, rule_id=rule_id, rule_version=rule_version, preset=preset)

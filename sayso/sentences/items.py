@@ -72,10 +72,13 @@ def name_denial(record: SuspensionRecord, item: Item) -> str:
 def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Return who may decide the item."""
     reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
+    excluded, requesters = record.run.list_excluded(item.terms), record.run.requesters
+    if made := [one for one in excluded if one not in requesters]:
+        reviewers = _("%(reviewers)s, except %(maker)s, who made the key", reviewers=reviewers, maker=join_words(made))
     if not item.terms.no_self_approval:
         return reviewers
-    requesters = join_words(record.run.requesters, "or")
-    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=requesters)
+    owner = join_words(requesters, "or")
+    return _("%(reviewers)s, except %(owner)s, who requested it", reviewers=reviewers, owner=owner)
 
 
 def describe_quorum(item: Item) -> str:
@@ -115,9 +118,7 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     terms = item.terms
     if not item.open or not terms.reviewers:
         return ""
-    excluded = {decision.by.id for decision in item.decisions}
-    if terms.no_self_approval:
-        excluded.update(record.run.requesters)
+    excluded = {*(decision.by.id for decision in item.decisions), *record.run.list_excluded(terms)}
     left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
     denials = _count_decisions(item)[1]
     leading, each_of = _list_leading(item), terms.quorum.each_of
@@ -131,8 +132,10 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
-    if item.terms.no_self_approval and by.id in record.run.requesters:
-        return _("You requested this call, so another reviewer must decide it.")
+    if by.id in record.run.list_excluded(item.terms):
+        if by.id in record.run.requesters:
+            return _("You requested this call, so another reviewer must decide it.")
+        return _("You made the key of this agent, so another reviewer must decide it.")
     entitled = entitle(record, item, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.terms.reviewers, "or"))
@@ -194,8 +197,10 @@ def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:
     person = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
     owner = who.owner if who is not None and who.owner != run.owner else None
     answers = _("The key is owned by %(owner)s", owner=owner) if owner else ""
+    maker = run.key_maker if run.key_maker != owner else ""
+    made = _("The key was made by %(maker)s", maker=maker) if maker else ""
     tools = describe_tools(progress.tools or ()) if progress is not None else ""
-    return [one for one in (person, answers, tools) if one]
+    return [one for one in (person, answers, made, tools) if one]
 
 
 def describe_person(person: str, name: str, issuer: str) -> str:

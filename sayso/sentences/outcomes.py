@@ -5,7 +5,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict
+from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.sentences.moments import Moment, Sentence, compose
@@ -139,6 +139,12 @@ def describe_decision(item: Item, decision: Decision) -> str:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
     absent = decision.by.for_person
     return _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
+
+
+def describe_voided(voided: VoidedDecision) -> str:
+    """Return a decision that no longer counts, and why."""
+    made = _(_DECISIONS[voided.action]) % {"who": describe_actor(voided.by)}
+    return _("%(decision)s, which does not count: %(who)s was deactivated", decision=made, who=voided.by.id)
 
 
 def describe_shown(shown: _Shown | None) -> str:

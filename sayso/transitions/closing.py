@@ -119,6 +119,7 @@ def _describe_rule(item: Item) -> JsonObject:
         "reviewers": [*terms.reviewers],
         "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
         "no_self_approval": terms.no_self_approval,
+        **({"no_maker_approval": True} if terms.no_maker_approval else {}),
     }
 
 

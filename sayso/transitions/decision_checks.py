@@ -101,8 +101,7 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
     if by.kind is not ActorKind.HUMAN:
         raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
-    if item.terms.no_self_approval and by.id in record.run.requesters:
-        raise SelfApproval(owner=by.id)
+    check_other_than_requester(record, item, by)
     entitled = entitle(record, item, by)
     if entitled is None:
         reviewers = list(item.terms.reviewers)
@@ -116,6 +115,38 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
             decided_by=counted.by.id,
         )
     return entitled
+
+
+def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    """Raise `SelfApproval` for a requester, or for who made the key, where the terms refuse them."""
+    if by.id not in record.run.list_excluded(item.terms):
+        return
+    if by.id in record.run.requesters:
+        raise SelfApproval(owner=by.id)
+    raise SelfApproval("You made the key of this agent, so another reviewer must decide.", owner=by.id)
+
+
+def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> None:
+    """Raise `NotAllowed` for a person who may not cancel the run.
+
+    Admins and requesters may, and who may deny all open items of the suspension; all its items where none is open.
+    """
+    if by.kind is not ActorKind.HUMAN or is_admin or by.id in record.run.requesters:
+        return
+    for item in [one for one in record.items if one.open] or record.items:
+        if not may_decide(record, item, by):
+            named = ", ".join(item.terms.reviewers) or "another reviewer"
+            raise NotAllowed(
+                f"You may not deny {item.tool.name} ({item.item_id}), so you cannot cancel its run. "
+                f"Ask {named}, {record.run.owner} or an admin."
+            )
+
+
+def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
+    """Return whether this actor is one of the item's reviewers."""
+    if by.kind is not ActorKind.HUMAN or by.id in record.run.list_excluded(item.terms):
+        return False
+    return entitle(record, item, by) is not None
 
 
 def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
@@ -147,10 +178,8 @@ def _list_represented(by: Actor) -> tuple[Represented, ...]:
 
 
 def _may_represent(record: SuspensionRecord, item: Item, by: Actor, absent: Represented) -> bool:
-    requesters = record.run.requesters
-    if not {by.id, *absent.through}.isdisjoint(requesters):
-        return False
-    if absent.person in requesters and item.terms.no_self_approval:
+    excluded = record.run.list_excluded(item.terms)
+    if not {by.id, *absent.through}.isdisjoint({*record.run.requesters, *excluded}) or absent.person in excluded:
         return False
     return absent.person in item.terms.reviewers or bool(_find_groups(item.terms, absent.groups))
 

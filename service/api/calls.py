@@ -147,6 +147,7 @@ async def create_suspension(
         facts={**manifest.context, **caller.context},
         claimed=body.context,
         key_id=caller.key_id,
+        key_maker=caller.key_maker,
         who=who,
     )
     saved = await parts.desk.suspend(

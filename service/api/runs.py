@@ -119,6 +119,7 @@ async def start_run(
         facts={**manifest.context, **caller.context},
         claimed=body.context,
         key_id=caller.key_id,
+        key_maker=caller.key_maker,
         who=who,
     )
     request = identify_request(body.model_dump(mode="json"), who)
@@ -173,10 +174,13 @@ async def cancel_run(
     key: IdempotencyKey,
     body: Annotated[CancelRequest | None, Body()] = None,
 ) -> RunView:
-    """Cancel a run for good. Effects of calls that already ran remain."""
+    """Cancel a run for good. Effects of calls that already ran remain.
+
+    The key that asked may, its owner, the person that it acts for, admins, and people who may deny all open items.
+    """
     await find_run(parts, caller, run_id)
     reason = body.reason if body is not None else None
-    await parts.desk.cancel(run_id, caller.actor("api"), reason, key=key)
+    await parts.desk.cancel(run_id, caller.reviewer("api"), reason, key=key, is_admin="admin" in caller.roles)
     return RunView.model_validate(await parts.runs.read(run_id))
 
 

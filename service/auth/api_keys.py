@@ -32,10 +32,11 @@ class ApiKeys:
         predecessor_id: str | None = None,
         context: JsonObject | None = None,
         owner: str | None = None,
+        by: str = "",
     ) -> tuple[ApiKey, str]:
         """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`.
 
-        `owner` is the active person who owns the key of an agent.
+        `owner` is the active person who owns the key of an agent, and `by` the person who makes it.
         """
         if predecessor_id is None:
             _check_name(name)
@@ -59,6 +60,7 @@ class ApiKeys:
             predecessor_id=predecessor_id,
             context=context or {},
             owner=owner,
+            created_by=by,
         )
         await self.people.save_key(key_hash, key)
         return key, plain
@@ -70,8 +72,8 @@ class ApiKeys:
             key_id, lambda key: key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or at_ms})
         )
 
-    async def rotate(self, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
-        """Create the successor of a key, which ends after the overlap. Raises `NotFound`, `Conflict`."""
+    async def rotate(self, key_id: str, overlap_s: int, by: str = "") -> tuple[ApiKey, str]:
+        """Create the successor of a key, which ends after the overlap; `by` makes it. Raises `NotFound`, `Conflict`."""
         key_hash = await self.people.find_key_hash(key_id)
         key = await self.tokens.find_key(key_hash) if key_hash else None
         if key is None:
@@ -79,7 +81,7 @@ class ApiKeys:
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended. Create a new one instead.")
         made, plain = await self.create(
-            key.name, kind=key.kind, predecessor_id=key.id, context=key.context, owner=key.owner
+            key.name, kind=key.kind, predecessor_id=key.id, context=key.context, owner=key.owner, by=by
         )
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._change(

@@ -47,6 +47,9 @@ class Principal:
     key_owner: str | None = None
     """The person who owns an agent's key, if it has an owner."""
 
+    key_maker: str = ""
+    """The person who made the key, if that is known."""
+
     groups: tuple[str, ...] = ()
     """The groups of a person."""
 
@@ -213,7 +216,13 @@ class Credentials:
         if key.kind == "agent":
             await self._note_use(key.tenant, key.id)
             return Principal(
-                key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context, key_owner=key.owner
+                key.tenant,
+                key.name,
+                ActorKind.AGENT,
+                key_id=key.id,
+                context=key.context,
+                key_owner=key.owner,
+                key_maker=key.created_by,
             )
         holder = await self._reviewers_of(key.tenant).find_holder(key.name)
         if holder is None:

@@ -153,7 +153,7 @@ class _Planner:
     async def _ask(self, base: Asked) -> list[Asked]:
         run, terms = self.record.run, self.item.terms
         present = await list_present(self.wiring, base.reviewer, base.at_ms, run.owner)
-        people = [one for one in present if one not in run.requesters or not terms.no_self_approval]
+        people = [one for one in present if one not in run.list_excluded(terms)]
         if not terms.channels and people:
             return [base._replace(person=person, reason="The rule names no channels.") for person in people]
         found: list[Asked] = []

@@ -2,15 +2,24 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sayso.errors import Frozen, OverLimit, Unavailable
 from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deciding import find_item
 from sayso.transitions.freezing import doubt_time
+from sayso.transitions.reviewers.voiding import void_decisions
+from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 
 _ROUNDS = 20  # attempts; each failure means that a limit was reached meanwhile
 _BEHIND_MS = 20  # by how much a time that follows from an earlier reading may be behind; the commit allows as much
+
+
+class _Unsure(Exception):
+    """The decision counts earlier ones, so it matters whose still count."""
+
 
 KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]  # with True as of now
 
@@ -40,6 +49,27 @@ class Changes:
     suspensions: Suspensions
     known_freezes: KnownFreezes
     sure_until_ms: Callable[[], int]
+
+    async def change_counted(
+        self, suspension_id: str, item_id: str, verb: Verb, seen: Idempotency | None = None
+    ) -> Saved:
+        """Apply a decision on an item, after voiding decisions on it by people who are deactivated now.
+
+        Only where the item has decisions already, it costs a read of who is.
+        """
+
+        def apply(record: SuspensionRecord, now_ms: int, inactive: frozenset[str] | None) -> Change:
+            if inactive is None and record.status is Status.PENDING and find_item(record, item_id).decisions:
+                raise _Unsure
+            voided = void_decisions(record, inactive, now_ms) if inactive else Change(record)
+            change = verb(voided.record, now_ms)
+            return change._replace(events=voided.events + change.events) if voided.events else change
+
+        try:
+            return await self.suspensions.change(suspension_id, partial(apply, inactive=None), seen)
+        except _Unsure:
+            inactive = await self.suspensions.find_inactive()
+            return await self.suspensions.change(suspension_id, partial(apply, inactive=inactive), seen)
 
     async def freezes(self) -> tuple[Freeze, ...]:
         return await self.known_freezes(False)

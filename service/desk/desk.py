@@ -52,7 +52,7 @@ class Desk:
         self.may_start, self.take_back = handing.may_start, handing.take_back
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling, attempts, handing)
         self.decide, self.extend, self.see = timed("decide", reviewing.decide), reviewing.extend, reviewing.see
-        self.judge_edit = reviewing.judge_edit
+        self.judge_edit, self.void_decisions = reviewing.judge_edit, reviewing.void_decisions
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
         notifying = Notifying(changes)
         self.record_deliveries, self.move_cards = notifying.record_deliveries, notifying.move_cards

@@ -1,8 +1,9 @@
 """Record what people do: decide, extend, cancel, withdraw, revive."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -22,11 +23,12 @@ from sayso.records.memory.grants import Grant
 from sayso.records.memory.learning import Denial
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import ask_again, cancel, extend, find_item
-from sayso.transitions.decision_checks import check_draft, check_open
+from sayso.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
 from sayso.transitions.reviewers.sightings import see
+from sayso.transitions.reviewers.voiding import void_decisions
 from service.desk.changes import Changes
 from service.desk.drafts import build_idempotency
 from service.desk.handing import Handing
@@ -111,7 +113,7 @@ class Reviewing:
         try:
             async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):
                 handing = self.handing.hand_on(transition, freezes)
-                return await self.changes.suspensions.change(suspension_id, handing, seen)
+                return await self.changes.change_counted(suspension_id, item_id, handing, seen)
         except DeadlinePassed:
             await self.scheduling.tick(suspension_id)
             raise
@@ -151,8 +153,13 @@ class Reviewing:
             raise
         await self.attempts.forget(NUMBERS, who)
 
-    async def cancel(self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None) -> Saved:
-        """Cancel a run at its latest suspension; raises `Conflict` when it has ended."""
+    async def cancel(
+        self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None, *, is_admin: bool = False
+    ) -> Saved:
+        """Cancel a run at its latest suspension; raises `Conflict` when it has ended.
+
+        Raises `NotAllowed` for a person who is no admin, did not request it, and may not deny all its open items.
+        """
         seen = build_idempotency(by.id, key, ["cancel", run_id, reason], run_id)
         while True:
             run = await self.runs.read(run_id)
@@ -160,11 +167,18 @@ class Reviewing:
                 raise Conflict(
                     f"The run has already ended: {run.status}. There is nothing to cancel.", status=run.status
                 )
-            saved = await self.changes.suspensions.change(
-                run.suspension_id, lambda record, now_ms: _cancel_current(record, by, reason, now_ms), seen
-            )
+            cancelling = partial(_cancel_current, by=by, reason=reason, is_admin=is_admin)
+            saved = await self.changes.suspensions.change(run.suspension_id, cancelling, seen)
             if saved.record.status is Status.CANCELLED:
                 return saved
+
+    async def void_decisions(self, suspension_id: str, inactive: Collection[str]) -> Saved:
+        """Void the decisions of deactivated people on open items; without any, change nothing."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return void_decisions(record, inactive, now_ms) if record.status is Status.PENDING else Change(record)
+
+        return await self.changes.suspensions.change(suspension_id, transition)
 
     async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
         """Cancel a pending suspension for its owner, idempotently; raises `AlreadyDecided`, `DeadlinePassed`."""
@@ -267,8 +281,9 @@ class Reviewing:
             check_choice(value)
 
 
-def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
+def _cancel_current(record: SuspensionRecord, now_ms: int, *, by: Actor, reason: str | None, is_admin: bool) -> Change:
     """Cancel, except where the run has ended or reached its next suspension; the caller then reads it again."""
     if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
         return Change(record)
-    return cancel(record, by, reason, now_ms)
+    check_canceller(record, by, is_admin=is_admin)
+    return cancel(record, Actor(id=by.id, kind=by.kind, channel=by.channel), reason, now_ms)

@@ -4,7 +4,8 @@ import structlog
 
 from sayso.errors import Conflict, NotFound, Unavailable
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.reviewers.sightings import mark_seen, may_decide, needs_sight
+from sayso.transitions.decision_checks import may_decide
+from sayso.transitions.reviewers.sightings import mark_seen, needs_sight
 from service.auth.credentials import Principal
 from service.wiring import Wiring
 

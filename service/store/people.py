@@ -71,6 +71,7 @@ class ApiKey(Immutable):
     context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
 
     owner: str | None = None  # the person who answers for the agent, set by admins
+    created_by: str = ""  # the person who made the key; empty for setup, and for keys of earlier versions
     withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
     def holds(self, at_ms: int) -> bool:
@@ -138,6 +139,10 @@ class People:
         async with translated():
             found = await self._redis.hgetall(self._keys.reviewers)
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
+
+    async def find_inactive(self) -> frozenset[str]:
+        """Return the names of the deactivated reviewers, as of now."""
+        return frozenset(one.name for one in await self.list_reviewers() if not one.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
         """Return the names of a person's groups, sorted."""

@@ -13,7 +13,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.precedents.comparing import find_unusual
 from sayso.precedents.measures import Measures
 from sayso.problems import Problem
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
+from sayso.records.decisions import Actor, DecisionRequest, Shown
 from sayso.records.inquiries import find_claim, find_open_inquiry
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -25,11 +25,9 @@ from sayso.sentences import items as sentences
 from sayso.sentences.deliveries import describe_delivery, describe_silence
 from sayso.sentences.memory import list_remembered
 from sayso.sentences.outcomes import (
-    describe_decision,
     describe_failure,
     describe_outcome,
     describe_outcome_when,
-    describe_shown,
 )
 from sayso.text.language import _
 from sayso.text.summaries import summarize
@@ -53,11 +51,11 @@ from service.web.content.deciding.stages import list_stages
 from service.web.content.deciding.versions import VERSION, Version, find_version, list_versions
 from service.web.content.details import (
     compare_args,
-    find_changes,
     find_doubt,
     find_model_text,
     find_result,
     find_why,
+    list_decisions,
     list_extensions,
 )
 from service.web.content.external_events import describe_both, read_external_events
@@ -332,16 +330,7 @@ def _describe_args(
         "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
-        "decisions": [
-            (
-                describe_decision(item, decision),
-                decision.message or "",
-                decision.at_ms,
-                find_changes(item, decision),
-                describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
-            )
-            for decision in item.decisions
-        ],
+        "decisions": list_decisions(item),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))
             for other in record.items

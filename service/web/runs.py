@@ -8,10 +8,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
-from sayso.errors import Conflict, InvalidInput
-from sayso.records.suspensions import RunStatus, Status
+from sayso.errors import Conflict, InvalidInput, NotAllowed
+from sayso.records.decisions import Actor
+from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.sentences.outcomes import describe_state
 from sayso.text.language import _
+from sayso.transitions.decision_checks import check_canceller
 from service.auth.reviewers import require_role
 from service.operations.masking import collect_secrets
 from service.operations.runs.erasing import erase_run
@@ -116,7 +118,8 @@ async def cancel(request: Request, run_id: str) -> Response:
     wiring, reason = wiring_of(request), read_reason(post)
     try:
         check_session(post, visitor)
-        await wiring.desk.cancel(run_id, visitor.principal.actor("web"), reason or None)
+        by = visitor.principal.reviewer("web")
+        await wiring.desk.cancel(run_id, by, reason or None, is_admin=visitor.is_admin)
     except (Conflict, EarlierSignIn) as error:
         run, sentence = await wiring.runs.read(run_id), describe_refusal(error)
         context = {"title": _("Cancel run"), "run": run, "sentence": sentence, "reason": reason}
@@ -187,10 +190,21 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "given_up": bool(records) and records[-1].status is Status.FAILED,
         "damaged": damaged,
+        "may_cancel": may_cancel(records[-1:], reviewer, is_admin=visitor.is_admin),
         "banner": "",
         "suspensions": await asyncio.to_thread(list_rows, records, reviewer, freezes, now_ms(), definitions),
         "suspensions_cut": bool(records) and not damaged and records[0].previous_id is not None,
     }
+
+
+def may_cancel(latest: Sequence[SuspensionRecord], by: Actor, *, is_admin: bool) -> bool:
+    """Return whether this person may cancel a run, by its latest suspension; without one the desk decides."""
+    try:
+        for record in latest:
+            check_canceller(record, by, is_admin=is_admin)
+    except NotAllowed:
+        return False
+    return True
 
 
 async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:

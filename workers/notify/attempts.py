@@ -106,7 +106,8 @@ class Gate:
 class Attempt:
     """One delivery of an item's card over its channel, as of `now_ms`.
 
-    `requesters`, the owner first, are not asked about their own call. `since_ms` is when the item began to wait.
+    The people `excluded` by its terms are not asked, nor is a delegate through the `requester`. `since_ms` is when the
+    item began to wait.
     """
 
     gate: Gate
@@ -115,7 +116,8 @@ class Attempt:
     card: Card
     item: Item
     delivery: CardDelivery
-    requesters: tuple[str, ...]
+    requester: str
+    excluded: tuple[str, ...]
     since_ms: int
     now_ms: int
 
@@ -173,8 +175,8 @@ class Attempt:
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
             return (Recipient("", self.channel.shared_address),)
-        found = await self.addresses.find(self.channel.name, self.delivery.person, self.requesters[0])
-        return tuple(one for one in found if one.person not in self.requesters or not self.item.terms.no_self_approval)
+        found = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
+        return tuple(one for one in found if one.person not in self.excluded)
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send to one person of many; a deferred person stays queued without holding up the others."""

@@ -186,8 +186,9 @@ class Notifier:
     def _prepare(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, channel: Channel, card: Card, now_ms: int
     ) -> Attempt:
-        since_ms, requesters = record.created_at_ms + item.held_ms, record.run.requesters
-        return Attempt(self.gate, self.addresses, channel, card, item, delivery, requesters, since_ms, now_ms)
+        owner, excluded = record.run.owner, record.run.list_excluded(item.terms)
+        since_ms = record.created_at_ms + item.held_ms
+        return Attempt(self.gate, self.addresses, channel, card, item, delivery, owner, excluded, since_ms, now_ms)
 
 
 async def keep_notifying(wiring: Wiring, channels: Channels, addresses: AddressBook, stopping: asyncio.Event) -> None:

@@ -5,7 +5,8 @@ _BY = "What counts apart: agent, subagent, tool, run, an argument (args.customer
 _TERMS = {
     "reviewers": "Who may decide: names of people, and groups as group:NAME. Any reviewer without it.",
     "quorum": "How many different people must approve, or deny, and of which groups one each must approve.",
-    "no_self_approval": "Whether the requester cannot decide.",
+    "no_self_approval": "Whether the requester cannot decide: the key, its owner, and the person it acts for.",
+    "no_maker_approval": "Whether the person who made the requester's key cannot decide, either.",
     "timeout_s": "Seconds until the fallback decides; 0 decides at once.",
     "timeout": "Instead of timeout_s: a working time such as `2 working days`. It needs working_hours.",
     "working_hours": "The hours that timeout counts.",

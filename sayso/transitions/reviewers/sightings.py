@@ -7,7 +7,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import put_item
-from sayso.transitions.decision_checks import entitle
+from sayso.transitions.decision_checks import entitle, may_decide
 from sayso.transitions.table import check_step
 
 
@@ -21,13 +21,6 @@ def needs_sight(record: SuspensionRecord, item: Item) -> bool:
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
     known = item.seen_by is not None or any(one.proven for one in item.deliveries)
     return timed and not known and not any(one.by.kind is ActorKind.HUMAN for one in item.decisions)
-
-
-def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
-    """Return whether this actor is one of the item's reviewers."""
-    if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id in record.run.requesters):
-        return False
-    return entitle(record, item, by) is not None
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:

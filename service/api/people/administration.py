@@ -92,6 +92,7 @@ class KeyView(View):
     ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key becomes invalid.")
     context: JsonObject
     owner: str | None
+    created_by: str = Field(description="The person who made the key; empty where nobody is known.")
 
 
 class RotateRequest(RequestBody):
@@ -160,7 +161,7 @@ async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: Idempot
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await managing.create_key(parts, body.name, body.kind, body.context, body.owner)
+    created, secret = await managing.create_key(parts, body.name, body.kind, body.context, body.owner, caller.name)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
@@ -178,7 +179,7 @@ async def rotate_key(
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await parts.api_keys.rotate(key_id, overlap_s)
+    created, secret = await parts.api_keys.rotate(key_id, overlap_s, caller.name)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 

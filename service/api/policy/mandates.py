@@ -147,6 +147,7 @@ async def propose_mandate(
         title=body.title,
         facts=caller.context,
         key_id=caller.key_id,
+        key_maker=caller.key_maker,
         who=who,
     )
     plan = Plan.model_validate(

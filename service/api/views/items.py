@@ -39,6 +39,16 @@ class DecisionView(View):
     grant_id: str = Field(description="The grant that the decision made; empty without one.")
 
 
+class VoidedView(View):
+    """A decision that no longer counts, because its author was deactivated while the item was open."""
+
+    id: str
+    action: DecisionAction
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    voided_at: Timestamp = Field(validation_alias="voided_at_ms")
+
+
 class AssessmentView(View):
     """What an assessor outside Sayso said about the call. It can add scrutiny, and never decides."""
 
@@ -120,6 +130,7 @@ class TermsView(View):
     reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
     quorum: Quorum
     no_self_approval: bool
+    no_maker_approval: bool = Field(description="Whether the person who made the key cannot decide.")
     deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
     extend_until: Annotated[Timestamp | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
         validation_alias="extend_until_ms",
@@ -206,6 +217,7 @@ class ItemView(View):
     )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
     decisions: tuple[DecisionView, ...]
+    voided: tuple[VoidedView, ...] = Field(description="Decisions that no longer count.")
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None

@@ -94,6 +94,7 @@ class RunRefView(View):
     )
     started_at: Timestamp = Field(validation_alias="started_at_ms")
     key_id: str | None = Field(description="The key that started the run; null for a session.")
+    key_maker: str = Field(description="The person who made the key; empty for a session, or if nobody is known.")
     environment: str = Field(description="The `SAYSO_ENVIRONMENT` of the desk; empty without one.")
     who: WhoView | None = Field(description="Null if neither the owner of the key nor the person is known.")
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from sayso.errors import Conflict, NotAllowed, NotFound, SelfApproval
+from sayso.errors import Conflict, NotAllowed, NotFound
 from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rule, find_granting
 from sayso.records.decisions import Actor, ActorKind
@@ -11,7 +11,7 @@ from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.learning import Denial, OverruledDenial
 from sayso.sentences.rulebook.grants import describe_grant_state
 from sayso.transitions.deciding import find_item
-from sayso.transitions.decision_checks import entitle
+from sayso.transitions.decision_checks import check_other_than_requester, entitle
 from service.desk.grants.mandating import Mandating
 from service.store.memory.grants import GrantStore, Use
 from service.store.memory.lessons import Lessons, Trial
@@ -143,8 +143,7 @@ class Granting:
             raise _unknown(grant_id)
         record = (await self._suspensions.read(found.suspension_id)).record
         item = find_item(record, found.item_id)
-        if item.terms.no_self_approval and by.id == found.owner:
-            raise SelfApproval(owner=found.owner)
+        check_other_than_requester(record, item, by)
         entitled = entitle(record, item, by)
         if entitled is None:
             raise NotAllowed(f"Only {', '.join(item.terms.reviewers)} can grant this. Ask one of them.")

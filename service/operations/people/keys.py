@@ -8,7 +8,7 @@ from service.wiring import Wiring
 
 
 async def create_key(
-    parts: Wiring, name: str, kind: KeyKind, context: JsonObject | None = None, owner: str | None = None
+    parts: Wiring, name: str, kind: KeyKind, context: JsonObject | None = None, owner: str | None = None, by: str = ""
 ) -> tuple[ApiKey, str]:
     """Create a key; return it with its only plain copy. Raises `InvalidInput`, or `Conflict` for a confusable name."""
     known = await parts.reviewers.find(name if kind == "reviewer" else name.casefold())
@@ -16,7 +16,7 @@ async def create_key(
         raise Conflict(f"No active reviewer is named {name}. Add the person first.")
     if kind != "reviewer" and known is not None:
         raise Conflict(f"A person is named {known.name}, and names must not be confused. Choose another name.")
-    return await parts.api_keys.create(name, kind=kind, context=context, owner=owner)
+    return await parts.api_keys.create(name, kind=kind, context=context, owner=owner, by=by)
 
 
 async def revoke_key(parts: Wiring, key_id: str) -> ApiKey:

@@ -9,8 +9,7 @@ from sayso.records.decisions import Actor, DecisionAction, list_filled
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
-from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
-from sayso.transitions.reviewers.sightings import may_decide
+from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
 from service.store.people import Reviewer
 from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring
@@ -38,10 +37,26 @@ async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str
 
 
 async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
-    """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for oneself or the last admin."""
+    """Deactivate a reviewer, end their sessions, and void their decisions on open items.
+
+    Raises `NotFound`, or `Conflict` for oneself or the last admin.
+    """
     if name == by:
         raise Conflict("You cannot deactivate yourself. Ask another admin.")
-    return await parts.reviewers.deactivate(name)
+    deactivated = await parts.reviewers.deactivate(name)
+    await _void_decisions(parts, name)
+    return deactivated
+
+
+async def _void_decisions(parts: Wiring, name: str) -> None:
+    """Void a person's decisions on open items, so that every page shows it. Each later decision checks it, too."""
+    skip = 0
+    while ids := await parts.runs.inbox(skip, MOST_CHECKED):
+        skip += len(ids)
+        records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
+        for record in records:
+            if any(one.by.id == name for item in record.items if item.open for one in item.decisions):
+                await parts.desk.void_decisions(record.id, (name,))
 
 
 def list_duties(parts: Wiring, name: str, groups: Sequence[str]) -> tuple[str, ...]:

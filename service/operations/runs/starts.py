@@ -61,6 +61,7 @@ async def start_demo(parts: Wiring, by: str) -> Saved:
         tags=(DEMO_TAG,),
         facts={**manifest.context, **key.context},
         key_id=key.id,
+        key_maker=key.created_by,
     )
     return await start_run(parts, manifest, run, DEMO_INPUT, key=DEMO_TAG, request=DEMO_TAG)
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sayso.records.items import Item
-from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.suspensions import Status, SuspensionRecord, Who
 from sayso.records.terms import FallbackAction
 
 _PREFIX = "sus_"
@@ -19,7 +19,8 @@ _PREFIX = "sus_"
 class Audience(NamedTuple):
     """What says who can decide: the terms, the requester, and who has decided already (and for whom).
 
-    `person` is whom the agent acts for, proven by a signed token; empty otherwise.
+    `person` is whom the agent acts for, proven by a signed token; empty otherwise. `key_owner` owns the requester's
+    key, and `maker` made it where the terms refuse its maker.
     """
 
     reviewers: tuple[str, ...] = ()
@@ -27,6 +28,8 @@ class Audience(NamedTuple):
     owner: str = ""
     decided: tuple[tuple[str, str], ...] = ()
     person: str = ""
+    key_owner: str = ""
+    maker: str = ""
 
 
 class Facets(NamedTuple):
@@ -59,12 +62,20 @@ class OpenItem(NamedTuple):
 def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
-    person = record.run.who.person if record.run.who is not None else None
+    run, who = record.run, record.run.who or Who()
     decided = tuple(sorted((one.by.id, one.by.for_person) for one in item.decisions)) if item.decisions else ()
     return Facets(
         tool=item.tool.name,
-        agent=record.run.agent,
-        audience=Audience(terms.reviewers, terms.no_self_approval, record.run.owner, decided, person or ""),
+        agent=run.agent,
+        audience=Audience(
+            terms.reviewers,
+            terms.no_self_approval,
+            run.owner,
+            decided,
+            who.person or "",
+            who.owner or "",
+            run.key_maker if terms.no_maker_approval else "",
+        ),
         subagent=item.subagent or "",
         doubt=item.doubt is not None,
         escalated=item.escalated > 0,
@@ -91,18 +102,20 @@ def name_bucket(facets: Facets) -> str:
 
 @lru_cache(4096)
 def write_facets(facets: Facets) -> str:
-    """Return the stored form, in which an empty person is left out as earlier versions do."""
+    """Return the stored form, without the empty names at the end of the audience, as earlier versions write it."""
     tool, agent, audience, *others = facets
-    stored = (tool, agent, audience if audience.person else audience[:-1], *others)
-    return json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
+    named = list(audience)
+    while named[-1] == "":
+        named.pop()
+    return json.dumps((tool, agent, named, *others), ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(4096)
 def read_facets(stored: str) -> Facets:
     """Return the facets of a stored form."""
-    tool, agent, (reviewers, no_self_approval, owner, decided, *person), *others = json.loads(stored)
+    tool, agent, (reviewers, no_self_approval, owner, decided, *people), *others = json.loads(stored)
     pairs = tuple((by, absent) for by, absent in decided)
-    audience = Audience(tuple(reviewers), no_self_approval, owner, pairs, *person)
+    audience = Audience(tuple(reviewers), no_self_approval, owner, pairs, *people)
     return Facets(tool, agent, audience, *others)
 
 

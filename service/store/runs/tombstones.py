@@ -17,8 +17,8 @@ _WHICH = (
 )
 _DECIDED = (
     *("action", "policy_id", "rule_id", "matched_rules", "rule_version", "absolute", "near_miss", "resembles"),
-    *("would_allow", "quorum", "no_self_approval", "second_look", "verdict", "verdicts", "approved", "edited"),
-    *("caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
+    *("would_allow", "quorum", "no_self_approval", "no_maker_approval", "second_look", "verdict", "verdicts"),
+    *("approved", "edited", "caught", "agrees", "ran", "success", "started", "look_ms", "effect", "approvals"),
 )
 _COUNTED = (
     *("at_ms", "until_ms", "deadline_at_ms", "again_at_ms", "by_ms", "latency_ms", "tool_call_count", "failure_count"),

@@ -26,6 +26,7 @@ from service.store.connection.pipeline import Script
 from service.store.load.waiting import WaitingWorkers
 from service.store.lua import read_script
 from service.store.memory.reading import read_counters
+from service.store.people import People
 from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
 from service.store.suspensions.lookups import SuspensionLookups
@@ -110,6 +111,7 @@ class Suspensions(SuspensionLookups):
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
         self.sampling = Sampling(store)
+        self.find_inactive = People(store).find_inactive
         self.due_batches = DueBatches(store, mark_ms)
         self.waiting = WaitingWorkers(store.connections, store.keys)
         self._load = partial(store.connections.changes.run, Script(read_script("load")))

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import Decision, DecisionAction
+from sayso.records.decisions import ActorKind, Decision, DecisionAction
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item, ItemKind
+from sayso.sentences.outcomes import describe_decision, describe_shown, describe_voided
 from sayso.text.summaries import list_values
 from sayso.transitions.closing import args_of
 from service.web.content.deciding.word_changes import Piece, compare_texts
@@ -23,6 +25,32 @@ class Why:
 
     matched: tuple[str, ...]
     error: str
+
+
+class DecisionLine(NamedTuple):
+    """One decision on an item in a sentence, with its message, its edits, and what the reviewer's page had shown."""
+
+    sentence: str
+    message: str
+    at_ms: int
+    edits: "list[Change]"
+    seen: str
+
+
+def list_decisions(item: Item) -> list[DecisionLine]:
+    """Return the decisions on an item, and those that no longer count."""
+    lines = [
+        DecisionLine(
+            describe_decision(item, decision),
+            decision.message or "",
+            decision.at_ms,
+            find_changes(item, decision),
+            describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
+        )
+        for decision in item.decisions
+    ]
+    voided = [DecisionLine(describe_voided(one), "", one.at_ms, [], "") for one in item.voided]
+    return sorted((*lines, *voided), key=lambda line: line.at_ms)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sayso.records.decisions import DecisionAction, Verdict
 from sayso.records.events import EventType, TrailEntry
@@ -233,6 +234,20 @@ def _batch_completed(facts: Facts) -> Sentence:
     return "quiet", _("%(calls)s, %(failures)s failed", calls=text, failures=failures) if failures else text, ""
 
 
+_BY_PEOPLE: Mapping[str, tuple[str, str]] = {
+    EventType.DEADLINE_EXTENDED: ("plain", mark("%(who)s extended the deadline of %(item)s")),
+    EventType.DECISION_VOIDED: ("wait", mark("%(who)s was deactivated: their decision on %(item)s does not count")),
+    EventType.ITEM_CLAIMED: ("plain", mark("%(who)s claimed %(item)s")),
+    EventType.CLAIM_RELEASED: ("quiet", mark("%(who)s released %(item)s")),
+    EventType.ITEM_SEEN: ("quiet", mark("%(who)s opened %(item)s")),
+}
+
+
+def _done_by_people(kind: str, facts: Facts) -> Sentence:
+    tone, sentence = _BY_PEOPLE[kind]
+    return tone, _(sentence) % {"who": facts.actor, "item": facts.item}, ""
+
+
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.RUN_STARTED: _run_started,
     EventType.LLM_COMPLETED: _llm_completed,
@@ -256,11 +271,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         ),
         "",
     ),
-    EventType.DEADLINE_EXTENDED: lambda facts: (
-        "plain",
-        _("%(who)s extended the deadline of %(item)s", who=facts.actor, item=facts.item),
-        "",
-    ),
+    **{kind: partial(_done_by_people, kind) for kind in _BY_PEOPLE},
     EventType.CARD_MOVED: lambda facts: (
         "plain",
         _(
@@ -269,16 +280,6 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
             delegate=facts.text("delegate"),
             person=facts.text("person"),
         ),
-        "",
-    ),
-    EventType.ITEM_CLAIMED: lambda facts: (
-        "plain",
-        _("%(who)s claimed %(item)s", who=facts.actor, item=facts.item),
-        "",
-    ),
-    EventType.CLAIM_RELEASED: lambda facts: (
-        "quiet",
-        _("%(who)s released %(item)s", who=facts.actor, item=facts.item),
         "",
     ),
     EventType.REQUESTER_ASKED: lambda facts: (
@@ -291,7 +292,6 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
         _("%(who)s answered about %(item)s", who=facts.actor, item=facts.item),
         _unchecked(facts.text("text")),
     ),
-    EventType.ITEM_SEEN: lambda facts: ("quiet", _("%(who)s opened %(item)s", who=facts.actor, item=facts.item), ""),
     EventType.CARD_SENT: lambda facts: _card("quiet", mark("%(who)s was notified of %(item)s over %(channel)s"), facts),
     EventType.CARD_FAILED: lambda facts: _card(
         "bad", mark("%(who)s was not notified of %(item)s over %(channel)s"), facts

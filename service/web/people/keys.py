@@ -66,7 +66,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
         check_admin(post, visitor)
         name, kind = post.get("name", "").strip(), _read_kind(post)
         owner = post.get("owner", "").strip() or None
-        made, secret = await managing.create_key(wiring_of(request), name, kind, owner=owner)
+        made, secret = await managing.create_key(wiring_of(request), name, kind, owner=owner, by=visitor.name)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -81,7 +81,7 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
     try:
         check_admin(post, visitor)
         if act == "rotate":
-            made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post))
+            made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post), visitor.name)
             hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":

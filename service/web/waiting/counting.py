@@ -57,12 +57,13 @@ def show_count(count: int) -> str:
 def _make_example(audience: Audience) -> tuple[SuspensionRecord, Item]:
     """Return an item of this audience; only the fields that its reviewers depend on have a meaning."""
     limits = {"reviewers": audience.reviewers, "no_self_approval": audience.no_self_approval}
+    limits |= {"no_maker_approval": bool(audience.maker)}
     terms = _ITEM.terms.model_copy(update=limits)
     decisions = tuple(
         _DECISION.model_copy(update={"by": Actor(id=by, kind=ActorKind.HUMAN, for_person=person)})
         for by, person in audience.decided
     )
-    who = Who(person=audience.person) if audience.person else None
-    run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who})
+    who = Who(person=audience.person or None, owner=audience.key_owner or None)
+    run = _RECORD.run.model_copy(update={"owner": audience.owner, "who": who, "key_maker": audience.maker})
     item = _ITEM.model_copy(update={"terms": terms, "decisions": decisions})
     return _RECORD.model_copy(update={"run": run}), item

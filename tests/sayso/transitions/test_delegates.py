@@ -8,7 +8,8 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.items import describe_ineligibility
 from sayso.sentences.outcomes import describe_decision
 from sayso.transitions.deciding import ask_again, decide, extend
-from sayso.transitions.reviewers.sightings import may_decide, see
+from sayso.transitions.decision_checks import may_decide
+from sayso.transitions.reviewers.sightings import see
 from tests.sayso.samples import T0, ask, pending, person, word
 
 

@@ -40,6 +40,7 @@ from sayso.transitions.reviewers.claiming import claim, release_claim
 from sayso.transitions.reviewers.inquiring import answer_inquiry, ask_requester
 from sayso.transitions.reviewers.second_look import Opinion, Seen, take_second_look
 from sayso.transitions.reviewers.sightings import see
+from sayso.transitions.reviewers.voiding import void_decisions
 from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, leased
@@ -50,6 +51,7 @@ SEEN = Seen(seq=2, tool="refund", rule_id="small", verdict="allowed", reviewers=
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
+    "void_decisions": lambda record: void_decisions(record, ("ada",), T0),
     "see": lambda record: see(record, "i1", person("ada"), T0),
     "record_deliveries": lambda record: record_deliveries(record, (), T0),
     "move_cards": lambda record: move_cards(record, {}, T0),
