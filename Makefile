@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test pages journeys proofs translations screens check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
+.PHONY: up demo test pages journeys proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -68,6 +68,9 @@ agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections throu
 
 bench: $(DEV) $(RESTATE) ## measure Sayso beside two floors and Restate (ARGS="--rounds 1 --scale 0.02" for a quick run)
 	@$(PYTHON) -m benchmarks $(ARGS)
+
+soak: $(DEV) ## refuse requests for minutes and check that the service's memory stays flat (MINUTES=10)
+	@$(PYTHON) -m benchmarks --soak $(or $(MINUTES),10)
 
 chaos: $(DEV) ## kill processes under load, then check every run (RUNS=1000 KILLS=100 SEED=1)
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m tests.chaos

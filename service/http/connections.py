@@ -12,6 +12,7 @@ from service.joined_writes import JoinedWrites
 from service.settings.limits import LimitSettings
 
 SLOWEST_BYTES_S = 1_024  # minimum bytes a second of a body after its first `request_timeout_s`
+_DRAINED_BYTES = 8 * 1024 * 1024  # of a body after its response; clients that still send do not read a response
 _LINE_EXTRA = 4  # bytes of a header's colon, space and line end, which the parser omits
 _LOG = structlog.get_logger(__name__)
 
@@ -39,7 +40,7 @@ class BoundedRequests(HttpToolsProtocol):
         self._limits = config.limits
         self._timer: asyncio.TimerHandle | None = None
         self._incomplete = self._in_head = self._refused = False
-        self._unparsed_bytes = self._body_bytes = 0
+        self._unparsed_bytes = self._body_bytes = self._drained_bytes = 0
         self._began_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -79,7 +80,7 @@ class BoundedRequests(HttpToolsProtocol):
         if self._refused:
             return
         self._in_head = False
-        self._unparsed_bytes = self._body_bytes = 0
+        self._unparsed_bytes = self._body_bytes = self._drained_bytes = 0
         self._began_s = self.loop.time()
         super().on_headers_complete()
 
@@ -88,7 +89,16 @@ class BoundedRequests(HttpToolsProtocol):
             return
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
+        if self.cycle.response_complete:
+            self._drain(len(body))
+            return
         super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        """Drop what the app did not read of the body."""
+        if self.cycle.response_complete:  # otherwise it is that of a request that follows in the same packet
+            self.cycle.body = bytearray()
+        super().on_response_complete()
 
     def on_message_complete(self) -> None:
         """Record the end of the request; start keep-alive if its response is already complete."""
@@ -101,6 +111,14 @@ class BoundedRequests(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+
+    def _drain(self, size: int) -> None:
+        """Drop the rest of a body whose response is sent; close the connection if there is no end to it."""
+        self._drained_bytes += size
+        if self._drained_bytes > _DRAINED_BYTES:
+            self._refused = True
+            self._end_timer()
+            self.transport.close()
 
     def _expects_more(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

@@ -90,7 +90,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """YAML file with the issuers whose signed tokens say for which person an agent acts. Without it tokens are
     refused."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
-    """Largest request body in bytes."""
+    """Largest request body in bytes. Before a sign-in, a key or a signature is known it is 16 kB."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
     """Largest state in bytes of a suspended run of another framework."""
     model_url: str = Field(default_factory=lambda data: _demo_model_url(data["host"], data["port"]))

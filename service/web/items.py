@@ -62,10 +62,10 @@ from service.web.content.external_events import describe_both, read_external_eve
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
-from service.web.form_posts import Post, check_session, read_form
+from service.web.form_posts import Post, check_session
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
-from service.web.sign_ins import find_sender
+from service.web.sign_ins import receive_form
 from service.web.waiting.counting import count_mine
 
 router = APIRouter()
@@ -93,8 +93,7 @@ def _is_opened(request: Request) -> bool:
 @router.post("/items/{suspension_id}/{item_id}")
 async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
     """Record a decision, or extend the deadline; a repeated form counts once."""
-    post = await read_form(request)
-    visitor = await find_sender(request, post)
+    post, visitor = await receive_form(request)
     act = _extend if "until" in post else _decide
     try:
         check_session(post, visitor)

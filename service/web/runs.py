@@ -32,13 +32,12 @@ from service.web.form_posts import (
     check_admin,
     check_session,
     describe_refusal,
-    read_form,
     read_post,
     read_reason,
 )
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.sign_ins import find_sender
+from service.web.sign_ins import receive_form
 from service.web.waiting.counting import count_mine
 
 PAGE = 25
@@ -113,8 +112,7 @@ async def confirm_cancel(request: Request, visitor: SignedIn, run_id: str) -> Re
 @router.post("/runs/{run_id}/cancel")
 async def cancel(request: Request, run_id: str) -> Response:
     """Cancel the run."""
-    post = await read_form(request)
-    visitor = await find_sender(request, post)
+    post, visitor = await receive_form(request)
     wiring, reason = wiring_of(request), read_reason(post)
     try:
         check_session(post, visitor)
@@ -142,8 +140,7 @@ async def confirm_erasure(request: Request, visitor: SignedIn, run_id: str) -> R
 @router.post("/runs/{run_id}/erase")
 async def erase(request: Request, run_id: str) -> Response:
     """Erase the contents of an ended run."""
-    post = await read_form(request)
-    visitor = await find_sender(request, post)
+    post, visitor = await receive_form(request)
     wiring, reason = wiring_of(request), read_reason(post)
     try:
         check_admin(post, visitor)

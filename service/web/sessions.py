@@ -12,6 +12,7 @@ from sayso.errors import NotAuthenticated
 from sayso.records.decisions import ActorKind
 from service.auth.credentials import Principal
 from service.http.compression import mask_token
+from service.http.middleware import admit_body
 from service.settings import Settings
 from service.wiring import Process, Wiring
 
@@ -71,6 +72,7 @@ async def find_visitor(request: Request) -> Visitor:
     if principal.kind is not ActorKind.HUMAN or token is None:
         raise NotAuthenticated("An agent's key cannot open pages. Sign in with a name and a password.")
     visitor = Visitor(principal, token)
+    admit_body(request)
     request.state.wiring = process.tenant(principal.tenant)
     request.state.visitor = visitor
     return visitor

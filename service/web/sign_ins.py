@@ -5,11 +5,12 @@ import re
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.errors import NotAuthenticated, SaysoError
+from sayso.errors import NotAuthenticated, SaysoError, TooLarge
 from sayso.problems import Problem
-from sayso.text.language import _
+from sayso.text.language import _, mark
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
+from service.http.middleware import STRANGER_BYTES
 from service.web.errors import show_again
 from service.web.form_posts import Post, read_form, read_post
 from service.web.pages import render
@@ -26,6 +27,12 @@ from service.web.sessions import (
 
 _KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/operate|/batch", re.ASCII)
 """Pages that show the input from before a sign-in again."""
+
+_KEPT_BYTES = STRANGER_BYTES - 4_096  # the sign-in sends the input again, with a name, a password and a place
+_TOO_LONG = mark(
+    "You were signed out. Nothing was changed. Your input is too long to be kept here: "
+    "sign in in another tab, then reload this page to send it again."
+)
 
 router = APIRouter()
 
@@ -77,16 +84,35 @@ async def _close(request: Request) -> None:
         await process.credentials.sign_out(token)
 
 
-async def find_sender(request: Request, post: Post) -> Visitor:
-    """Return the signed-in person; otherwise show the sign-in page, which keeps the form's input."""
+async def receive_form(request: Request) -> tuple[Post, Visitor]:
+    """Return a form and its sender; without a sign-in show the sign-in page, which keeps the form's input.
+
+    The person is identified before the form is read. A form too long to be kept is refused with the way to keep it.
+    """
     try:
-        return await find_visitor(request)
+        visitor = await find_visitor(request)
+        return await read_form(request), visitor
     except NotAuthenticated:
+        post = await _read_keepable(request)
         kept, sentence = keep_input(post), _("You were signed out. Sign in to continue with your input.")
         if kept:
             path = request.url.path
             show_again(request, lambda problem: show_sign_in(request, path, "", sentence, problem, kept))
         raise
+
+
+async def _read_keepable(request: Request) -> Post:
+    declared = request.headers.get("content-length", "")
+    too_long = TooLarge(_(_TOO_LONG), limit_bytes=_KEPT_BYTES)
+    if declared.isdigit() and int(declared[:20]) > _KEPT_BYTES:
+        raise too_long
+    try:
+        post = await read_form(request)
+    except TooLarge:
+        raise too_long from None
+    if len(await request.body()) > _KEPT_BYTES:
+        raise too_long
+    return post
 
 
 def keep_input(post: Post) -> Post:

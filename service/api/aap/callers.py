@@ -11,6 +11,7 @@ from sayso.errors import NotAuthenticated, NotFound
 from service.api.aap.models import UUID_FORM
 from service.api.aap.problems import Refusal
 from service.api.routing.routes import OpenRoute, bearer_token
+from service.http.middleware import admit_body
 from service.store.instances import Instance
 from service.wiring import Process
 
@@ -89,6 +90,7 @@ async def _find_scope(request: Request) -> Scope:
     key = await process.credentials.find_provisioner(token)
     if key is not None:
         request.state.wiring = process.tenant(key.tenant)
+        admit_body(request)
         return Scope(key.tenant, key.name, token)
     if await process.find_instance(token) is not None:
         raise Refusal(403, "provisioner_required", "An instance cannot manage instances. Use a provisioner's token.")
@@ -101,6 +103,7 @@ async def find_instance(request: Request) -> Instance:
     instance = await process.find_instance(token)
     if instance is not None:
         request.state.wiring = process.tenant(instance.tenant)
+        admit_body(request)
         return instance
     if await process.credentials.find_provisioner(token) is not None:
         raise Refusal(403, "instance_required", "A provisioner cannot create requests. Use an instance's token.")

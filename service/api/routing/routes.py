@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from sayso.canonical_json import parse_json
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
 from service.auth.credentials import Principal
+from service.http.middleware import admit_body
 from service.wiring import Process
 
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
@@ -54,6 +55,7 @@ async def identify(request: Request) -> Principal:
     """Return the caller of the bearer token. Cookies are ignored. Raises `NotAuthenticated`."""
     process: Process = request.app.state.process
     principal = await process.credentials.identify(bearer_token(request))
+    admit_body(request)
     request.state.wiring = process.tenant(principal.tenant)
     return principal
 

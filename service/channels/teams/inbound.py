@@ -30,6 +30,7 @@ from service.channels.teams.card import CARD_TYPE, DECIDES
 from service.channels.teams.outbound import TeamsChannel
 from service.channels.teams.tokens import CHANNEL_ID
 from service.channels.values import read_value
+from service.http.middleware import admit_body
 from service.wiring import Wiring
 
 LINK = "link CODE"
@@ -49,6 +50,7 @@ async def take_activity(name: str, request: Request) -> Response:
     if not isinstance(channel, TeamsChannel):
         raise NotFound(f"There is no Teams channel {name!r}. Correct the bot's messaging endpoint.")
     claims = await channel.keys.verify(_read_token(request))
+    admit_body(request)
     activity = _read_activity(await request.body())
     _check_origin(channel, activity, claims)
     chat = Chat(channel, request.app.state.process.tenant(TENANT), activity)

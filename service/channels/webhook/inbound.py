@@ -8,6 +8,7 @@ status; another message with the same id is refused.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Path, Request
@@ -17,10 +18,11 @@ from sayso.clock import now_ms
 from sayso.errors import IdempotencyConflict, InvalidSignature, NotAllowed, Unavailable
 from sayso.records.decisions import DecisionRequest, Verdict
 from sayso.records.suspensions import Status
-from sayso.signing import SignedMessage, verify_message
+from sayso.signing import SignedMessage, check_headers, verify_message
 from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.http.bodies import read_body
+from service.http.middleware import admit_unverified
 from service.http.openapi import problems
 from service.operations.senders import find_reviewer, find_secrets
 from service.settings import variable_of
@@ -176,14 +178,16 @@ def _parts_of(request: Request) -> Wiring:
 
 async def _verify(request: Request, secrets: Sequence[str]) -> tuple[str, bytes]:
     """Return the message's id and body; raises `InvalidSignature`."""
-    raw = await request.body()
     message = SignedMessage(
         id=_single(request, "webhook-id"),
         timestamp=_single(request, "webhook-timestamp"),
         signatures=_single(request, "webhook-signature"),
-        body=raw,
+        body=b"",
     )
-    return verify_message(secrets, message, now_ms()), raw
+    check_headers(message, now_ms())
+    admit_unverified(request)
+    raw = await request.body()
+    return verify_message(secrets, replace(message, body=raw), now_ms()), raw
 
 
 def _single(request: Request, name: str) -> str | None:

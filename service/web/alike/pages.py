@@ -20,10 +20,10 @@ from service.web.content.alike.tables import MOST, make_tables
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import EVERYTHING
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_reason
+from service.web.form_posts import Post, check_session, describe_refusal, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.sign_ins import find_sender
+from service.web.sign_ins import receive_form
 
 MOST_SEARCHED = 1_000
 _PAGE = "pages/batch.html"
@@ -57,8 +57,7 @@ async def read(request: Request, visitor: SignedIn, item: Items = None) -> Respo
 @router.post("/batch")
 async def decide(request: Request) -> Response:
     """Decide each ticked item by itself, and show the results."""
-    post = await read_form(request)
-    visitor = await find_sender(request, post)
+    post, visitor = await receive_form(request)
     chosen = Chosen("", tuple(post.get("items", "").split()[:MOST]))
     picks = dict(list(read_picks(post).items())[:MOST])
     try:

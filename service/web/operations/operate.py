@@ -12,11 +12,11 @@ from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_form, read_post, read_reason
+from service.web.form_posts import Post, check_admin, describe_refusal, read_post, read_reason
 from service.web.operations.checks import Checked, find_checked
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.sign_ins import find_sender
+from service.web.sign_ins import receive_form
 
 _PAGE = "pages/operate.html"
 _MAX_ENDED = 20
@@ -66,8 +66,7 @@ async def redirect(_visitor: SignedIn) -> Response:
 @router.post("/operate")
 async def freeze(request: Request) -> Response:
     """Show what the freeze of the form would stop; with `confirm`, freeze it."""
-    post = await read_form(request)
-    visitor = await find_sender(request, post)
+    post, visitor = await receive_form(request)
     wiring = wiring_of(request)
     try:
         check_admin(post, visitor)

@@ -4,7 +4,7 @@ from pathlib import Path
 from service.http.compression import unmask_token
 from service.settings import Settings
 from tests.service.web.sites import CSRF, OWN, PASSWORD, TOKEN, add_people, settings_for, visit
-from tests.service.web.stories import begin
+from tests.service.web.stories import asked, begin
 
 
 async def test_pages_without_a_session_redirect_to_sign_in(settings: Settings) -> None:
@@ -148,12 +148,32 @@ async def test_forms_carry_the_csrf_token(settings: Settings) -> None:
         assert sent[0] != sent[1], "a compressed page must not tell it by its length"
 
 
-async def test_long_input_survives_a_sign_in(settings: Settings) -> None:
+async def test_input_survives_a_sign_in(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
-        typed = {"answer": "edit", "f0": "x" * settings.body_limit_bytes}
+        typed = {"answer": "edit", "f0": "x" * 12_000}
         page = await guest.client.post("/items/sus_1/i1", data=typed, headers=OWN)
         assert typed["f0"] in page.text
         form = typed | {"name": "carla", "password": PASSWORD, "next": "/items/sus_1/i1"}
         signed_in = await guest.client.post("/sign-in", data=form, headers=OWN)
         assert (signed_in.status_code, signed_in.headers["location"]) == (307, "/items/sus_1/i1")
+
+
+async def test_long_input_survives_a_sign_in_in_another_tab(settings: Settings) -> None:
+    """A stranger's long form is not read; the browser keeps it, and sends it again when its page is reloaded."""
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        record = await asked(guest.wiring)
+        place = f"/items/{record.id}/i1"
+        typed = {
+            "answer": "deny",
+            "digest": record.items[0].digest,
+            "reason": "late " + "x" * 1_900,
+            "f0": "x" * 200_000,
+        }
+        refused = await guest.client.post(place, data=typed, headers=OWN)
+        assert (refused.status_code, "sign in in another tab, then reload this page" in refused.text) == (413, True)
+        form = {"name": "carla", "password": PASSWORD}
+        assert (await guest.client.post("/sign-in", data=form, headers=OWN)).status_code == 303
+        reloaded = await guest.client.post(place, data=typed, headers=OWN)
+        assert (reloaded.status_code, typed["reason"] in reloaded.text) == (403, True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from hmac import compare_digest
 from hmac import new as new_hmac
+from typing import NamedTuple
 
 from sayso.errors import InvalidSignature
 
@@ -26,10 +27,15 @@ def sign_request(secret: str, timestamp: str, body: bytes) -> str:
     return f"v0={new_hmac(secret.encode(), f'v0:{timestamp}:'.encode() + body, sha256).hexdigest()}"
 
 
-def verify_request(
-    secrets: Sequence[str], timestamps: Sequence[str], signatures: Sequence[str], body: bytes, now_ms: int
-) -> None:
-    """Raise `InvalidSignature` unless one of the secrets made the request's only signature within five minutes.
+class Signed(NamedTuple):
+    """The timestamp and signature of a request whose body is not read yet."""
+
+    timestamp: str
+    signature: str
+
+
+def check_headers(timestamps: Sequence[str], signatures: Sequence[str], now_ms: int) -> Signed:
+    """Return the signature that the body must have; raises `InvalidSignature`, also for one that is not recent.
 
     `timestamps` and `signatures` are all values of the two headers.
     """
@@ -40,8 +46,13 @@ def verify_request(
             f"The request was signed at {timestamp}, more than {TOLERANCE_S} s from now. Set the clock.",
             tolerance_s=TOLERANCE_S,
         )
-    expected = [sign_request(secret, timestamp, body) for secret in secrets if secret]
-    if not any([compare_digest(one, signature) for one in expected]):  # noqa: C419 - all are compared
+    return Signed(timestamp, signature)
+
+
+def verify_body(secrets: Sequence[str], signed: Signed, body: bytes) -> None:
+    """Raise `InvalidSignature` unless one of the secrets made the signature."""
+    expected = [sign_request(secret, signed.timestamp, body) for secret in secrets if secret]
+    if not any([compare_digest(one, signed.signature) for one in expected]):  # noqa: C419 - all are compared
         raise InvalidSignature("The signature does not verify. Set `signing_secrets` to those of the Slack app.")
 
 

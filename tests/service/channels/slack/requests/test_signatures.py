@@ -11,7 +11,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidSignature
-from service.channels.slack.requests.signatures import SIGNATURE, TIMESTAMP, sign_request, verify_request
+from service.channels.slack.requests.signatures import SIGNATURE, TIMESTAMP, check_headers, sign_request, verify_body
 from tests.fakes.slack import SIGNING_SECRET, form_of, sign
 from tests.service.channels.slack.worlds import NAME, SlackWorld
 from tests.service.worlds import read_store
@@ -198,7 +198,7 @@ class Fixed(Clock):
 
 def is_accepted(case: Case, secrets: Sequence[str] = (SIGNING_SECRET,)) -> bool:
     try:
-        verify_request(secrets, case.timestamps, case.signatures, case.body, NOW_S * 1000)
+        verify_body(secrets, check_headers(case.timestamps, case.signatures, NOW_S * 1000), case.body)
     except InvalidSignature:
         return False
     return True
@@ -239,7 +239,7 @@ def test_signature_holds_for_five_minutes_either_way(seconds: int) -> None:
 def test_tolerance_counts_milliseconds() -> None:
     for late_ms, accepted in ((300_000, True), (300_001, False)):
         try:
-            verify_request([SIGNING_SECRET], [AT], [GOOD], BODY, NOW_S * 1000 + late_ms)
+            verify_body([SIGNING_SECRET], check_headers([AT], [GOOD], NOW_S * 1000 + late_ms), BODY)
             found = True
         except InvalidSignature:
             found = False
