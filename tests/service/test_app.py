@@ -85,7 +85,7 @@ async def test_errors_are_problems_for_clients_and_pages_for_people(world: World
 
 @pytest.mark.parametrize("path", ["/api/v1/runs", "/hooks/decisions", "/sign-in"])
 async def test_a_body_over_the_limit_is_refused_whatever_it_says_of_its_size(world: World, path: str) -> None:
-    over = (8 if path == "/sign-in" else 1) * 262_144 + 1  # what was typed goes through the sign-in as it came
+    over = 262_144 + 1
 
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(over // 65_536 + 1):
@@ -96,9 +96,8 @@ async def test_a_body_over_the_limit_is_refused_whatever_it_says_of_its_size(wor
     async with world.client("demo") as client:
         announced = await client.post(path, content=b"a" * over, headers=kind)
         streamed = await client.post(path, content=pieces(), headers=kind)
-    wanted = (413,) if path != "/hooks/decisions" else (413, 503)
-    assert announced.status_code == 413
-    assert streamed.status_code in wanted
+    wanted = 413 if path != "/hooks/decisions" else 503  # this address is closed, so its bodies are not read
+    assert [announced.status_code, streamed.status_code] == [wanted, wanted]
     assert announced.headers["content-security-policy"] == POLICY
 
 

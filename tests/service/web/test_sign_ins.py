@@ -168,7 +168,7 @@ async def test_long_input_survives_a_sign_in_in_another_tab(settings: Settings) 
         typed = {
             "answer": "deny",
             "digest": record.items[0].digest,
-            "reason": "late " + "x" * 1_900,
+            "message": "late " + "x" * 1_900,
             "f0": "x" * 200_000,
         }
         refused = await guest.client.post(place, data=typed, headers=OWN)
@@ -176,4 +176,4 @@ async def test_long_input_survives_a_sign_in_in_another_tab(settings: Settings) 
         form = {"name": "carla", "password": PASSWORD}
         assert (await guest.client.post("/sign-in", data=form, headers=OWN)).status_code == 303
         reloaded = await guest.client.post(place, data=typed, headers=OWN)
-        assert (reloaded.status_code, typed["reason"] in reloaded.text) == (403, True)
+        assert (reloaded.status_code, typed["message"] in reloaded.text) == (403, True)
