@@ -6,12 +6,19 @@ The engine returns runtime errors as text, which is true in Python, so only a va
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import datetime
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from pydantic_core import to_json
+
 from sayso.calendars.hours import check_time_zone
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.policy.budgets.weights import Size, measure, weigh_condition
+from sayso.policy.budgets.work import find_work
 from sayso.policy.words.computing import Computing
 from sayso.policy.words.names import NO_NAMES, Names
 from sayso.policy.words.reading import MOST_VARIABLES, Reading, WordFault, read_words
@@ -64,7 +71,21 @@ class Condition:
     reading: Reading
 
     def holds(self, facts: "Facts") -> bool:
-        """Return whether the expression is true of `facts`; raises `ConditionError` without a boolean result."""
+        """Return whether the expression is true of `facts`; raises `ConditionError` without a boolean result.
+
+        What costs more than the budget in use is deferred, and has no result until its verdict is known.
+        """
+        work = find_work()
+        if work is None or work.admits(facts.weigh(self)):
+            return self.evaluate(facts)
+        verdict = work.find(facts.key, self.expression, facts.describe)
+        facts.computing.learn(verdict.computed)
+        if verdict.holds is None:
+            raise ConditionError(verdict.fault, expression=self.expression)
+        return verdict.holds
+
+    def evaluate(self, facts: "Facts") -> bool:
+        """Do what `holds` does, at any cost."""
         try:
             answer = self._program.eval(facts.bind(self.reading))
             is_bool = answer.type() == _engine().Type.BOOL
@@ -100,6 +121,37 @@ class Facts:
             self._bound = self._activate(self._values)
         return self._bound
 
+    @cached_property
+    def size(self) -> Size:
+        """The size of the values that the caller gave."""
+        return measure([self._values.get(name) for name in ("args", "context", "claimed")])
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all that conditions can read; different facts have different ones."""
+        return sha256(to_json(self.describe())).digest()
+
+    def weigh(self, condition: Condition) -> float:
+        """Return at most how many microseconds a condition takes on these facts, counting alone."""
+        reading = condition.reading
+        named = sum(len(self._names.lists.get(name, ())) for name in reading.lists)
+        texts = self.computing.count_entries(reading)
+        size = Size(self.size.values + named + texts, self.size.chars)
+        return weigh_condition(reading.text, size) + self.computing.weigh(reading)
+
+    def describe(self) -> JsonObject:
+        """Return the facts as JSON; `sayso.policy.budgets.jobs.read_facts` returns them again."""
+        values = {name: value for name, value in self._values.items() if name != "now"}
+        now = self._values.get("now")
+        lists: JsonObject = {name: list(entries) for name, entries in self._names.lists.items()}
+        return {
+            "values": values,  # type: ignore[dict-item]  # `check_json` has passed them
+            "now": now.isoformat() if isinstance(now, datetime) else None,
+            "lists": lists,
+            "constants": dict(self._names.constants),
+            "provenance": dict(self._provenance()),  # type: ignore[arg-type]
+        }
+
     def _activate(self, values: dict[str, object]) -> Any:
         try:
             return _environment().Activation(values)
@@ -129,6 +181,8 @@ def compile_condition(expression: str) -> Condition:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
         raise ConditionError(problem, expression=expression)
+    for call in {one.call for one in reading.variables}:
+        call.shorthand.load(*(() if call.parameter is None or call.is_constant else (call.parameter,)))
     return Condition(expression, program, reading)
 
 

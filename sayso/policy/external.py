@@ -9,6 +9,7 @@ from sayso.errors import PolicyForbids
 from sayso.policy.analysis.candidates import judge_beside
 from sayso.policy.asking import build_item, describe_judged, describe_progress, find_misplaced
 from sayso.policy.assessors.weighing import recall_assessment
+from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -43,6 +44,7 @@ def describe_calls(
     return [_describe(run, step, one, progress, at_ms) for one in calls]
 
 
+@complete
 def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted]:
     """Return the counters that evaluating the calls reads."""
     return [wanted for event in described for wanted in policy.list_wanted(event)] if policy.remembering else []
@@ -53,6 +55,7 @@ def counts_by_progress(policy: Policy) -> bool:
     return any(one.condition.when is not None or one.condition.after is not None for one in policy.remembering)
 
 
+@complete
 def evaluate_calls(
     policy: Policy,
     run: RunRef,
@@ -95,6 +98,7 @@ class FinalJudgement(NamedTuple):
     renewed: ItemDraft | None
 
 
+@complete
 def judge_final(
     policy: Policy,
     record: SuspensionRecord,

@@ -14,6 +14,7 @@ from sayso.errors import SaysoError
 from sayso.policy import asking
 from sayso.policy.analysis.candidates import judge_beside
 from sayso.policy.assessors.weighing import recall_assessment
+from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.recalling import Readings, Wanted
@@ -37,6 +38,7 @@ _STATE = Around(depth=3, values=203)
 """The state around arguments counts towards the same limits."""
 
 
+@complete
 def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: PolicyEvent) -> list[Wanted]:
     """Return the counters that judging the calls reads. `about` holds the facts about the run."""
     if not policy.remembering:
@@ -45,6 +47,7 @@ def list_wanted(agent: Agent, calls: Iterable[ToolCall], policy: Policy, about: 
     return [wanted for call in calls for wanted in policy.list_wanted(_with_call(agent, about, call))]
 
 
+@complete
 def list_batch_wanted(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> list[Wanted]:
     """Return the counters that judging the calls of a batch again reads, as `judge_again` does."""
     if not policy.remembering:
@@ -59,6 +62,7 @@ def read_calls(turn: ModelTurn, about: PolicyEvent) -> list[ToolCall]:
     return [_read_call(about, index, asked)[0] for index, asked in enumerate(turn.calls)]
 
 
+@complete
 def judge_turn(
     agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent, readings: Readings = NO_READINGS
 ) -> tuple[Batch, tuple[Event, ...]]:
@@ -77,6 +81,7 @@ def judge_turn(
     return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
 
 
+@complete
 def judge_again(
     agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent, readings: Readings, *, may_ask: bool
 ) -> tuple[Batch, tuple[Event, ...]]:
@@ -104,6 +109,7 @@ def judge_again(
     return batch.model_copy(update={"calls": tuple(calls)}), tuple(events)
 
 
+@complete
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[[], PolicyEvent]) -> Batch:
     """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait.
 
@@ -117,6 +123,7 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
+@complete
 def judge_model_call(agent: Agent, policy: Policy, describe: Callable[[], PolicyEvent]) -> tuple[Ending, Event] | None:
     """Return how a denied model call ends the run, and its event; None if allowed.
 

@@ -7,13 +7,15 @@ model gets results while they are saved; if it ends the run at once, they are sa
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from pydantic import BaseModel
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import OverLimit
+from sayso.policy.budgets.work import Settle, settle_here
 from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
 from sayso.records.events import Event, EventType
@@ -51,14 +53,15 @@ async def drive(
     fits: Fits = is_offered,
     now_ms: Callable[[], int] = now_ms,
     answered: Fitted | None = None,
+    settle: Settle = settle_here,
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
     `answered` is the saved batch with these decisions, if `answer_calls` was applied to it before.
-    `fits` checks the fallback value of a headless agent, and `now_ms` is the clock that rules read. Raises what journal
-    and framework raise; the run can then be driven again from its saved state.
+    `fits` checks the fallback value of a headless agent, `now_ms` is the clock that rules read, and `settle` evaluates
+    them. Raises what journal and framework raise; the run can then be driven again from its saved state.
     """
-    return await _Drive(run, policy, journal, fits, now_ms).run(outcomes, answered)
+    return await _Drive(run, policy, journal, _Means(fits, now_ms, settle)).run(outcomes, answered)
 
 
 def answer_calls(
@@ -76,18 +79,21 @@ def answer_calls(
     return fitted._replace(batch=deny_changed(agent, fitted.batch, policy, describe))
 
 
+class _Means(NamedTuple):
+    fits: Fits
+    now_ms: Callable[[], int]
+    settle: Settle
+
+
 class _Drive(Generic[State]):
     """One drive of a run. `_events` are those that are not saved yet; `_unsaved` says that results are among them."""
 
-    def __init__(
-        self, run: AgentRun[State], policy: Policy, journal: Journal[State], fits: Fits, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, run: AgentRun[State], policy: Policy, journal: Journal[State], means: _Means) -> None:
         self._run = run
         self._agent = run.agent
         self._policy = policy
         self._journal = journal
-        self._fits = fits
-        self._now_ms = now_ms
+        self._fits, self._now_ms, self._settle = means
         self._events: list[Event] = []
         self._unsaved = False
         self._read: Mapping[int, BaseModel] = {}
@@ -114,7 +120,7 @@ class _Drive(Generic[State]):
             self._events += batches.warn_of_timeouts(batch, outcomes)
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
         if answered is None or finished:
-            answered = self._answer(batches.complete_batch(batch, finished), outcomes)
+            answered = await self._answer(batches.complete_batch(batch, finished), outcomes)
         batch, self._read = answered
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
         if any(one.granted and one.may_run for one in batch.calls) and not self._journal.started_before():
@@ -138,7 +144,7 @@ class _Drive(Generic[State]):
     async def _ask(self) -> ModelTurn | RunEnd:
         if exceeded := self._run.find_exceeded():
             return self._exceed(exceeded)
-        if denied := self._judge_model_call():
+        if denied := await self._judge_model_call():
             return self._stop(denied)
         reached = await (self._ask_and_save() if self._unsaved else self._run.ask())
         return self._exceed(reached) if isinstance(reached, Exceeded) else reached
@@ -160,16 +166,19 @@ class _Drive(Generic[State]):
         if end is not None:
             return self._exceed(end, turn) if isinstance(end, Exceeded) else end
         agent, about = self._agent, self._describe()
-        wanted = list_wanted(agent, read_calls(turn, about), self._policy, about) if self._policy.remembering else []
-        readings = await self._journal.recall(wanted) if wanted else NO_READINGS
-        batch, events = judge_turn(agent, turn, self._policy, about, readings)
+        readings = NO_READINGS
+        if self._policy.remembering:
+            wanted = await self._settle(partial(list_wanted, agent, read_calls(turn, about), self._policy, about))
+            readings = await self._journal.recall(wanted) if wanted else readings
+        batch, events = await self._settle(partial(judge_turn, agent, turn, self._policy, about, readings))
         self._events += events
         while True:
             if batch.drafts and batches.find_ending(batch, agent.approval_denial_policy) is None:
                 if agent.interaction == "desk":
                     return self._suspend(batch)
                 fallbacks = agent.approval_fallback, agent.input_fallback
-                batch, self._read = self._answer(batch, fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits))
+                outcomes = fall_back(batch.drafts, *fallbacks, self._now_ms(), self._fits)
+                batch, self._read = await self._answer(batch, outcomes)
             try:
                 return await self._finish(batch)
             except OverLimit:
@@ -178,8 +187,10 @@ class _Drive(Generic[State]):
     async def _judge_again(self, batch: Batch, *, may_ask: bool) -> Batch:
         """Judge the calls that may run on counters as they are now."""
         agent, about = self._agent, self._describe()
-        readings = await self._journal.recall(list_batch_wanted(agent, batch, self._policy, about))
-        batch, events = judge_again(agent, batch, self._policy, about, readings, may_ask=may_ask)
+        wanted = await self._settle(partial(list_batch_wanted, agent, batch, self._policy, about))
+        readings = await self._journal.recall(wanted)
+        judge = partial(judge_again, agent, batch, self._policy, about, readings, may_ask=may_ask)
+        batch, events = await self._settle(judge)
         self._events += events
         return batch
 
@@ -188,8 +199,8 @@ class _Drive(Generic[State]):
         about = self._run.describe()
         return about.model_copy(update={"at_ms": self._now_ms()}) if self._policy.reads_time else about
 
-    def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Fitted:
-        return answer_calls(self._agent, batch, outcomes, self._policy, self._describe)
+    async def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Fitted:
+        return await self._settle(partial(answer_calls, self._agent, batch, outcomes, self._policy, self._describe))
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()
@@ -197,7 +208,7 @@ class _Drive(Generic[State]):
         """Execute the calls that may run and save all results, unless the batch ends the run."""
         ending = batches.find_ending(batch, self._agent.approval_denial_policy)
         if ending is None and self._run.asks_with_calls:
-            ending = self._judge_model_call()
+            ending = await self._judge_model_call()
         if ending is not None:
             if not reported:
                 self._report(batches.skip_rest(batch, ending.reason))
@@ -242,8 +253,8 @@ class _Drive(Generic[State]):
         self._events += (*warnings, *batches.report_batch(batch, latency_ms))
         self._run.complete(batch)
 
-    def _judge_model_call(self) -> Ending | None:
-        denied = judge_model_call(self._agent, self._policy, self._describe)
+    async def _judge_model_call(self) -> Ending | None:
+        denied = await self._settle(partial(judge_model_call, self._agent, self._policy, self._describe))
         if denied is None:
             return None
         ending, event = denied
@@ -254,8 +265,8 @@ class _Drive(Generic[State]):
         return RunSuspended(self._run.snapshot(batch), batch.drafts, self._take_events())
 
     def _stop(self, ending: Ending) -> RunEnd:
-        partial = self._run.summarise(ending.reason) if ending.status is RunStatus.DEGRADED else None
-        return RunEnd(status=ending.status, result=partial, error=ending.reason)
+        result = self._run.summarise(ending.reason) if ending.status is RunStatus.DEGRADED else None
+        return RunEnd(status=ending.status, result=result, error=ending.reason)
 
     def _exceed(self, exceeded: Exceeded, turn: ModelTurn | None = None) -> RunEnd:
         """End the run with its partial result; the calls of `turn` do not start."""

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.asking import build_item, find_misplaced
+from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.external import describe_item
 from sayso.policy.lookalikes import decides_alike
@@ -44,6 +45,7 @@ class Revalidation(NamedTuple):
     charges: Mapping[int, tuple[Charge, ...]] = MappingProxyType({})
 
 
+@complete
 def list_wanted(record: SuspensionRecord, items: Iterable[Item], policy: Policy, now_ms: int) -> list[Wanted]:
     """Return the counters that judging these items' calls again reads."""
     if not policy.remembering:
@@ -73,6 +75,7 @@ def list_judged(record: SuspensionRecord) -> list[Item]:
     return [item for item in record.items if _may_start(record, item) or _starts_again(item)]
 
 
+@complete
 def revalidate(
     record: SuspensionRecord,
     agent: Agent,

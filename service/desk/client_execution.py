@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sayso.errors import Conflict, Withdrawn
+from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy
 from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Readings
@@ -21,6 +23,7 @@ from sayso.transitions.deciding import find_item, report
 from sayso.transitions.freezing import check_start, shift_deadlines
 from service.desk.changes import Changes, until_within
 from service.desk.drafts import draft_following
+from service.policy.evaluations import Evaluations
 from service.store.suspensions.saving import Saved
 
 
@@ -30,6 +33,7 @@ class ClientExecution:
 
     changes: Changes
     policy: Callable[[], Policy]
+    evaluations: Evaluations
 
     async def client_redeem(
         self,
@@ -51,6 +55,8 @@ class ClientExecution:
     ) -> Saved:
         policy = self.policy()
         known, readings = await self._recall(policy, suspension_id, item_id)
+        # The conditions of one suspension are judged in its own turn: its owner is not known yet.
+        settle = partial(self.evaluations.settle, caller=suspension_id)
 
         def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             item = find_item(record, item_id)
@@ -65,14 +71,15 @@ class ClientExecution:
             redeemed = charge_item(redeemed, item_id, charges, now_ms)
             return Change(redeemed.record, shifted.events + redeemed.events)
 
-        return await self.changes.start(suspension_id, redeem, known)
+        return await settle(lambda: self.changes.start(suspension_id, redeem, known))
 
     async def _recall(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Saved | None, Readings]:
         """Return the suspension and what counters hold that the item's call reads; nothing for rules without memory."""
         if not policy.remembering:
             return None, {}
         known = await self.changes.suspensions.read(suspension_id)
-        wanted = list_wanted(known.record, (find_item(known.record, item_id),), policy, known.now_ms)
+        about = (known.record, (find_item(known.record, item_id),), policy, known.now_ms)
+        wanted = await self.evaluations.judge(partial(list_wanted, *about), caller=suspension_id)
         return known, await self.changes.suspensions.recall(wanted)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
@@ -128,6 +135,7 @@ def _is_decided(record: SuspensionRecord) -> bool:
     return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
+@complete
 def _revalidate(
     record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations, readings: Readings, now_ms: int
 ) -> tuple[Charge, ...]:

@@ -67,6 +67,6 @@ class Desk:
         self.return_permits, self.suspend_again = worker.return_permits, worker.suspend_again
         self.settle, self.postpone, self.release = worker.settle, worker.postpone, worker.release
         self.report = worker.report
-        client = ClientExecution(changes, policy)
+        client = ClientExecution(changes, policy, self.evaluations)
         self.client_redeem, self.conclude = client.client_redeem, client.conclude
         self.mark_in_doubt = client.mark_in_doubt

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from sayso.clock import new_id, new_number
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, SaysoError, WrongNumber
 from sayso.policy.engine import Policy
-from sayso.policy.external import FinalJudgement, describe_item, judge_final
+from sayso.policy.external import FinalJudgement, describe_item, judge_final, list_wanted
 from sayso.policy.grants.deciding import decide_with_grant
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
@@ -268,9 +268,11 @@ class Reviewing:
         if definition is not None:
             await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
         policy = self.policy()
-        wanted = [*policy.list_wanted(describe_item(record, item, args))] if policy.remembering else []
+        described = (describe_item(record, item, args),)
+        wanted = await self.evaluations.judge(partial(list_wanted, policy, described), caller=caller)
         readings = await self.changes.suspensions.recall(wanted)
-        return judge_final(policy, record, item, args, definition, readings)
+        about = (record, item, args, definition, readings)
+        return await self.evaluations.judge(partial(judge_final, policy, *about), caller=caller)
 
     async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
         if item.kind is not ItemKind.INPUT:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -73,12 +74,14 @@ class _Judging:
     progress: Progress | None
     read: Callable[[RunRef, Sequence[ExternalCall], int, Progress | None], Awaitable[_Facts]]
     known: _Facts | None
+    evaluations: Evaluations
 
     async def judge(self) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
         """Return the items of the calls, and the events to record."""
         facts, self.known = self.known, None
         policy, described, readings = facts or await self.read(self.run, self.calls, self.step, self.progress)
-        return evaluate_calls(policy, self.run, self.calls, self.step, readings, self.progress, described)
+        about = (self.run, self.calls, self.step, readings, self.progress, described)
+        return await self.evaluations.judge(partial(evaluate_calls, policy, *about), caller=self.run.owner)
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Suspending:
         draft = draft.model_copy(update={"resume": resume, "progress": progress})
         if known is not None and counted is not None:
             known = known._replace(described=describe_calls(asking, calls, turn, progress, known.described[0].at_ms))
-        judging = _Judging(asking, calls, turn, progress, self._read_facts, known)
+        judging = _Judging(asking, calls, turn, progress, self._read_facts, known, self.evaluations)
         if once is not None:
             return await self._suspend_once(draft, judging, once, digest_json(["ask", request]))
         seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
@@ -219,7 +222,8 @@ class Suspending:
         """Return the calls as the rules see them, and the counters to read."""
         at_ms = await self.suspensions.read_time_ms() if policy.reads_time else None
         described = describe_calls(run, calls, step, progress, at_ms)
-        return described, list_wanted(policy, described)
+        wanted = await self.evaluations.judge(partial(list_wanted, policy, described), caller=run.owner)
+        return described, wanted
 
     async def _create(
         self,

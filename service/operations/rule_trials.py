@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from sayso.canonical_json import JsonObject
@@ -9,7 +10,7 @@ from sayso.clock import now_ms
 from sayso.policy.analysis.explaining import Explanation, Trial, explain
 from sayso.policy.analysis.trials import TrialCall
 from sayso.policy.engine import PolicyEvent
-from sayso.policy.external import describe_item
+from sayso.policy.external import describe_item, list_wanted
 from sayso.policy.memory.recalling import hide_amounts
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
@@ -18,6 +19,7 @@ from sayso.runner.agents import AgentManifest
 from sayso.text.redaction import Redacted, redact
 from sayso.transitions.deciding import find_item
 from service.operations.masking import find_secrets
+from service.policy.evaluations import judge_blocking
 from service.wiring import Wiring
 
 
@@ -62,9 +64,11 @@ async def try_call(
     else:
         event = _make_event(call, manifests.get(call.agent))
         known, paths = definition, ()
-    event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall([*policy.list_wanted(event)])})
+    judge = partial(wiring.desk.evaluations.judge, caller=f"trial:{event.agent}")
+    wanted = await judge(partial(list_wanted, policy, (event,)))
+    event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall(wanted)})
     secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
-    found = await asyncio.to_thread(explain, policy, event, definition)
+    found = await asyncio.to_thread(judge_blocking, partial(explain, policy, event, definition))
     return Tried(found._replace(trials=tuple(_mask(one, event, secrets) for one in found.trials)), secrets.scrub)
 
 

@@ -5,14 +5,17 @@ Cheap jobs run in this process. Others run in a process that is killed at its li
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput
 from sayso.policy.analysis.replaying import RecordedCall, Rejudged
+from sayso.policy.budgets.jobs import read_verdicts, write_job
+from sayso.policy.budgets.work import Job, Verdict, settle, settle_blocking
 from sayso.policy.findings import Known
 from sayso.records.base import Immutable
 from sayso.records.run_state import SealedState, StateRef
@@ -30,6 +33,9 @@ MOST_FAULTS = 200  # limit of reported faults
 STATE_LIMIT_S = 10.0
 SMALL_STATE_CHARS = 32_768  # a state up to this size is read and packed in some milliseconds
 _WAITING = 16  # limit of waiting jobs per caller
+JUDGING_S = 4.0  # limit of all deferred conditions of one evaluation together
+
+T = TypeVar("T")
 
 
 class RulesFound(Immutable):
@@ -63,6 +69,32 @@ class Evaluations:
                 problems=[f"{name}: the schema could not be evaluated within its limits"],
             ) from error
         refuse(answer["problems"])
+
+    async def judge(self, evaluate: Callable[[], T], *, caller: str) -> T:
+        """Return what an evaluation of rules returns; conditions that cost much are judged in the sandbox.
+
+        One that takes longer than its limit has no verdict: it cannot be computed, and a person is asked.
+        """
+
+        async def act() -> T:
+            return evaluate()
+
+        return await self.settle(act, caller=caller)
+
+    async def settle(self, act: Callable[[], Awaitable[T]], *, caller: str) -> T:
+        """Do what `judge` does for an operation that evaluates rules before it changes anything; it may be repeated."""
+        until_ms = monotonic_ms() + JUDGING_S * 1000
+
+        async def compute(job: Job) -> Sequence[Verdict]:
+            left_s = min(SANDBOX.limit_s, (until_ms - monotonic_ms()) / 1000)
+            if left_s <= 0:
+                return _give_up(job, f"it took longer than {JUDGING_S:g} s together with the others")
+            try:
+                return read_verdicts(await self._run(SANDBOX, _write(job), caller, left_s))
+            except Overrun as error:
+                return _give_up(job, error.message)
+
+        return await settle(act, compute)
 
     async def check_values(self, fits: Sequence[Fit], *, caller: str) -> None:
         """Check the values one by one, yielding to other tasks between them."""
@@ -149,6 +181,27 @@ class Evaluations:
         running = asyncio.ensure_future(run())
         running.add_done_callback(lambda one: one.cancelled() or one.exception())
         return await asyncio.shield(running)
+
+
+def judge_blocking(evaluate: Callable[[], T]) -> T:
+    """Do what `Evaluations.judge` does in a thread, which may wait."""
+    return settle_blocking(evaluate, _compute)
+
+
+def _compute(job: Job) -> Sequence[Verdict]:
+    try:
+        return read_verdicts(SANDBOX.run(_write(job)))
+    except Overrun as error:
+        return _give_up(job, error.message)
+
+
+def _write(job: Job) -> JsonObject:
+    return {"kind": "judge", **write_job(job)}
+
+
+def _give_up(job: Job, why: str) -> Sequence[Verdict]:
+    problem = f"it cannot be computed: {why.partition('. ')[0]}"
+    return [Verdict(None, problem)] * len(job.whens)
 
 
 def dump_tools(known: Known) -> JsonObject:

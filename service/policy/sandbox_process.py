@@ -12,6 +12,7 @@ from typing import Any
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.analysis.replaying import RecordedCall, rejudge
+from sayso.policy.budgets.jobs import judge_job
 from sayso.policy.engine import Policy
 from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.findings import Known, find_findings
@@ -90,6 +91,7 @@ def _bound_memory(memory_mb: int) -> None:
 
 _JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
     "fit": _fit,
+    "judge": judge_job,
     "rejudge": _rejudge,
     "replay": replay_page,
     "rules": _check_rules,

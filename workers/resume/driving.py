@@ -278,7 +278,8 @@ class Drain:
         """Return what counters hold that the run's calls need before they start; nothing for rules without memory."""
         if known is None or not policy.remembering:
             return NO_READINGS
-        wanted = list_wanted(known.record, list_judged(known.record), policy, known.now_ms)
+        about = (known.record, list_judged(known.record), policy, known.now_ms)
+        wanted = await self._wiring.desk.evaluations.judge(partial(list_wanted, *about), caller=known.record.id)
         return await self._wiring.desk.suspensions.recall(wanted)
 
     async def _resume(self, leased_run: LeasedRun) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from sayso.errors import Unavailable
+from sayso.policy.budgets.work import Deferred, Work, working
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
 from sayso.policy.memory.recalling import Readings
@@ -106,15 +107,16 @@ class FirstPlan:
             return ()
         inputs = self._inputs
         try:
-            checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
-        except Unavailable:
-            return ()  # a counter is not read yet
-        if state is None:
-            self._plan = call_plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
-            planned = call_plan.planned
-        else:
-            self._plan = run_plan = plan_run(agent, record, state, checked, inputs.policy, now_ms)
-            planned = list_first(agent, run_plan)
+            with working(Work()):
+                checked = revalidate(record, agent, inputs.policy, inputs.revocations, now_ms, inputs.readings)
+                if state is None:
+                    self._plan = call_plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+                    planned = call_plan.planned
+                else:
+                    self._plan = run_plan = plan_run(agent, record, state, checked, inputs.policy, now_ms)
+                    planned = list_first(agent, run_plan)
+        except (Unavailable, Deferred):
+            return ()  # a counter is not read yet, or a condition costs too much within a commit
         self._lease = (record.version + 1, now_ms)
         return tuple(plan_intent(record, fence, one, record.step) for one in planned)
 

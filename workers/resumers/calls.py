@@ -1,6 +1,7 @@
 """Resume a suspension of calls without a run loop: approved calls run here and their results end the run."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -59,8 +60,10 @@ async def _begin(
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     policy = wiring.rules.policy()
-    readings = await journal.recall(list_wanted(record, list_judged(record), policy, now_ms))
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(), now_ms, readings)
+    judge = partial(wiring.desk.evaluations.judge, caller=record.id)
+    wanted = await judge(partial(list_wanted, record, list_judged(record), policy, now_ms))
+    about = (record, agent, policy, await wiring.revocation_cache.find(), now_ms, await journal.recall(wanted))
+    checked = await judge(partial(revalidate, *about))
     batch = read_batch(record)
     if record.state is not None:  # a suspension about a call in doubt has saved the other results
         batch = Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))

@@ -1,6 +1,7 @@
 """Resume a run of an agent: drive it to its next suspension or its end."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -51,6 +52,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
         fits=is_answer,
         now_ms=leased.estimate_ms,
         answered=plan.answered if plan else None,
+        settle=partial(wiring.desk.evaluations.judge, caller=record.id),
     )
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
@@ -71,9 +73,12 @@ async def _check(
     leased, record = leased_run.saved, leased_run.saved.record
     state = await _read_state(record, agent, leased_run.state, states)
     policy = wiring.rules.policy()
-    readings = await wiring.desk.suspensions.recall(list_wanted(record, list_judged(record), policy, leased.now_ms))
+    judge = partial(wiring.desk.evaluations.judge, caller=record.id)
+    wanted = await judge(partial(list_wanted, record, list_judged(record), policy, leased.now_ms))
+    readings = await wiring.desk.suspensions.recall(wanted)
     revocations = await wiring.revocation_cache.find()
-    return state, revalidate(record, agent, policy, revocations, leased.now_ms, readings)
+    about = (record, agent, policy, revocations, leased.now_ms, readings)
+    return state, await judge(partial(revalidate, *about))
 
 
 def _open_run(agent: Agent, record: SuspensionRecord, state: RunState | FrameworkState) -> AgentRun[Any]:

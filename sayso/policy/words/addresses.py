@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.policy.budgets.weights import is_plain_mail
 from sayso.policy.words.faults import Uncomputable, read_text
 
 MOST_URL_CHARS = 4_000
@@ -102,6 +103,8 @@ def _read_url_path(text: str) -> str:
 
 def _read_addresses(value: JsonValue) -> list[str]:
     text = read_text(value, MOST_MAIL_CHARS)
+    if is_plain_mail(text):
+        return [_join(*one.strip().split("@")) for one in text.split(",")]
     if any(sign in text for sign in "()\n\t\\") or "=?" in text:
         raise Uncomputable("it has a comment, an escape or a line end, which programs read differently")
     try:

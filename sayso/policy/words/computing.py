@@ -7,9 +7,15 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
+from sayso.policy.budgets.weights import measure
+from sayso.policy.budgets.work import Computed
 from sayso.policy.words.faults import Uncomputable
 from sayso.policy.words.reading import Call, Reading, Variable
 from sayso.policy.words.recording import shorten
+from sayso.policy.words.table import Kind
+
+MOST_PARTS = 1_000
+"""More parts than a reader finds in most texts; a loop over more ends at the engine's own limit."""
 
 
 class Computing:
@@ -36,6 +42,29 @@ class Computing:
         call = next((one.call for one in reading.variables if one.name == name), None)
         return f"{call.label}: {self._faults[call]}" if call in self._faults else ""
 
+    def weigh(self, reading: Reading) -> float:
+        """Return at most how many microseconds it takes to compute what a condition reads and is not known yet."""
+        calls = dict.fromkeys(one.call for one in reading.variables)
+        return sum(self._weigh(call) for call in calls if call not in self._found and call not in self._faults)
+
+    def count_entries(self, reading: Reading) -> int:
+        """Return at most how many entries the computed lists have over which a condition can go."""
+        lists = {
+            one.call for one in reading.variables if one.call.shorthand.kind_of(one.field) in (Kind.TEXTS, Kind.ANY)
+        }
+        return sum(_count_entries(self._try_read(call)) for call in lists)
+
+    def tell(self, reading: Reading) -> list[Computed]:
+        """Return the values that were computed for a condition, with the parts of their calls."""
+        calls = dict.fromkeys(one.call for one in reading.variables)
+        known = (call for call in calls if call in self._found)
+        return [(one.name, one.path, one.parameter, one.is_constant, self._found[one]) for one in known]
+
+    def learn(self, computed: Iterable[Computed]) -> None:
+        """Keep values that were computed elsewhere, for the record."""
+        for name, path, parameter, is_constant, value in computed:
+            self._found.setdefault(Call(name, tuple(path), parameter, is_constant), value)
+
     def list_recorded(self, readings: Iterable[Reading]) -> JsonObject:
         """Return the computed values that conditions read, as they write them, such as `mail(args.to).domains`."""
         read = [one for reading in readings for one in reading.variables]
@@ -57,6 +86,15 @@ class Computing:
         except Exception as error:  # noqa: BLE001 - a parser may fail in any way on hostile text; the rule is doubted
             self._faults[call] = f"it cannot be read: {type(error).__name__}"
 
+    def _weigh(self, call: Call) -> float:
+        return call.shorthand.weigh(self._try_read(call))
+
+    def _try_read(self, call: Call) -> Any:
+        try:
+            return self._read(call)
+        except Uncomputable:
+            return None
+
     def _read(self, call: Call) -> Any:
         value: Any = self._values
         for step in call.path:
@@ -74,3 +112,9 @@ class Computing:
         value: JsonValue = self._constants[call.parameter]
         call.shorthand.check(value)
         return value
+
+
+def _count_entries(value: JsonValue) -> int:
+    """Return at most how many parts a reader finds in a value: its entries, and one for each two signs of a text."""
+    size = measure(value)
+    return size.values + min(size.chars // 2, MOST_PARTS)

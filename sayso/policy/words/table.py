@@ -1,11 +1,14 @@
 """The shorthands of conditions: what each one yields, and what computes it."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pydantic import JsonValue
 
+from sayso.errors import SaysoError
+from sayso.policy.budgets.weights import weigh_leaves, weigh_mail, weigh_search, weigh_shell, weigh_sql, weigh_texts
 from sayso.policy.words.addresses import read_hosts, read_mail, read_url
 from sayso.policy.words.detectors import has_card, has_iban, has_mail, has_secret, list_scalars
 from sayso.policy.words.paths import check_root, is_within, read_path
@@ -27,8 +30,9 @@ class Kind(StrEnum):
 class Shorthand:
     """A computed value, or several by name (`fields`), of one argument and perhaps a parameter.
 
-    `check` raises `Uncomputable` for a parameter that can never work. `any_value` says that the argument may be any
-    JSON. A value that repeats the argument is not `recorded`.
+    `check` raises `Uncomputable` for a parameter that can never work. `weigh` bounds the microseconds of `compute`.
+    A `sample` is read once when a condition is compiled, so that no call waits until a parser is loaded.
+    `any_value` says that the argument may be any JSON. A value that repeats the argument is not `recorded`.
     """
 
     compute: Callable[..., JsonValue]
@@ -37,9 +41,17 @@ class Shorthand:
     parameter: str = ""
     needs_parameter: bool = False
     check: Callable[[JsonValue], object] = str
+    weigh: Callable[[JsonValue], float] = weigh_texts
+    sample: str = ""
     example: str = "text"
     any_value: bool = False
     recorded: bool = True
+
+    def load(self, *parameter: str) -> None:
+        """Read the sample, if there is one."""
+        if self.sample:
+            with suppress(SaysoError):  # a parameter that can never work is reported elsewhere
+                self.compute(self.sample, *parameter)
 
     @property
     def usage(self) -> str:
@@ -77,16 +89,24 @@ _PATH = {
 _MAIL = {"addresses": Kind.TEXTS, "domains": Kind.TEXTS, "count": Kind.NUMBER}
 
 SHORTHANDS: dict[str, Shorthand] = {
-    "shell": Shorthand(read_shell, fields=_SHELL, example="command"),
-    "sql": Shorthand(read_sql, fields=_SQL, parameter='"postgres"', check=check_database, example="query"),
+    "shell": Shorthand(read_shell, fields=_SHELL, weigh=weigh_shell, example="command", sample="ls"),
+    "sql": Shorthand(
+        read_sql,
+        fields=_SQL,
+        weigh=weigh_sql,
+        parameter='"postgres"',
+        check=check_database,
+        example="query",
+        sample="select 1",
+    ),
     "http": Shorthand(read_url, fields=_URL, example="url"),
     "path": Shorthand(read_path, fields=_PATH, example="file"),
-    "mail": Shorthand(read_mail, fields=_MAIL, example="to"),
+    "mail": Shorthand(read_mail, fields=_MAIL, weigh=weigh_mail, example="to"),
     "host": Shorthand(read_hosts, Kind.ANY, example="url"),
     "within": Shorthand(is_within, parameter='"/srv/data"', needs_parameter=True, check=check_root, example="file"),
-    "leaves": Shorthand(list_scalars, Kind.TEXTS, any_value=True, recorded=False),
-    "has_mail": Shorthand(has_mail, any_value=True),
-    "has_iban": Shorthand(has_iban, any_value=True),
-    "has_card": Shorthand(has_card, any_value=True),
-    "has_secret": Shorthand(has_secret, any_value=True),
+    "leaves": Shorthand(list_scalars, Kind.TEXTS, weigh=weigh_leaves, any_value=True, recorded=False),
+    "has_mail": Shorthand(has_mail, weigh=weigh_search, any_value=True),
+    "has_iban": Shorthand(has_iban, weigh=weigh_search, any_value=True),
+    "has_card": Shorthand(has_card, weigh=weigh_search, any_value=True),
+    "has_secret": Shorthand(has_secret, weigh=weigh_search, any_value=True),
 }

@@ -12,6 +12,7 @@ from sayso.policy.analysis.cases import CaseResult, find_cases_file, read_cases,
 from sayso.policy.engine import Policy
 from sayso.policy.yaml_documents import MAX_BYTES
 from sayso.text.language import _
+from service.policy.evaluations import judge_blocking
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 from service.wiring import Wiring
@@ -56,4 +57,4 @@ def _run(policy: Policy, path: Path, raw: bytes) -> CasesFound:
         with beside.open("rb") as file:
             more, others = read_cases(file.read(MAX_BYTES + 1), beside.name)
         cases, faults = cases + more, faults + others
-    return CasesFound(run_cases(policy, cases), faults)
+    return CasesFound(judge_blocking(lambda: run_cases(policy, cases)), faults)

@@ -1,0 +1,148 @@
+"""Upper bounds of what it costs to read a value and to evaluate a condition, in microseconds, by counting alone.
+
+They are measured at the slowest inputs that were found for each reader (`make bench ARGS=--holds`). A reader whose
+library takes more than linear time has no bound for texts over a short length, or with many of the signs that make it
+slow: `UNBOUNDED`.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+UNBOUNDED = 10.0**9
+MOST_ITERATIONS = 10_000
+"""The limit of the engine; beyond it a condition has no result."""
+
+_MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
+_SLOW = frozenset(("matches", "replace", "split", "join", "format", "lowerAscii", "upperAscii", "charAt", "substring"))
+_TOKEN = re.compile(r"""[rR]?"(?:\\.|[^"\\])*"|[rR]?'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|\d+|\S""", re.DOTALL)
+_VALUE_US, _OPERATION_US, _BYTE_US, _SLOW_BYTE_US = 0.5, 0.4, 0.005, 0.3
+
+_SQL_CHARS = 400
+_SQL_SLOW = re.compile(r"\b(?:join|array|struct|map|table|lateral|apply)\b|[\[{<:]|\([ \t\n]*\(", re.IGNORECASE)
+_MOST_SQL_SLOW, _MOST_SQL_PARENS = 3, 8
+
+
+class Size(NamedTuple):
+    """The number of values in a value, and the bytes of its texts at most."""
+
+    values: int = 0
+    chars: int = 0
+
+    def __add__(self, other: "Size") -> "Size":  # type: ignore[override]
+        return Size(self.values + other.values, self.chars + other.chars)
+
+
+def measure(value: object) -> Size:
+    """Return the size of a JSON value, its keys included."""
+    values = chars = 0
+    left = [value]
+    while left:
+        node = left.pop()
+        values += 1
+        if isinstance(node, str):
+            chars += len(node)
+        elif isinstance(node, dict):
+            chars += sum(map(len, node))
+            left += node.values()
+        elif isinstance(node, list | tuple):
+            left += node
+    return Size(values, chars)
+
+
+def weigh_texts(value: JsonValue) -> float:
+    """Return the cost of a reader that passes once over a text, or over each text of a list."""
+    size = measure(value)
+    return 30.0 * size.values + 2.0 * size.chars
+
+
+def weigh_leaves(value: JsonValue) -> float:
+    """Return the cost of collecting all values."""
+    size = measure(value)
+    return 2.0 * size.values + 0.05 * size.chars
+
+
+def weigh_search(value: JsonValue) -> float:
+    """Return the cost of a search in all texts; one with signs beyond ASCII is longer in its plain form."""
+    size = measure(value)
+    return 3.0 * size.values + (1.5 if _is_ascii(value) else 20.0) * size.chars
+
+
+def weigh_mail(value: JsonValue) -> float:
+    """Return the cost of reading mail addresses; the standard library reads all but plain ones, in quadratic time."""
+    if isinstance(value, list):
+        return sum(map(weigh_mail, value)) + 5.0
+    if not isinstance(value, str):
+        return 5.0
+    return 30.0 + (3.0 * len(value) if is_plain_mail(value) else 100.0 * len(value) + 0.05 * len(value) ** 2)
+
+
+def weigh_shell(value: JsonValue) -> float:
+    """Return the cost of parsing a command."""
+    size = measure(value)
+    return 200.0 + (25.0 if _is_ascii(value) else 100.0) * size.chars + 10.0 * size.values
+
+
+def weigh_sql(value: JsonValue) -> float:
+    """Return the cost of parsing SQL: unbounded for long texts, and for those with much that the parser tries twice."""
+    if not isinstance(value, str):
+        return 5.0
+    slow = len(_SQL_SLOW.findall(value[: _SQL_CHARS + 1]))
+    if len(value) > _SQL_CHARS or slow > _MOST_SQL_SLOW or value.count("(") > _MOST_SQL_PARENS:
+        return UNBOUNDED
+    return (500.0 + 30.0 * len(value)) * 2.0**slow
+
+
+_PLAIN_ADDRESS = (
+    r"[A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64}){0,10}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,10}"
+)
+_PLAIN_MAIL = re.compile(rf" *{_PLAIN_ADDRESS}(?: *, *{_PLAIN_ADDRESS})*+ *")
+
+
+def is_plain_mail(text: str) -> bool:
+    """Return whether a text is a list of bare addresses without any sign that needs a parser."""
+    return _PLAIN_MAIL.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _shape(expression: str) -> tuple[int, int, int]:
+    """Return the operations of a condition, how many of them are slow on long texts, and how deep its loops nest."""
+    operations = slow = depth = deepest = 0
+    opened: list[bool] = []
+    tokens = _TOKEN.findall(expression)
+    for place, sign in enumerate(tokens):
+        operations += 1
+        if sign == "(":
+            loops = place > 0 and tokens[place - 1] in _MACROS
+            opened.append(loops)
+            depth += loops
+            deepest = max(deepest, depth)
+        elif sign == ")" and opened:
+            depth -= opened.pop()
+        elif sign in _SLOW:
+            slow += 1
+    return operations, slow, deepest
+
+
+def weigh_condition(expression: str, size: Size) -> float:
+    """Return the cost of a condition on values of this size, without that of its computed values."""
+    operations, slow, loops = _shape(expression)
+    rounds = min(MOST_ITERATIONS, max(size.values, 1) ** loops) if loops else 1
+    each = _OPERATION_US * operations + size.chars * (_BYTE_US + _SLOW_BYTE_US * slow)
+    return 5.0 + _VALUE_US * size.values + rounds * each
+
+
+def _is_ascii(value: object) -> bool:
+    left = [value]
+    while left:
+        node = left.pop()
+        if isinstance(node, str):
+            if not node.isascii():
+                return False
+        elif isinstance(node, dict):
+            left += [*node, *node.values()]
+        elif isinstance(node, list | tuple):
+            left += node
+    return True
