@@ -9,9 +9,10 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import holds, memory, replays, soak
+from benchmarks import memory, replays, soak
 from benchmarks.channels import deliveries, slack, webhooks
 from benchmarks.desk import main as desk
+from benchmarks.holds import main as holds
 from benchmarks.peers.restate import find_missing
 from benchmarks.speed import main as speed
 from benchmarks.speed.rounds import PARTS, Extent

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.holds import LoopProbe
+from benchmarks.holds.probes import LoopProbe
 from launch.server import running_server
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown

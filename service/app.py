@@ -27,7 +27,7 @@ from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.assets import Assets
 from service.http.middleware import NO_TELEMETRY, Guards
-from service.http.openapi import document, join_routes, name_methods
+from service.http.openapi import join_routes, name_methods, serve_document
 from service.operations.drills.templates import drills_of
 from service.operations.metrics.readings import Readings
 from service.operations.rule_checks import log_warnings
@@ -96,7 +96,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
         version=VERSION,
         description=_ABOUT,
         lifespan=lambda app: _serve(app, settings),
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         docs_url=None,  # its page loads external scripts, which the content security policy forbids
         redoc_url=None,
         redirect_slashes=False,
@@ -104,7 +104,7 @@ def create_app(settings: Settings, weak_durability: str | None = None, *, quick:
         telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
-    app.openapi = document(app)  # type: ignore[method-assign]
+    serve_document(app, "/api/openapi.json")
     app.state.weak_durability = weak_durability
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", Assets())
@@ -148,7 +148,7 @@ def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    named = name_methods(request, error, _UNLISTED)
+    named = await name_methods(request, error, _UNLISTED)
     if _is_for_machines(request):
         return answer_error(request, named)
     return await asyncio.to_thread(answer_error, request, named)  # a page may show 250 kB of input

@@ -1,11 +1,15 @@
 """The OpenAPI file and its problem responses."""
 
+import asyncio
+import json
+import re
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cached_property
 from http import HTTPStatus
+from threading import Lock
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
@@ -99,9 +103,42 @@ def join_routes(*routers: APIRouter) -> tuple[BaseRoute, ...]:
     return tuple(joined.routes)
 
 
-def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return a function that builds the app's OpenAPI file once."""
-    return cache(lambda: _build(app))
+class Document:
+    """The OpenAPI file of an app: built once, in a thread, and sent as it was written then."""
+
+    def __init__(self, build: Callable[[], dict[str, Any]]) -> None:
+        self._build, self._lock = build, Lock()
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the file; blocking when it is built."""
+        with self._lock:
+            return self._built
+
+    @cached_property
+    def _built(self) -> dict[str, Any]:
+        return self._build()
+
+    @cached_property
+    def _written(self) -> bytes:
+        return json.dumps(self(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @cached_property
+    def methods(self) -> list[tuple[re.Pattern[str], frozenset[str]]]:
+        """The methods of each path, by the pattern of the path."""
+        paths = self()["paths"]
+        return [(compile_path(path)[0], frozenset(map(str.upper, paths[path]))) for path in paths]
+
+    async def answer(self, _request: Request) -> Response:
+        """Return the file."""
+        return Response(await asyncio.to_thread(lambda: self._written), media_type="application/json")
+
+
+def serve_document(app: FastAPI, path: str, build: Callable[[FastAPI], dict[str, Any]] | None = None) -> Document:
+    """Serve the OpenAPI file of an app at a path."""
+    found = Document(lambda: (build or _build)(app))
+    app.openapi = found  # type: ignore[method-assign]
+    app.add_route(path, found.answer, include_in_schema=False)
+    return found
 
 
 def build_openapi(app: FastAPI, tags: list[dict[str, Any]], server: dict[str, str | Any]) -> dict[str, Any]:
@@ -124,12 +161,13 @@ def drop_null(schema: dict[str, Any]) -> None:
             schema.update(kind)
 
 
-def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
+async def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
     """Add all methods of the path, also of `unlisted` routes, to a 405 error: the router names only one route's."""
     if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return error
-    requested, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]
-    allowed = {method.upper() for path in paths if compile_path(path)[0].match(requested) for method in paths[path]}
+    requested, document = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi
+    known = await asyncio.to_thread(lambda: document.methods)
+    allowed = {method for path, methods in known if path.match(requested) for method in methods}
     allowed |= {method for route in unlisted if route.path_regex.match(requested) for method in route.methods or ()}
     return HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(allowed))}) if allowed else error
 

@@ -8,10 +8,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import SaysoError
 from service.api.aap import instances, requests
-from service.api.aap.documents import PREFIX, document
+from service.api.aap.documents import PREFIX, make_document
 from service.api.aap.problems import REQUEST_ID, render_refusal, request_id_of
 from service.http.middleware import NO_TELEMETRY
-from service.http.openapi import join_routes, name_methods
+from service.http.openapi import join_routes, name_methods, serve_document
 
 _ABOUT = (
     "The Agent Approval Protocol, version 1. An agent's adapter requests approval of a call, waits or receives a "
@@ -28,7 +28,7 @@ def create_aap(state: State, version: str) -> FastAPI:
         title="Sayso: Agent Approval Protocol",
         version=version,
         description=_ABOUT,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -37,12 +37,12 @@ def create_aap(state: State, version: str) -> FastAPI:
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.state = state
-    app.openapi = document(app)  # type: ignore[method-assign]
+    serve_document(app, "/openapi.json", make_document)
     return app
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return render_refusal(request, name_methods(request, error))
+    return render_refusal(request, await name_methods(request, error))
 
 
 class RequestIds:

@@ -1,7 +1,5 @@
 """The OpenAPI document of the protocol, with its errors and headers."""
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -72,12 +70,8 @@ def replays(model: type[BaseModel], description: str, *statuses: int) -> Respons
     return {200: {"model": model, "description": description}, **problems(*statuses)}
 
 
-def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return a function that builds the OpenAPI document once."""
-    return cache(lambda: _make(app))
-
-
-def _make(app: FastAPI) -> dict[str, Any]:
+def make_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of the protocol."""
     built = build_openapi(app, _TAGS, {"url": PREFIX})
     for operation in (one for path in built["paths"].values() for one in path.values()):
         for parameter in operation.get("parameters", ()):
