@@ -29,7 +29,10 @@ def read_amount(value: Any, name: str) -> int:
     text = value if isinstance(value, str) else _write_plain(value)
     if not _DECIMAL.fullmatch(text):
         raise InvalidInput(f"{name} is not a plain number such as 19.90")
-    return _check_range(to_units(Decimal(text)), name)
+    number = Decimal(text)
+    if number < 0:  # however small: rounded up to a unit it would be 0
+        raise InvalidInput(f"{name} is negative")
+    return _check_range(to_units(number), name)
 
 
 def to_units(number: Decimal) -> int:

@@ -1,10 +1,9 @@
 """Parts of addresses: URLs (RFC 3986) and mail (RFC 5322). What programs read differently is refused."""
 
-import ipaddress
-import posixpath
 import re
 from email.policy import default
 from email.utils import getaddresses
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,19 +23,35 @@ _HIDDEN = re.compile(r"%(?:2f|5c|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})|%25[0-9a-f]{2
 _DOTS = re.compile(r"(?:^|/)\.{1,2};")
 _LABELS = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_OCTAL, _LEADING_ZERO = re.compile(r"0[0-7]{0,11}"), re.compile(r"0[0-9]+")
 _LOCAL = re.compile(r"[A-Za-z0-9.#$&'*+/=?^_`{|}~-]+")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_WEB = ("http", "https")
+_ANY_SCHEME = "any"
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
+"""Networks whose last 32 bits are the IPv4 address that they reach: NAT64, SIIT, and IPv4-compatible addresses."""
+
+_LOCAL_TRANSLATION = IPv6Network("64:ff9b:1::/48")
+"""NAT64 of the operator's own; where the IPv4 address stands in it depends on the network."""
+
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 
 
-def read_url(value: JsonValue) -> JsonObject:
-    """Return the scheme, host, port and path of an absolute URL; the port is 0 if its scheme has no usual one."""
+def read_url(value: JsonValue, schemes: JsonValue = None) -> JsonObject:
+    """Return the scheme, host, port and path of an absolute URL; the port is 0 if its scheme has no usual one.
+
+    Without `schemes`, only http and https are read: other programs take the host and path of other schemes.
+    """
     text = read_text(value, MOST_URL_CHARS)
     if not text.isascii() or "\\" in text or any(sign.isspace() for sign in text):
         raise Uncomputable("a URL holds no blanks, backslashes or letters beyond ASCII; programs read them differently")
     parts = _URL.fullmatch(text)
     if parts is None:
         raise Uncomputable("it is not an absolute URL, such as https://example.com/path")
-    scheme = parts[1].lower()
+    scheme, known = parts[1].lower(), check_schemes(schemes)
+    if _ANY_SCHEME not in known and scheme not in known:
+        named = f'as in http(args.url, "{scheme}")'
+        raise Uncomputable(f"its scheme is {scheme}, not {' or '.join(known)}; name the schemes to read, {named}")
     authority = _AUTHORITY.fullmatch(parts[2])
     if authority is None:
         raise Uncomputable("its host cannot be read")
@@ -52,9 +67,21 @@ def read_url(value: JsonValue) -> JsonObject:
     }
 
 
-def read_hosts(value: JsonValue) -> JsonValue:
-    """Return the host of a URL, or those of a list of URLs."""
-    return [read_url(one)["host"] for one in value] if isinstance(value, list) else read_url(value)["host"]
+def read_hosts(value: JsonValue, schemes: JsonValue = None) -> JsonValue:
+    """Return the host of a URL, or those of a list of URLs; http and https alone unless `schemes` names others."""
+    if isinstance(value, list):
+        return [read_url(one, schemes)["host"] for one in value]
+    return read_url(value, schemes)["host"]
+
+
+def check_schemes(schemes: JsonValue) -> tuple[str, ...]:
+    """Return the names of schemes, which are parted by blanks or commas; raises `Uncomputable` for faulty ones."""
+    if schemes is None:
+        return _WEB
+    names = tuple(schemes.replace(",", " ").split()) if isinstance(schemes, str) else ()
+    if not names or not all(map(_SCHEME.fullmatch, names)):
+        raise Uncomputable(f'{schemes!r} names no schemes; write "ftp", "https ssh" or "any"')
+    return names
 
 
 def read_mail(value: JsonValue) -> JsonObject:
@@ -77,19 +104,55 @@ def _read_host(text: str) -> str:
     if not _LABELS.fullmatch(host):
         raise Uncomputable("its host cannot be read")
     # As browsers do: a host whose last label is a number is an address, also in the forms 0x7f.1 and 2130706433.
-    return _read_ip(host) if _NUMBER.fullmatch(host.rpartition(".")[2]) else host
+    return str(_read_ipv4(host)) if _NUMBER.fullmatch(host.rpartition(".")[2]) else host
 
 
 def _read_ip(text: str) -> str:
+    """Return an IPv6 address, or the IPv4 address to which it leads."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ip_address(text)
     except ValueError as error:
         raise Uncomputable("its host is a number, but not an IP address in the usual form") from error
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+    return str(_unwrap(address) if isinstance(address, IPv6Address) else address)
+
+
+def _unwrap(address: IPv6Address) -> IPv4Address | IPv6Address:
+    if address.is_loopback or address.is_unspecified:
+        return address
+    if address in _LOCAL_TRANSLATION:
+        raise Uncomputable("its host is an address of a local NAT64, whose IPv4 address only the network knows")
+    if any(address in network for network in _TRANSLATED):
+        return IPv4Address(address.packed[-4:])
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo is not None else address)
+
+
+def _read_ipv4(host: str) -> IPv4Address:
+    """Return the address of decimal, hexadecimal and shortened forms; octal ones are also read as decimal."""
+    *parts, last = [_read_part(one) for one in host.split(".")]
+    if len(parts) > 3 or any(one > 255 for one in parts) or last >= 256 ** (4 - len(parts)):
+        raise Uncomputable("its host is a number, but not an IP address")
+    return IPv4Address(sum(one << (24 - 8 * place) for place, one in enumerate(parts)) + last)
+
+
+def _read_part(text: str) -> int:
+    if text.startswith("0x"):
+        return int(text[2:18] or "0", 16)
+    if _LEADING_ZERO.fullmatch(text):
+        octal = int(text, 8) if _OCTAL.fullmatch(text) else None
+        if octal is None or (octal != int(text) and int(text) < 256):
+            raise Uncomputable("its host has a number with a leading zero, which programs read as octal or as decimal")
+        return octal
+    if not text.isdecimal() or len(text) > 10:
+        raise Uncomputable("its host is a number, but not an IP address")
+    return int(text)
 
 
 def _read_url_path(text: str) -> str:
+    """Return the path as a client requests it, decoded and without a slash at its end.
+
+    `..` takes back the part before it, also an empty one.
+    """
     if _HIDDEN.search(text):
         raise Uncomputable("its path hides a slash, a control character or another escape behind %")
     try:
@@ -98,7 +161,17 @@ def _read_url_path(text: str) -> str:
         raise Uncomputable("its path is not UTF-8") from error
     if _DOTS.search(path):
         raise Uncomputable("its path has dots before a semicolon, which some servers read as a folder above")
-    return posixpath.normpath(f"/{path.lstrip('/')}")
+    kept: list[str] = []
+    for part in path.split("/")[1:]:
+        if part == "..":
+            kept = kept[:-1]
+        elif part != ".":
+            kept.append(part)
+    if kept[-1:] == [""]:  # a slash at the end
+        kept.pop()
+    if "" in kept:
+        raise Uncomputable("its path has two slashes in a row, which some servers read as one and others as two")
+    return f"/{'/'.join(kept)}"
 
 
 def _read_addresses(value: JsonValue) -> list[str]:

@@ -61,8 +61,8 @@ _LONGEST_IBAN = 2 * 34  # with a separator after every character
 
 
 def list_scalars(value: JsonValue) -> list[JsonValue]:
-    """Return all scalar values as texts, numbers and truth values as JSON writes them."""
-    return [*_bounded(_walk(value, keys=False))]
+    """Return all names and scalar values as texts, numbers and truth values as JSON writes them."""
+    return [*_bounded(_walk(value))]
 
 
 def has_mail(value: JsonValue) -> bool:
@@ -95,15 +95,15 @@ def is_card(digits: str) -> bool:
 
 def _list_texts(value: JsonValue) -> list[str]:
     """Return all texts, also keys, with invisible characters removed and letters, digits and dashes in plain form."""
-    return [one if one.isascii() else _plain(one) for one in _bounded(_walk(value, keys=True))]
+    return [one if one.isascii() else _plain(one) for one in _bounded(_walk(value))]
 
 
-def _walk(value: JsonValue, *, keys: bool) -> Iterator[str]:
+def _walk(value: JsonValue) -> Iterator[str]:
     left = [value]
     while left:
         node = left.pop()
         if isinstance(node, dict):
-            yield from node if keys else ()
+            yield from node
             left += reversed(node.values())
         elif isinstance(node, list | tuple):
             left += reversed(node)

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sayso.policy.engine import Action, Policy, PolicyEvent
+from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.policy.words.addresses import read_hosts, read_mail, read_url
 from sayso.policy.words.faults import Uncomputable
 
@@ -22,7 +24,11 @@ from sayso.policy.words.faults import Uncomputable
         ("https://good.com@evil.com/", "https", "evil.com", 443, "/"),
         ("https://evil.com?good.com/", "https", "evil.com", 443, "/"),
         ("https://evil.com#@good.com/", "https", "evil.com", 443, "/"),
-        ("https://example.com/a/../b//c/./d", "https", "example.com", 443, "/b/c/d"),
+        ("https://example.com/a/../b/c/./d", "https", "example.com", 443, "/b/c/d"),
+        ("https://example.com/admin//../public/x", "https", "example.com", 443, "/admin/public/x"),
+        ("https://example.com/admin//%2E%2e/public/x", "https", "example.com", 443, "/admin/public/x"),
+        ("https://example.com/a/b/../../..//../c/", "https", "example.com", 443, "/c"),
+        ("https://example.com/a/", "https", "example.com", 443, "/a"),
         ("https://example.com/../../admin", "https", "example.com", 443, "/admin"),
         ("https://example.com/%61dmin", "https", "example.com", 443, "/admin"),
         ("https://example.com/a%20b", "https", "example.com", 443, "/a b"),
@@ -31,7 +37,6 @@ from sayso.policy.words.faults import Uncomputable
         ("http://[::ffff:127.0.0.1]/", "http", "127.0.0.1", 80, "/"),
         ("http://[0:0:0:0:0:0:0:1]:81/", "http", "::1", 81, "/"),
         ("http://xn--bcher-kva.example/", "http", "xn--bcher-kva.example", 80, "/"),
-        ("gopher://x_y.example/", "gopher", "x_y.example", 0, "/"),
     ],
 )
 def test_read_url_splits_a_url(url: str, scheme: str, host: str, port: int, path: str) -> None:
@@ -64,12 +69,13 @@ def test_read_url_splits_a_url(url: str, scheme: str, host: str, port: int, path
         *(
             "https://example.com:99999/",
             "https://example.com:80a/",
-            "http://0x7f.1/",
-            "http://2130706433/",
             "http://0177.0.0.1/",
+            "http://127.0.0.010/",
+            "http://4294967296/",
+            "http://127.0.65536/",
+            "http://[64:ff9b:1::7f00:1]/",
         ),
         *(
-            "http://127.1/",
             "http://1.2.3.4.5/",
             "http://[::1%eth0]/",
             "http://[v1.x]/",
@@ -85,6 +91,8 @@ def test_read_url_splits_a_url(url: str, scheme: str, host: str, port: int, path
             "https://example.com/%00",
             "https://a.com/%zz",
         ),
+        *("https://example.com//admin", "https://example.com/a//b", "https://example.com//"),
+        *("file://example.com/etc/passwd", "ftp://example.com/", "ws://example.com/", "ssh://example.com/a"),
         *("https://example.com/%ff", "https://exam\u200bple.com", "https://example.com/\u2028", "javascript:alert(1)"),
         *("data:text/html,x", "https://" + "a" * 5000, "https://例え.jp/", "https://example.com\uff0f.evil.com"),
     ],
@@ -94,9 +102,63 @@ def test_read_url_refuses_what_programs_read_differently(url: Any) -> None:
         read_url(url)
 
 
+@pytest.mark.parametrize(
+    ("host", "reached"),
+    [
+        ("[::ffff:10.0.0.1]", "10.0.0.1"),
+        ("[::ffff:0:10.0.0.1]", "10.0.0.1"),
+        ("[::10.0.0.1]", "10.0.0.1"),
+        ("[64:ff9b::10.0.0.1]", "10.0.0.1"),
+        ("[2002:a00:1::]", "10.0.0.1"),
+        ("[2001:0:4136:e378:8000:63bf:3fff:fdd2]", "192.0.2.45"),
+        ("[::1]", "::1"),
+        ("[::]", "::"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("0x7f.1", "127.0.0.1"),
+        ("127.1", "127.0.0.1"),
+        ("127.0.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("0x7F000001", "127.0.0.1"),
+        ("0xa.0x0.0x0.0x1", "10.0.0.1"),
+        ("00.0.0.01", "0.0.0.1"),
+        ("0377.1.1.1", "255.1.1.1"),
+    ],
+)
+def test_read_url_unwraps_an_address_to_the_one_it_reaches(host: str, reached: str) -> None:
+    assert read_url(f"http://{host}/")["host"] == reached
+
+
+def test_other_schemes_are_read_where_the_rule_names_them() -> None:
+    url = "file://api.partner.example/etc/passwd"
+    for read in (read_url, read_hosts):
+        with pytest.raises(Uncomputable, match="its scheme is file, not http or https"):
+            read(url)
+    assert read_hosts(url, "file") == read_hosts(url, "any") == "api.partner.example"
+    assert read_url("gopher://x_y.example/", "ftp, gopher")["port"] == 0
+    assert read_hosts(["ftp://a.example", "https://b.example"], "ftp https") == ["a.example", "b.example"]
+    for faulty in ("", " ", "ht tp!", 5):
+        with pytest.raises(Uncomputable, match="names no schemes"):
+            read_url("https://a.example", faulty)
+
+
+def test_a_rule_about_a_partners_host_asks_about_a_file_there() -> None:
+    rule = PolicyRule(
+        rule_id="partner",
+        action=Action.ALLOW,
+        condition=RuleCondition(when='host(args.url) == "api.partner.example"'),
+    )
+    rules = Policy(rules=(rule,), default=Action.DENY)
+
+    def judge(url: str) -> Action:
+        return rules.judge(PolicyEvent(run_id="r", agent="a", tool_name="fetch", tool_args={"url": url})).action
+
+    assert judge("https://api.partner.example/v1") is Action.ALLOW
+    assert judge("file://api.partner.example/etc/passwd") is Action.REQUEST_APPROVAL
+
+
 def test_read_hosts_of_one_url_and_of_a_list() -> None:
     assert read_hosts("https://A.example/x") == "a.example"
-    assert read_hosts(["https://a.example/x", "ftp://b.example"]) == ["a.example", "b.example"]
+    assert read_hosts(["https://a.example/x", "http://b.example"]) == ["a.example", "b.example"]
     with pytest.raises(Uncomputable):
         read_hosts(["https://a.example", "b.example"])
 

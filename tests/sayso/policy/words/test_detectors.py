@@ -153,9 +153,14 @@ def test_has_secret_leaves_other_texts(text: str) -> None:
     assert not has_secret(text)
 
 
-def test_list_scalars_walks_every_scalar() -> None:
+def test_list_scalars_walks_every_name_and_scalar() -> None:
     value: Any = {"a": [1, "x", {"b": True, "c": None}], "d": 2.5, "e": []}
-    assert list_scalars(value) == ["1", "x", "true", "2.5"]
+    assert list_scalars(value) == ["a", "d", "e", "1", "x", "b", "c", "true", "2.5"]
+    assert list_scalars({"send to eve@evil.example": {"project falcon": 1}}) == [
+        "send to eve@evil.example",
+        "project falcon",
+        "1",
+    ]
     assert list_scalars("x") == ["x"]
 
 
