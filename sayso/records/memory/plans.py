@@ -1,7 +1,8 @@
 """What an agent sends to propose a mandate: the calls of its plan."""
 
 import re
-from typing import Annotated, Self
+from collections.abc import Iterable
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -20,6 +21,7 @@ from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 
 MOST_MANDATED_CALLS = 1_000
 MOST_TOOLS = 50
+MOST_PLAN_CHARS = 20_000
 
 HostPattern = Annotated[
     str, Field(min_length=1, max_length=253, description="A host such as api.example.com, or *.example.com.")
@@ -59,11 +61,15 @@ class PlannedCalls(Bounds):
 
     @model_validator(mode="after")
     def _check_places(self) -> Self:
-        places = (*self.paths, *self.free)
-        for one in places:
-            if places.count(one) > 1:
+        seen: set[str] = set()
+        for one in (*self.paths, *self.free):
+            if one in seen:
                 raise ValueError(f"{one} has two limits; keep one of equal, at_most, one_of, hosts, within and free")
-            inside = next((other for other in places if one.startswith(f"{other}.") and other != ALL_ARGUMENTS), None)
+            seen.add(one)
+        for one in seen - {ALL_ARGUMENTS}:
+            steps = one.split(".")
+            above = (".".join(steps[:count]) for count in range(2, len(steps)))
+            inside = next((other for other in above if other in seen), None)
             if inside is not None:
                 raise ValueError(f"{one} is a part of {inside}, which has a limit, too; keep one of them")
         for host in (one for patterns in self.hosts.values() for one in patterns):
@@ -72,6 +78,24 @@ class PlannedCalls(Bounds):
         if self.ask and (self.count is not None or self.sum is not None):
             raise ValueError("a person is asked about each of these calls; leave out `count` and `sum`, or `ask`")
         return self
+
+
+def check_plan_size(tools: Iterable[Any]) -> None:
+    """Raise `ValueError` for more text than a person reads in one plan, before anything is made of it."""
+    left: list[Any] = [
+        {key: value for key, value in one.items() if key != "definition"} for one in tools if isinstance(one, dict)
+    ]
+    size = 0
+    while left:
+        node = left.pop()
+        size += len(node) if isinstance(node, str) else 1
+        if isinstance(node, dict):
+            left += [*node, *node.values()]
+        elif isinstance(node, list | tuple):
+            left += node
+        if size > MOST_PLAN_CHARS:
+            limit = f"the limit is {MOST_PLAN_CHARS:,} characters in its tools, without definitions"
+            raise ValueError(f"The plan is too long to read: {limit}. Name fewer calls, or shorter values.")
 
 
 class Plan(Immutable):

@@ -1,19 +1,21 @@
 """Routes of mandates: propose a plan, follow it, list what is in force, and end it."""
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.policy.engine import Policy
 from sayso.policy.mandates.making import draft_from, name_mandate, name_suspension
 from sayso.policy.mandates.proposing import Definitions, draft_mandate
 from sayso.policy.memory.amounts import write_amount
 from sayso.records.decisions import ActorKind
 from sayso.records.items import ItemDraft
 from sayso.records.memory.mandates import Mandate, MandateState
-from sayso.records.memory.plans import MOST_TOOLS, Plan, PlannedCalls
+from sayso.records.memory.plans import MOST_PLAN_CHARS, MOST_TOOLS, Plan, PlannedCalls, check_plan_size
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.schemas.bounds import check_size
@@ -34,7 +36,6 @@ from service.wiring import Wiring
 router = APIRouter(prefix="/mandates", tags=["grants"], route_class=SignedInRoute)
 
 MandateId = Annotated[str, Path(min_length=1, max_length=100, examples=["man_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
-_MOST_PLAN_CHARS = 20_000
 
 
 class PlannedCallsBody(PlannedCalls):
@@ -86,6 +87,14 @@ class MandateRequest(Plan):
         default=None, min_length=1, max_length=100, description="One of your runs, if it covers that run alone."
     )
     tools: tuple[PlannedCallsBody, ...] = Field(min_length=1, max_length=MOST_TOOLS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_size(cls, given: Any) -> Any:
+        tools = given.get("tools") if isinstance(given, dict) else None
+        if isinstance(tools, list):
+            check_plan_size(tools)
+        return given
 
 
 class MandateView(View):
@@ -150,14 +159,9 @@ async def propose_mandate(
         key_maker=caller.key_maker,
         who=who,
     )
-    plan = Plan.model_validate(
-        body.model_dump(
-            exclude={"agent": True, "thread_id": True, "run_id": True, "tools": {"__all__": {"definition"}}}
-        )
-    )
-    item = draft_mandate(parts.rules.policy(), run, plan, definitions, body.run_id or "")
-    request = identify_request(body.model_dump(mode="json"), who) if key else None
-    saved = await parts.desk.propose(run, _show(item), key, request)
+    item = await asyncio.to_thread(_draft, parts.rules.policy(), run, body, definitions)
+    request = await asyncio.to_thread(identify_request, body.model_dump(mode="json"), who) if key else None
+    saved = await parts.desk.propose(run, item, key, request)
     view = await _read(parts, saved.record)
     response.headers["Location"] = f"/api/v1/mandates/{view.id}"
     return view
@@ -222,11 +226,17 @@ async def _find_definitions(parts: Wiring, caller: Principal, agent: str, body: 
     return definitions
 
 
+def _draft(policy: Policy, run: RunRef, body: MandateRequest, definitions: Definitions) -> ItemDraft:
+    outside: Any = {"agent": True, "thread_id": True, "run_id": True, "tools": {"__all__": {"definition"}}}
+    plan = Plan.model_validate(body.model_dump(exclude=outside))
+    return _show(draft_mandate(policy, run, plan, definitions, body.run_id or ""))
+
+
 def _show(item: ItemDraft) -> ItemDraft:
     """Return the item with its plan in sentences, for cards and the command line; raises `InvalidInput` if too long."""
     body = write_signs(write_plan(item.mandate)) if item.mandate is not None else ""
-    if len(body) > _MOST_PLAN_CHARS:
-        limit = f"{len(body):,} characters; the limit is {_MOST_PLAN_CHARS:,}"
+    if len(body) > MOST_PLAN_CHARS:
+        limit = f"{len(body):,} characters; the limit is {MOST_PLAN_CHARS:,}"
         raise InvalidInput(f"The plan is too long to read: {limit}. Name fewer calls, or shorter values.")
     return item.model_copy(update={"prompt": item.prompt.model_copy(update={"body": body})})
 

@@ -145,3 +145,15 @@ async def test_plan_that_rules_do_not_permit_is_refused(
         refused = await demo.post("/api/v1/mandates", json=plan(*tools, **fields))
         assert refused.status_code in (404, 422), refused.text
         assert says in refused.text
+
+
+async def test_a_plan_longer_than_a_person_reads_is_refused_before_work(world: World) -> None:
+    limits = {f"args.a{number}": "x" * 200 for number in range(20)}
+    tools = [{"tool": "fetch", "definition": {}, "equal": limits}] * 50
+    async with world.client("demo") as demo:
+        refused = await demo.post("/api/v1/mandates", json=plan(*tools))
+        assert refused.status_code == 422
+        assert "The plan is too long to read: the limit is 20,000 characters" in refused.text
+        large = {"description": "x" * 100_000}
+        proposed = await demo.post("/api/v1/mandates", json=plan({**FETCH, "definition": {"parameters": large}}))
+        assert proposed.status_code == 201
