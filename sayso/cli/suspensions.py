@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
@@ -11,16 +12,18 @@ from rich.text import Text
 
 from sayso.canonical_json import JsonObject
 from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
-from sayso.client.responses import DeliveryView, ItemView, Suspension, UnreadableView
+from sayso.client.responses import DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
+from sayso.clock import now_ms
 from sayso.errors import TooLarge
+from sayso.records.memory.denials import EarlierDenial
 from sayso.rendering.flags import name_flags
 from sayso.rendering.table import render_call
 from sayso.rendering.views import View
 from sayso.sentences.deliveries import Delivery, describe_delivery, describe_silence
 from sayso.sentences.items import describe_person, describe_resemblance
 from sayso.sentences.moments import write_sentence
-from sayso.sentences.outcomes import describe_outcome, describe_shown
-from sayso.sentences.times import describe_clock
+from sayso.sentences.outcomes import describe_earlier_denial, describe_outcome, describe_shown
+from sayso.sentences.times import describe_ago, describe_clock
 from sayso.text.invisible import UNCHECKED
 from sayso.text.redaction import redact
 from sayso.text.summaries import Leaf, list_values
@@ -153,7 +156,7 @@ def show_suspension(found: Suspension) -> RenderableType:
     known = [show_line(proven)] if proven else []
     maker = found.run.key_maker
     known += [show_line(f"The key was made by {maker}")] if maker else []
-    items = (part for item in found.items for part in _show_item(item))
+    items = (part for item in found.items for part in _show_item(item, found.run))
     erased = [show_erasure(found.erasure)] if found.erasure is not None else []
     return Group(head, about, *known, *erased, *_show_claims(found), *items)
 
@@ -178,11 +181,12 @@ def check_readable(console: Console, found: Suspension, link: str) -> None:
             )
 
 
-def _show_item(item: ItemView) -> list[RenderableType]:
+def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
     view = render_call(item.tool.name, item.tool.args)
     if view.renderer != "tree":
         parts.append(show_line(view.headline, "bold"))
+    parts += _show_denial(item.denied_before, run) if item.denied_before is not None else ()
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
     parts += (show_line(f"{one}.", "", 500) for one in item.remembered)
@@ -219,6 +223,15 @@ def _show_item(item: ItemView) -> list[RenderableType]:
         elif item.terms.match_number:
             parts.append(Text("an approval needs the number that the requester sees: --number"))
     return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
+
+
+def _show_denial(denied: JsonObject, run: RunRefView) -> Iterator[RenderableType]:
+    """Yield who denied the same call before, when and why."""
+    fields = {**denied, "at_ms": to_ms(datetime.fromisoformat(str(denied["at"])))}
+    denial = EarlierDenial.model_validate({name: fields[name] for name in EarlierDenial.model_fields if name in fields})
+    said = describe_earlier_denial(denial, run.id, run.thread_id)
+    why = f": {denial.message}" if denial.message else "."
+    yield show_line(f"{write_sentence(said, lambda at_ms: describe_ago(at_ms, now_ms()))}{why}", "bold red", 2_500)
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:

@@ -198,6 +198,7 @@ class ItemView(ResponseModel):
     outcome: OutcomeView | None = None
     permit: PermitView | None = None
     number: str | None = None
+    denied_before: JsonObject | None = None
     state: str = ""
     deliveries: tuple[DeliveryView, ...] = ()
     claim: ClaimView | None = None
@@ -220,6 +221,7 @@ class RunRefView(ResponseModel):
     agent: str
     owner: str
     key_maker: str = ""
+    thread_id: str | None = None
     claimed_title: str = ""
     claimed_context: JsonObject = Field(default_factory=dict)
     who: WhoView | None = None
@@ -273,6 +275,7 @@ class Run(ResponseModel):
     id: str
     agent: str
     owner: str
+    thread_id: str | None = None
     claimed_title: str = ""
     status: str
     state: str = ""

@@ -54,7 +54,8 @@ class PolicyDecision(Immutable):
     learns grants.
 
     `near_miss` is the rule whose limit it used up, so that the same call once more would not be allowed.
-    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it.
+    `assessment` is what the rule's assessor said; a `scrutinized` call is asked about because of it. `asked` is what
+    asking about it adds to counters; a `restrained` call is denied because its rule does not ask about it again.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -81,6 +82,8 @@ class PolicyDecision(Immutable):
     near_miss: str | None = None
     assessment: Assessment | None = None
     scrutinized: bool = False
+    asked: tuple[Charge, ...] = ()
+    restrained: bool = False
     mandate: Mandate | None = None
 
     @property
@@ -220,6 +223,7 @@ def build_item(
         computed=_mask_computed(call, decision, definition),
         remembered=decision.remembered[:MAX_REMEMBERED],
         charges=decision.due_charges,
+        asked=decision.asked,
         assessment=decision.assessment,
         grant_id=decision.granted_by,
         learning=decision.learning,

@@ -26,6 +26,7 @@ from sayso.policy.memory.recalling import Wanted, list_wanted
 from sayso.policy.memory.weighing import list_shadow_charges, weigh_memory
 from sayso.policy.provenance.managers import settle_managers
 from sayso.policy.provenance.prices import ModelPrice, digest_prices
+from sayso.policy.restraints.restraining import want_restraints
 from sayso.policy.rules import (
     ASKING,
     Action,
@@ -138,12 +139,10 @@ class Policy(Immutable):
 
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
-        """The enabled rules that remember calls, that grants or mandates may cover, or that ask an assessor.
-
-        Shadow rules never limit.
-        """
+        """The enabled rules that read counters, permissions, denials or assessors. Shadow rules never limit."""
         kept = (rule for rule in self.rules if rule.enabled)
-        return tuple(one for one in kept if one.condition.memory or one.grants or one.mandates or one.assess)
+        reading = ((one, (one.condition.memory, one.grants, one.mandates, one.assess, one.restrains)) for one in kept)
+        return tuple(one for one, reads in reading if any(reads))
 
     @cached_property
     def mandating(self) -> bool:
@@ -154,6 +153,7 @@ class Policy(Immutable):
         """Yield the counters that judging `event` reads; none of rules that do not cover it."""
         if not self.remembering:
             return
+        yield from want_restraints(self.live, event)
         try:
             case = Case(event, self.names, self.model_prices)
             alike = find_alike(self.tool_names, event.tool_name or "")

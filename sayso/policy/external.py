@@ -78,7 +78,7 @@ def evaluate_calls(
     drafts: list[ItemDraft] = []
     for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
         beside = judge_beside(ledger, event, one.definition, registered=one.known)
-        decision = ledger.judge(event)
+        decision = ledger.judge_request(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):

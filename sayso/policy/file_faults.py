@@ -12,6 +12,7 @@ from sayso.policy.assessors.keys import Assess, Scrutiny
 from sayso.policy.grants.keys import GrantedSum, Grants, Learn
 from sayso.policy.memory.keys import MEMORY_KEYS, Above, Budget, Limit, Over, Repeats, Unseen
 from sayso.policy.provenance.prices import ModelPrice
+from sayso.policy.restraints.keys import Asks
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import Document, Loc
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms, Sample
@@ -37,7 +38,7 @@ PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     **{(name,): ("condition", name) for name in MEMORY_KEYS},
     ("ask",): ("request_payload",),
     ("terms",): ("terms",),
-    **{(name,): (name,) for name in ("grants", "mandates", "assess")},
+    **{(name,): (name,) for name in ("grants", "mandates", "assess", "after_denial", "asks")},
 }
 PATTERN = ("condition", "tool_name_pattern")
 LISTED = {("tool",): ("condition", "tool_names"), ("agent",): ("condition", "agents")}
@@ -61,6 +62,7 @@ _INNER: dict[str, type[BaseModel]] = {
     "repeats": Repeats,
     "grants": Grants,
     "assess": Assess,
+    "asks": Asks,
     "medium": Scrutiny,
     "high": Scrutiny,
     "mandates": Grants,

@@ -15,6 +15,7 @@ from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import Above, Budget, Limit, Over, Repeats, Stated, Unseen, check_memory, list_stated
 from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import names_managers, refuse_unknown_managers
+from sayso.policy.restraints.keys import Restrained
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
 
@@ -183,11 +184,10 @@ class Mode(StrEnum):
     SHADOW = "shadow"
 
 
-class PolicyRule(Immutable):
-    """One rule: its condition, its action and its terms.
+class PolicyRule(Restrained):
+    """One rule: its condition, its action and its terms. Nothing lifts the denial of an `absolute` rule.
 
-    Nothing lifts the denial of an `absolute` rule. Outside `valid_from` and `valid_until` a rule does not apply.
-    `owner` and `review_by` are for people.
+    Outside `valid_from` and `valid_until` a rule does not apply. `owner` and `review_by` are for people.
     """
 
     rule_id: RuleId
@@ -345,6 +345,6 @@ def check_fallback(fallback: Fallback, action: Action, payload: RequestPayload |
         raise ValueError("fallback approve has no value for the call; choose value or deny")
     if action is Action.REQUEST_APPROVAL and fallback.action is FallbackAction.VALUE:
         raise ValueError("fallback value needs the action request_user_input; choose deny")
-    choices = payload.choices if payload else None
+    choices = (payload.choices if payload else None) or ()
     if fallback.action is FallbackAction.VALUE and choices and not any(same_json(fallback.value, x) for x in choices):
         raise ValueError("the fallback's value is none of the choices; use one of them")

@@ -115,6 +115,9 @@ class _ItemFields(Immutable):
     )
     remembered: tuple[Remembered, ...] = Field(default=(), description="What rules remembered when it was asked.")
     charges: tuple[Charge, ...] = Field(default=(), description="What its call has added to counters of rules.")
+    asked: tuple[Charge, ...] = Field(
+        default=(), exclude_if=lambda charges: not charges, description="What asking about it has added to counters."
+    )
     assessment: Assessment | None = Field(
         default=None, exclude_if=lambda one: one is None, description="What the rule's assessor said about the call."
     )
@@ -253,6 +256,7 @@ def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -
     deliveries = queue_deliveries(terms.channels, terms.reviewers) if asks else ()
     may_run = draft.preset is not None and draft.preset.verdict in RUNNING
     fields["charges"] = place_charges(draft.charges, now_ms) if may_run else ()
+    fields["asked"] = place_charges(draft.asked, now_ms) if draft.preset is None else ()
     return Item(**fields, item_id=item_id, terms=terms, digest=digest, deliveries=deliveries)
 
 

@@ -99,7 +99,7 @@ def judge_again(
             continue
         event = _as_asked(agent, about, one)
         beside = judge_beside(ledger, event, tool.definition)
-        decision = ledger.judge(event) if one.ask is None else ledger.judge_start(event)
+        decision = ledger.judge_request(event) if one.ask is None else ledger.judge_start(event)
         events.append(asking.describe_judged(one.call, decision, tool.definition, beside))
         if one.ask is not None and decision.action is not Action.DENY:
             calls.append(one.model_copy(update={"charges": decision.charges}))
@@ -203,7 +203,7 @@ def _judge(
         return _refuse(call, fault)
     event = _with_call(agent, about, call)
     beside = judge_beside(ledger, event, tool.definition)
-    decision = ledger.judge(event)
+    decision = ledger.judge_request(event)
     decision = put_question(tool.definition, call.args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, call.args, decision)):
         return _refuse(call, fault)
@@ -264,7 +264,7 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
-    if decision.absolute:
+    if decision.absolute or decision.restrained:
         return f"Denied by policy: {decision.reason}"
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"

@@ -9,9 +9,11 @@ from sayso.clock import new_id, now_ms
 from sayso.policy.engine import Policy
 from sayso.policy.memory.counting import CounterBook
 from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.restraints.denials import is_denial, name_denials
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
 from sayso.records.memory.charges import place_charges
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.terms import Fallback
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import DENY, Agent
@@ -55,6 +57,21 @@ class MemoryJournal(Generic[State]):
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         return self._counters.read(wanted, now_ms())
+
+    def note_asked(self, drafts: Sequence[ItemDraft]) -> None:
+        """Count the calls that a person is asked about."""
+        self._counters.add(place_charges((charge for draft in drafts for charge in draft.asked), now_ms()))
+
+    def note_denied(self, drafts: Sequence[ItemDraft], outcomes: Mapping[int, Resumption]) -> None:
+        """Remember the calls that a person has denied."""
+        for draft in drafts:
+            decided = outcomes.get(draft.index)
+            if decided is not None and is_denial(decided.outcome):
+                outcome = decided.outcome
+                denial = EarlierDenial(
+                    by=outcome.by.id, at_ms=outcome.at_ms, message=outcome.message or "", run_id=self._run_id
+                )
+                self._counters.note_denial(name_denials("", draft.tool.name, draft.tool.args), denial)
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State | None
@@ -116,7 +133,9 @@ async def run_agent(
         if isinstance(reached, RunEnded):
             return replace(reached, events=tuple(journal.events))
         journal.events.append(_report_suspended(reached))
+        journal.note_asked(reached.drafts)
         state, outcomes = reached.state, await provider.answer(reached.drafts)
+        journal.note_denied(reached.drafts, outcomes)
         journal.events.append(_report_resumed(reached, outcomes))
 
 

@@ -32,7 +32,7 @@ from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.transitions.permits import approved_args, may_start
 
-_CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
+_CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed", "asked"}
 _KEPT_TERMS = ("reviewers", "quorum", "no_self_approval", "no_maker_approval")
 
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
 from sayso.records.items import Item
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.times import describe_span
@@ -158,6 +159,16 @@ def describe_shown(shown: _Shown | None) -> str:
         seen=shown.values_shown,
         span=describe_span(shown.look_ms),
     )
+
+
+def describe_earlier_denial(denial: EarlierDenial, run_id: str, thread_id: str | None) -> Sentence:
+    """Return who denied the same call before, when, where and why."""
+    template = _("%(who)s denied this call %(when)s, for the same agent")
+    if denial.thread_id == thread_id and thread_id is not None:
+        template = _("%(who)s denied this call %(when)s, in the same thread")
+    if denial.run_id == run_id:
+        template = _("%(who)s denied this call %(when)s, in the same run")
+    return compose(template, who=denial.by, when=Moment(denial.at_ms))
 
 
 def describe_outcome(item: _Decided) -> str:

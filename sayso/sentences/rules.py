@@ -11,6 +11,7 @@ from sayso.canonical_json import JsonObject
 from sayso.policy.analysis.explaining import Explanation, Match, Trial
 from sayso.policy.conditions import find_comparisons
 from sayso.policy.engine import Policy, PolicyDecision
+from sayso.policy.restraints.keys import AfterDenial
 from sayso.policy.rules import ASKING, Action, Mode, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import LONGEST_WAIT_S, FallbackAction, RuleTerms
 from sayso.sentences.memory import describe_memory, describe_remembered
@@ -55,8 +56,21 @@ def describe_rule(rule: PolicyRule) -> str:
     others = [_FINAL] if rule.absolute else []
     others += [f"It applies {dates}."] if dates else []
     others += [f"The assessor {rule.assess.by} may ask for more scrutiny."] if rule.assess is not None else []
+    others += _describe_restraints(rule)
     others += ["It is a shadow rule: so far it decides nothing."] if rule.mode is Mode.SHADOW else []
     return " ".join((_describe_effect(rule), *others))
+
+
+def _describe_restraints(rule: PolicyRule) -> list[str]:
+    """Return what the rule says of repeated requests."""
+    found: list[str] = []
+    if rule.after_denial is AfterDenial.DENY:
+        found.append("A call that a person has denied stays denied in its run and thread.")
+    if rule.asks is not None:
+        parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
+        limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
+        found.append(f"It asks about at most {limits}; further calls are denied.")
+    return found
 
 
 def _describe_effect(rule: PolicyRule) -> str:

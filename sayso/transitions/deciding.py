@@ -90,6 +90,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     # Escalations and frozen time count from now, not from the suspension's start.
     inquiries = tuple(one.model_copy(update={"left_ms": None}) for one in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries, "drill": item.drill}
+    kept["asked"] = item.asked
     replacement = replacement.model_copy(update=kept)
     data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
     asked = Event(EventType.ASKED_AGAIN, {**data, "by": by.model_dump(mode="json")})

@@ -24,7 +24,7 @@ from service.api.routing.lookups import find_suspension
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.waits import wait_for
 from service.api.views.base import RequestBody, SentTimestamp
-from service.api.views.items import DecisionView, OutcomeView
+from service.api.views.items import DecisionView, EarlierDenialView, OutcomeView
 from service.api.views.runs import UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
@@ -105,7 +105,7 @@ async def get_suspension(
     if caller.kind is ActorKind.HUMAN:
         seen = await note_seen(parts, await read(), caller, "api")
         if not wait:
-            return SuspensionView.of(seen, caller.owner)
+            return await _with_denials(parts, seen, SuspensionView.of(seen, caller.owner))
     found = await wait_for(
         request,
         suspension_id,
@@ -115,6 +115,16 @@ async def get_suspension(
         wait_s=wait,
     )
     return SuspensionView.of(found, caller.owner)
+
+
+async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
+    """Return the view with the last denial of the same call for each open item."""
+    found = [await parts.precedents.find_denial(record, item) for item in record.items]
+    shown = (
+        one if denial is None else one.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
+        for one, denial in zip(view.items, found, strict=True)
+    )
+    return view.model_copy(update={"items": tuple(shown)})
 
 
 @decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)

@@ -1,5 +1,6 @@
 """The card of an item: what every channel shows of it, with secrets masked. A pure function of the record."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,16 +10,22 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.records.decisions import ActorKind
 from sayso.records.items import Answer, Item
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.characters import describe_characters
 from sayso.sentences.deadlines import describe_fallback
 from sayso.sentences.items import describe_number, describe_quorum, describe_resemblance, describe_reviewers
 from sayso.sentences.moments import write_sentence
-from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_outcome_when
+from sayso.sentences.outcomes import (
+    describe_decision,
+    describe_earlier_denial,
+    describe_outcome,
+    describe_outcome_when,
+)
 from sayso.text.invisible import write_signs
 from sayso.text.lengths import cut
-from sayso.text.redaction import redact
+from sayso.text.redaction import Redacted, redact
 from sayso.text.summaries import summarize, write_pretty
 from sayso.transitions.deliveries import card_version, is_live
 from service.operations.masking import collect_secrets
@@ -79,8 +86,14 @@ class Card:
         return write_signs(write_pretty(self.args))
 
 
-def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition | None, public_url: str) -> Card:
-    """Return the card of an item."""
+def build_card(
+    record: SuspensionRecord,
+    item: Item,
+    definition: ToolDefinition | None,
+    public_url: str,
+    denied: EarlierDenial | None = None,
+) -> Card:
+    """Return the card of an item, with the last denial of the same call."""
     schema = definition.parameters if definition is not None else None
     outcome = item.outcome
     shown = outcome.args if outcome is not None and outcome.args is not None else item.tool.args
@@ -101,7 +114,7 @@ def build_card(record: SuspensionRecord, item: Item, definition: ToolDefinition 
         agent=write_signs(record.run.agent),
         facts=tuple(write(label, text) for label, text in _list_facts(record, item) if text),
         claims=tuple(write(label, text) for label, text in _list_claims(record, item) if text),
-        warnings=tuple(_list_warnings(item, args)),
+        warnings=(*_warn_of_denial(record, denied, secrets), *_list_warnings(item, args)),
         args=args,
         masked=args != shown,
         answers=_list_answers(item),
@@ -185,6 +198,14 @@ def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
         *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries[-_LATEST:]),
     ]
+
+
+def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secrets: Redacted) -> Iterator[str]:
+    """Yield who denied the same call before, when and why, if anybody did."""
+    if denied is not None:
+        said = describe_earlier_denial(denied, record.run.id, record.run.thread_id)
+        why = f": {denied.message}" if denied.message else ""
+        yield write_signs(secrets.scrub(f"{write_sentence(said, lambda at_ms: f'at {iso_utc(at_ms)}')}{why}"))
 
 
 def _list_warnings(item: Item, args: JsonObject) -> list[str]:

@@ -11,7 +11,7 @@ from sayso.sentences.items import describe_quorum
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, Channel
-from service.channels.cards import build_card, describe_closing
+from service.channels.cards import Card, build_card, describe_closing
 from service.wiring import Wiring
 
 
@@ -28,6 +28,13 @@ class Decided(NamedTuple):
     record: SuspensionRecord
     item: Item
     sentence: str
+
+
+async def read_card(parts: Wiring, record: SuspensionRecord, item: Item) -> Card:
+    """Return the card of an item, with its tool's definition and the last denial of the same call."""
+    definition = await parts.runs.definition(item.tool.definition)
+    denied = await parts.precedents.find_denial(record, item)
+    return build_card(record, item, definition, parts.settings.public_url, denied)
 
 
 async def decide_on_card(
@@ -71,8 +78,7 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
 async def _check_offered(
     parts: Wiring, channel: Channel, record: SuspensionRecord, item: Item, action: CardAction
 ) -> None:
-    definition = await parts.runs.definition(item.tool.definition)
-    rendered = channel.render(build_card(record, item, definition, parts.settings.public_url))
+    rendered = channel.render(await read_card(parts, record, item))
     if action not in rendered.actions:
         raise NotAllowed(
             f"{channel.name} does not offer '{action}' for this item, because its card does not show everything that "

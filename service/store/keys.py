@@ -210,6 +210,10 @@ class TenantKeys:
         """The tools that ran in an owner's thread, by their first start."""
         return f"{self.prefix}thread-tools:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
+    def denials(self, name: str) -> str:
+        """The latest denials of one call by people."""
+        return f"{self.prefix}denials:{name}"
+
     def precedents(self, owner: str, agent: str, tool: str) -> str:
         """The measures of the latest approved calls of an agent's tool."""
         return f"{self.prefix}precedents:{_hash(owner, agent, tool)}"

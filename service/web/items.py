@@ -43,7 +43,7 @@ from service.store.runs.precedents import kind_of
 from service.web.content.claims import find_claims
 from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
-from service.web.content.deciding.earlier import find_since
+from service.web.content.deciding.earlier import describe_precedents
 from service.web.content.deciding.edits import UNCHANGED, EditReview, find_step, make_review
 from service.web.content.deciding.granting import add_grant, find_grant_step, make_grant_form, preview_granting
 from service.web.content.deciding.refusals import write_banner
@@ -274,7 +274,7 @@ async def _gather(
         "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
         **await read_discussion(wiring.comments, wiring.attachments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
-        "since": await find_since(wiring, record, item, visitor.name, definition),
+        **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
     }
 

@@ -17,7 +17,8 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deliveries import needs_attempt
 from service.channels.base import Channel, DeliveryFailed, SharedOnly
-from service.channels.cards import Card, build_card
+from service.channels.cards import Card
+from service.channels.deciding import read_card
 from service.channels.table import Channels
 from service.logs import Trouble
 from service.operations.circuits import save_circuits
@@ -144,8 +145,7 @@ class Notifier:
                     trouble.over()
 
     async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
-        definition = await self.wiring.runs.definition(item.tool.definition)
-        return build_card(record, item, definition, self.wiring.settings.public_url)
+        return await read_card(self.wiring, record, item)
 
     async def _attempt(
         self, record: SuspensionRecord, item: Item, delivery: CardDelivery, card: Card, now_ms: int

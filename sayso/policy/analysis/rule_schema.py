@@ -24,6 +24,7 @@ _MODEL_ONLY = {
         {"properties": {"event": {"const": "llm_before_execute"}}, "required": ["event"]},
     ]
 }
+_ASKING_ONLY = ("ask", "after_denial", "asks")
 _TOOLS_ONLY = {"properties": {"subjects": {"items": {"const": "tool_call"}}, "event": {"const": "tool_before_execute"}}}
 
 
@@ -33,6 +34,7 @@ def build_rule_schema() -> _Schema:
     defs = {name: _tidy(one) for name, one in model["$defs"].items() if name != "RuleCondition"}
     defs["Action"]["enum"].append("defer")
     defs["RequestPayload"]["not"] = {"required": ["choices", "response_schema"]}
+    defs["Asks"]["anyOf"] = [{"required": ["per_run"]}, {"required": ["per_minute"]}]
     defs["Over"]["anyOf"] = [{"required": ["limit"]}, {"required": ["budget"]}]
     defs["Fallback"] |= _when({"action": {"const": "value"}}, {"required": ["value"]})
     terms = defs["RuleTerms"]
@@ -123,7 +125,7 @@ def _list_conditions() -> list[_Schema]:
         _when({"action": {"const": Action.ALLOW}}, {"properties": dict.fromkeys(_SCRUTINY, False)}),
         _when({"action": {"not": {"const": Action.ALLOW}}}, {"properties": {"limit": False, "budget": False}}),
         _when({"action": _ASKS}, _TOOLS_ONLY),
-        _when({"action": {"enum": [Action.ALLOW, Action.DENY]}}, {"properties": {"ask": False}}),
+        _when({"action": {"enum": [Action.ALLOW, Action.DENY]}}, {"properties": dict.fromkeys(_ASKING_ONLY, False)}),
         _when({"action": {"enum": [Action.REQUEST_APPROVAL, "defer"]}}, _deny_fallback("value")),
         _when({"action": {"enum": [Action.REQUEST_APPROVAL, "defer"]}}, no_answer),
         _when({"action": {"const": Action.REQUEST_USER_INPUT}}, needs_target),

@@ -9,8 +9,10 @@ from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.policy.restraints.denials import MOST_DENIALS, list_denials
 from sayso.records.memory.assessments import assess_unanswered
 from sayso.records.memory.charges import Charge, find_slot, first_slot
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -32,7 +34,8 @@ def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
     """Return what a change does to counters.
 
     A call that was allowed when it was asked holds its charges until its suspension ends without it. Other calls are
-    charged when they start. Charges of a call that has started stay, unless the change releases them.
+    charged when they start. Charges of a call that has started stay, unless the change releases them; those of asking
+    about a call stay.
     """
     was = list(_list_held(before)) if before is not None else []
     now = list(_list_held(change.record))
@@ -67,6 +70,7 @@ def list_limits(added: Iterable[Charge]) -> dict[str, tuple[Charge, int | None]]
 def _list_held(record: SuspensionRecord) -> Iterator[Charge]:
     over = record.status in _OVER
     for item in record.items:
+        yield from item.asked
         if item.charges and (item.permit is not None or (not over and item.outcome and item.outcome.may_run)):
             yield from item.charges
 
@@ -83,6 +87,7 @@ class CounterBook:
         self._samples: dict[str, list[tuple[int, int]]] = {}
         self._grants: dict[str, Grant] = {}
         self._mandates: dict[str, Mandate] = {}
+        self._denials: dict[str, tuple[EarlierDenial, ...]] = {}
 
     def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
         """Return what the counters hold at this time."""
@@ -91,6 +96,9 @@ class CounterBook:
             if one.question is not None:
                 fault = "this desk asks no assessors"
                 found[one.counter] = Reading(assessment=assess_unanswered(one.question, fault))
+                continue
+            if one.denials:
+                found[one.counter] = Reading(denials=self._denials.get(one.counter, ()))
                 continue
             grants = self._list_grants(one.counter, now_ms) if one.grants else ()
             mandates = self._list_mandates(one.counter, now_ms) if one.tool is not None else ()
@@ -110,6 +118,12 @@ class CounterBook:
             self.keep_mandate(change.mandate)
         self.add(counted.added)
         self.remove(counted.removed)
+        for name, denial in list_denials(before, change.record):
+            self.note_denial(name, denial)
+
+    def note_denial(self, name: str, denial: EarlierDenial) -> None:
+        """Keep a denial among those of the same call."""
+        self._denials[name] = (*self._denials.get(name, ()), denial)[-MOST_DENIALS:]
 
     def find_mandate(self, mandate_id: str) -> Mandate | None:
         """Return the mandate with this id, or None."""

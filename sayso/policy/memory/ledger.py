@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.recalling import Reading, Readings
+from sayso.policy.restraints.restraining import restrain
 from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.records.memory.charges import Charge
 
@@ -49,6 +50,12 @@ class Ledger:
         if rule_id is None or self._judge(event).action is Action.ALLOW:
             return decision
         return decision.model_copy(update={"near_miss": rule_id})
+
+    def judge_request(self, event: PolicyEvent) -> PolicyDecision:
+        """Return the decision on a call that an agent requests: as `judge`, unless its rule does not ask again."""
+        decision = restrain(self.policy.live, event, self.judge(event), self.readings)
+        self._count(decision.asked)
+        return decision
 
     def judge_start(
         self, event: PolicyEvent, charged: Sequence[Charge] = (), *, by_person: bool = True

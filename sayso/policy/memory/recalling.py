@@ -15,6 +15,7 @@ from sayso.policy.memory.selecting import find_amount, find_argument, find_value
 from sayso.records.base import Immutable
 from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
 from sayso.text.redaction import MASK
@@ -28,7 +29,7 @@ class Reading(Immutable):
     """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
 
     Of grants or mandates it holds those in force, and grants on probation, which let nothing run. `assessment` is
-    instead what an assessor said about the call.
+    instead what an assessor said about the call, and `denials` what people have denied.
     """
 
     total: int = 0
@@ -36,6 +37,7 @@ class Reading(Immutable):
     grants: tuple[Grant, ...] = ()
     assessment: Assessment | None = None
     mandates: tuple[Mandate, ...] = ()
+    denials: tuple[EarlierDenial, ...] = ()
 
 
 Readings = Mapping[str, Reading]
@@ -47,7 +49,7 @@ class Wanted(NamedTuple):
 
     With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
     `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
-    With a `question`, an assessor is asked instead.
+    With a `question`, an assessor is asked instead. With `denials`, it names a call, and its denials are read.
     """
 
     counter: str
@@ -56,11 +58,12 @@ class Wanted(NamedTuple):
     grants: bool = False
     question: Question | None = None
     tool: str | None = None
+    denials: bool = False
 
 
 def is_counter(wanted: Wanted) -> bool:
-    """Return whether it names one counter, rather than grants, mandates or an assessor's question."""
-    return not wanted.grants and wanted.tool is None and wanted.question is None
+    """Return whether it names one counter, rather than grants, mandates, denials or an assessor's question."""
+    return not (wanted.grants or wanted.denials) and wanted.tool is None and wanted.question is None
 
 
 class Recalled(NamedTuple):

@@ -185,6 +185,18 @@ class InquiryView(View):
     answered_at: Timestamp | None = Field(validation_alias="answered_at_ms")
 
 
+class EarlierDenialView(View):
+    """The last denial of the same call by a person, in the same run or thread, or of the same agent."""
+
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms")
+    message: str
+    suspension_id: str
+    item_id: str
+    run_id: str
+    thread_id: str | None
+
+
 class ItemView(View):
     """One question to reviewers about one call."""
 
@@ -223,6 +235,10 @@ class ItemView(View):
     permit: PermitView | None
     number: str | None = Field(
         default=None, description="The digits that a reviewer types to approve. Only the requester sees them."
+    )
+    denied_before: EarlierDenialView | None = Field(
+        default=None,
+        description="The last denial of the same call; for people who read one suspension, while the item is open.",
     )
     state: ItemState = Field(
         default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."

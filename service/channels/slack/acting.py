@@ -19,8 +19,8 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from sayso.transitions.reviewers.sightings import mark_seen, needs_sight
 from service.channels.base import CardAction, DeliveryFailed
-from service.channels.cards import Card, build_card, describe_closing
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card
+from service.channels.cards import Card, describe_closing
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
 from service.channels.slack.members import find_reviewer
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.requests.payloads import BlockActions, Command, Presser, ViewSubmission
@@ -204,7 +204,7 @@ class SlackDesk:
         record = await self._read(origin)
         item = find_item(record, origin.item_id)
         definition = await self.parts.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.parts.settings.public_url)
+        card = await read_card(self.parts, record, item)
         return Found(record, item, card, await asyncio.to_thread(make_forms, item, definition))
 
     async def _read(self, origin: Origin) -> SuspensionRecord:
@@ -233,8 +233,7 @@ class SlackDesk:
             item = find_item(record, origin.item_id)
             if is_live(record, item):
                 return
-            definition = await self.parts.runs.definition(item.tool.definition)
-            card = build_card(record, item, definition, self.parts.settings.public_url)
+            card = await read_card(self.parts, record, item)
             body = self.channel.render(card).body
         await self.channel.api.call(
             lambda web: web.chat_update(

@@ -22,8 +22,7 @@ from sayso.sentences import chats
 from sayso.transitions.deciding import find_item
 from service.auth.credentials import TENANT
 from service.channels.base import CardAction, DeliveryFailed
-from service.channels.cards import build_card
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
 from service.channels.people import find_actor, link_address
 from service.channels.teams.activities import Action, Activity, Invocation
 from service.channels.teams.card import CARD_TYPE, DECIDES
@@ -146,8 +145,7 @@ class Chat:
         return _write_message(error.message) if item.open else await self._write_card(record, item)
 
     async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
-        definition = await self.parts.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.parts.settings.public_url)
+        card = await read_card(self.parts, record, item)
         return {"statusCode": 200, "type": CARD_TYPE, "value": self.channel.render(card).body}
 
 

@@ -21,8 +21,8 @@ from sayso.sentences import chats
 from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, DeliveryFailed, Recipient
-from service.channels.cards import build_card, describe_closing
-from service.channels.deciding import CardRef, ask_on_card, decide_on_card
+from service.channels.cards import describe_closing
+from service.channels.deciding import CardRef, ask_on_card, decide_on_card, read_card
 from service.channels.people import find_actor, link_address
 from service.channels.telegram.card import Control, cut, escape, matches, read_data
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
@@ -152,8 +152,7 @@ class Inbox:
         return "Reply to the question below."
 
     async def _request_reply(self, message: Message, action: CardAction, record: SuspensionRecord, item: Item) -> None:
-        definition = await self.parts.runs.definition(item.tool.definition)
-        headline = build_card(record, item, definition, self.parts.settings.public_url).headline
+        headline = (await read_card(self.parts, record, item)).headline
         text = {
             CardAction.DENY: chats.request_reason(headline),
             CardAction.VALUE: chats.request_value(headline, item.choices),
@@ -174,8 +173,7 @@ class Inbox:
         item = find_item(record, control.item_id)
         if is_live(record, item):
             return
-        definition = await self.parts.runs.definition(item.tool.definition)
-        card = build_card(record, item, definition, self.parts.settings.public_url)
+        card = await read_card(self.parts, record, item)
         try:
             await self.channel.update(Recipient("", str(message.chat.id)), str(message.message_id), card)
         except DeliveryFailed as failure:

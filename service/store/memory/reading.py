@@ -1,14 +1,18 @@
 """Reads of the counters of rules: of one judgement in one round trip, in two with grants or mandates in force."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
+
+from pydantic import ValidationError
 
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile, is_counter
 from sayso.records.decisions import Actor
 from sayso.records.memory.charges import find_slot, find_window, first_slot
+from sayso.records.memory.denials import EarlierDenial
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
@@ -26,6 +30,13 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
     asked = [one for one in wanted if is_counter(one)]
     scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
     called = list(dict.fromkeys(one for one in wanted if one.tool is not None))
+    denied = list(dict.fromkeys(one.counter for one in wanted if one.denials))
+    if denied:
+        others = [one for one in wanted if not one.denials]
+        rest, denials = await asyncio.gather(
+            read_counters(pipeline, keys, others), read_denials(pipeline, keys, denied)
+        )
+        return {**rest, **{name: Reading(denials=found) for name, found in denials.items()}}
     if not (scopes or called):
         return await _read_totals(pipeline, keys, asked)
     conversations = list(dict.fromkeys(one.counter for one in called))
@@ -54,6 +65,22 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
 
 def _keep(held: Sequence[Kept], entitled: set[Actor]) -> tuple[Kept, ...]:
     return tuple(one for one in held if entitled.issuperset(one.granters))
+
+
+async def read_denials(
+    pipeline: Pipeline, keys: TenantKeys, names: Sequence[str]
+) -> dict[str, tuple[EarlierDenial, ...]]:
+    """Return the denials of calls by their names; one that cannot be read is left out."""
+    async with translated():
+        found = await asyncio.gather(*(pipeline.ask("LRANGE", keys.denials(name), "0", "-1") for name in names))
+    return {name: tuple(parse_denials(held)) for name, held in zip(names, found, strict=True)}
+
+
+def parse_denials(held: Iterable[Any]) -> Iterator[EarlierDenial]:
+    """Yield the denials that can be read."""
+    for raw in held:
+        with suppress(ValidationError):
+            yield EarlierDenial.model_validate_json(raw)
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:

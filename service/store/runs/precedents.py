@@ -1,13 +1,17 @@
-"""Earlier approvals, to compare open items with. The commits of decisions write them."""
+"""Earlier approvals and denials, to compare open items with. The commits of decisions write them."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sayso.clock import monotonic_ms
+from sayso.policy.restraints.denials import find_last, name_denials
 from sayso.precedents.measures import Measures, read_measures
+from sayso.records.items import Item
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
+from service.store.memory.reading import parse_denials
 from service.store.tenants import TenantStore
 
 _CACHED_MS = 2_000
@@ -70,6 +74,15 @@ class Precedents:
             return None
         suspension_id, _, item_id = text(found).partition(" ")
         return suspension_id, item_id
+
+    async def find_denial(self, record: SuspensionRecord, item: Item) -> EarlierDenial | None:
+        """Return the last denial of the same call in this run or thread, or of this agent; None for a closed item."""
+        if not item.open or item.doubt is not None or item.mandate is not None:
+            return None
+        key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
+        async with translated():
+            found: list[Any] = await self._redis.lrange(key, 0, -1)
+        return find_last(parse_denials(found), record.run, (record.id, item.item_id))
 
 
 def kind_of(record: SuspensionRecord, tool: str) -> Kind:

@@ -1,9 +1,10 @@
-"""What a commit keeps of an approval: the measures of the call, and the reviewer's last approval of the tool."""
+"""What a commit keeps of decisions: measures of approved calls, the reviewer's last approval of a tool, and denials."""
 
 from collections.abc import Iterator
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import DAY_MS
+from sayso.policy.restraints.denials import MOST_DENIALS, describe_denial, is_denied, list_denials
 from sayso.precedents.measures import find_measures, write_measures
 from sayso.records.decisions import ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.items import Item
@@ -20,9 +21,14 @@ Write = tuple[str, str, *tuple[str | int, ...]]
 
 
 def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[Write]:
-    """Yield the writes for the approvals by people that a change brings; most changes have none."""
+    """Yield the writes for the approvals and denials by people that a change brings; most changes have none."""
     if before is None:
         return
+    for name, denial in list_denials(before, after):
+        key = keys.denials(name)
+        yield "RPUSH", key, denial.model_dump_json()
+        yield "LTRIM", key, -MOST_DENIALS, -1
+        yield "PEXPIRE", key, _KEPT_MS
     run = after.run
     for item in after.items:
         earlier = find_item(before, item.item_id)
@@ -44,6 +50,9 @@ def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: Su
 def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[Write]:
     """Yield the writes that remove what was kept of the record's calls for comparison."""
     for item in record.items:
+        if is_denied(item):
+            name, denial = describe_denial(record, item)
+            yield "LREM", keys.denials(name), 0, denial.model_dump_json()
         measures = find_measures(_find_args(item))
         if _is_approved(item) and measures:
             key = keys.precedents(record.run.owner, record.run.agent, item.tool.name)

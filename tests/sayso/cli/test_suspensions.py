@@ -158,3 +158,20 @@ def test_show_suspension_says_what_reviewers_were_shown() -> None:
     assert "anna: 7 of 7 values shown, 41 s" in lines
     assert "ben: what was shown was not measured" in lines
     assert not any(line.startswith("timeout") for line in lines)
+
+
+def test_show_suspension_leads_with_the_last_denial_of_the_same_call() -> None:
+    denied: JsonObject = {"by": "anna", "at": NOW.isoformat(), "message": "never for D-1", "run_id": "run_1"}
+    item = ItemView(
+        item_id="i1",
+        kind="approval",
+        tool=ToolView(name="refund", args={"customer": "D-1"}),
+        terms=TermsView(deadline_at=NOW, fallback=FallbackView(action="deny")),
+        digest="d",
+        denied_before=denied,
+    )
+    run = RunRefView(id="run_1", agent="bot", owner="demo")
+    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run, items=(item,))))
+    place = lines.index("i1  refund")
+    assert lines[place + 1].startswith("anna denied this call ")
+    assert lines[place + 1].endswith(", in the same run: never for D-1")

@@ -85,3 +85,21 @@ async def test_missing_outcome_denies_the_call() -> None:
     ran: Ran = []
     end = await run_agent(make_agent(ran, turn(REFUND)), "Refund", policy=POLICY, provider=Nobody())
     assert (ran, fields_of(end.events, "run_resumed", "approved")) == ([], [False])
+
+
+async def test_call_that_the_caller_denied_is_not_asked_again() -> None:
+    held = policy(rule("refunds", "request_approval", tool_name="refund", after_denial="deny"))
+    ran: Ran = []
+    ada = Ada()
+    ada.asked.append([])
+    end = await run_agent(make_agent(ran, turn(REFUND), turn(REFUND)), "Refund", policy=held, provider=ada)
+    assert ada.asked == [[], ["refund"]]
+    assert "has denied this very call before" in fields_of(end.events, "tool_completed", "error")[1]
+
+
+async def test_run_in_one_process_asks_no_more_than_its_rule_lets_it() -> None:
+    capped = policy(rule("refunds", "request_approval", tool_name="refund", asks={"per_run": 1}))
+    ran: Ran = []
+    ada = Ada()
+    await run_agent(make_agent(ran, turn(REFUND), turn(REFUND)), "Refund", policy=capped, provider=ada)
+    assert ada.asked == [["refund"]]

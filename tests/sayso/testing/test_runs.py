@@ -141,3 +141,52 @@ def test_desk_refuses_faulty_rules_with_their_line(tmp_path: Path) -> None:
         InProcessDesk(policy="version: 1\ndefault: perhaps\nrules: []\n")
     with pytest.raises(InvalidInput, match=r"none\.yaml:1:1: the file cannot be read"):
         InProcessDesk(policy=tmp_path / "none.yaml")
+
+
+HELD = """
+version: 1
+default: deny
+rules:
+  - {id: refunds, tool: refund, action: request_approval, after_denial: deny, terms: {timeout_s: 60}}
+"""
+CAPPED = """
+version: 1
+default: deny
+rules:
+  - {id: refunds, tool: refund, action: request_approval, asks: {per_run: 2}, terms: {timeout_s: 60}}
+"""
+
+
+def test_denied_call_is_not_asked_about_again_in_its_run() -> None:
+    desk = InProcessDesk(HELD)
+    ran: Ran = []
+    desk.reviewer.denies("refund", message="never for A")
+    end = desk.run(make_agent(ran, turn(REFUND), turn(REFUND), turn(REFUND)), "Refund A-1")
+    assert ran == []
+    errors = fields_of(end.events, "tool_completed", "error")
+    assert errors[0] == "never for A"
+    assert errors[1] == errors[2]
+    assert errors[1].startswith("Denied by policy: reviewer has denied this very call before: never for A.")
+    assert len(fields_of(end.events, "run_paused", "tool_name")) == 1
+
+
+def test_run_that_asks_too_often_is_denied_without_asking() -> None:
+    desk = InProcessDesk(CAPPED)
+    ran: Ran = []
+    desk.reviewer.approves("refund")
+    turns = [turn(("refund", {"order": "A", "amount": amount})) for amount in range(1, 5)]
+    end = desk.run(make_agent(ran, *turns), "Refund A-1")
+    assert [args["amount"] for _, args, _ in ran] == [1, 2]
+    assert "asks people about 2 calls of a run at most" in fields_of(end.events, "tool_completed", "error")[2]
+
+
+def test_gated_call_that_was_denied_stays_denied_in_its_thread() -> None:
+    desk = InProcessDesk(HELD)
+    desk.reviewer.denies("refund", message="never for A")
+    call: Any = {"tool": "refund", "args": {"order": "A"}, "definition": {}}
+    for thread, expected in (("t1", "reviewer"), ("t1", "policy"), ("t2", "reviewer")):
+        desk.client().suspend({"mode": "poll", "calls": [call], "thread_id": thread})
+        desk.reviewer.review()
+        item = [*desk.records.values()][-1].items[0]
+        assert item.outcome is not None
+        assert (item.outcome.by.id, thread) == (expected, thread)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sayso.records.items import ItemTool, Prompt
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import MASK
@@ -136,3 +137,12 @@ def test_card_of_a_numbered_item_offers_no_approval_and_no_number() -> None:
     assert dict(card.facts)["Number"] == "Ask bot for the two digits of this item, and type them on its page."
     assert allowed_actions(card, complete=True, decides=ALL) == {CardAction.OPEN, CardAction.DENY, CardAction.ASK}
     assert CANARY not in repr(card)
+
+
+def test_card_leads_with_the_last_denial_of_the_same_call() -> None:
+    record = with_args({"token": CANARY})
+    denied = EarlierDenial(by="anna", at_ms=T0, message=f"never, {CANARY}", run_id=record.run.id)
+    card = build_card(record, record.items[0], None, URL, denied)
+    assert card.warnings[0].startswith("anna denied this call at 20")
+    assert ", in the same run: never, " in card.warnings[0]
+    assert CANARY not in card.warnings[0]

@@ -1,4 +1,4 @@
-"""What differs from the last call of the same agent and tool that the reviewer approved."""
+"""What people decided before: the last denial of the same call, and what differs from the last one approved."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,9 @@ from sayso.records.decisions import DecisionAction
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.sentences.moments import Sentence
+from sayso.sentences.outcomes import describe_earlier_denial
+from sayso.text.redaction import Redacted
 from sayso.transitions.deciding import find_item
 from service.operations.masking import find_secrets
 from service.store.runs.precedents import kind_of
@@ -32,6 +35,39 @@ class Since:
     same: int
     more: int
     fresh: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Denied:
+    """The last denial of the same call: its sentence, its reason and its item's page."""
+
+    sentence: Sentence
+    reason: str
+    href: str
+
+
+async def describe_precedents(
+    wiring: Wiring,
+    record: SuspensionRecord,
+    item: Item,
+    reviewer: str,
+    definition: ToolDefinition | None,
+    secrets: Redacted,
+) -> dict[str, Denied | Since | None]:
+    """Return what an item's page shows of earlier decisions, with secrets masked."""
+    return {
+        "denied": await find_denied(wiring, record, item, secrets),
+        "since": await find_since(wiring, record, item, reviewer, definition),
+    }
+
+
+async def find_denied(wiring: Wiring, record: SuspensionRecord, item: Item, secrets: Redacted) -> Denied | None:
+    """Return the last denial of the same call in this run or thread, or of this agent; None without one."""
+    found = await wiring.precedents.find_denial(record, item)
+    if found is None:
+        return None
+    sentence = describe_earlier_denial(found, record.run.id, record.run.thread_id)
+    return Denied(sentence, secrets.scrub(found.message), f"/items/{found.suspension_id}/{found.item_id}")
 
 
 async def find_since(

@@ -71,3 +71,20 @@ async def test_page_compares_no_secrets_and_no_deleted_calls(settings: Settings)
         await anna.wiring.desk.cancel(gone.run.id, gone.items[0].decisions[0].by)
         await anna.wiring.retention.forget_runs(gone.updated_at_ms + 10**9, 100)
         assert HEADING not in await anna.read(place_of(record))
+
+
+async def test_page_leads_with_the_last_denial_of_the_same_call(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await decide(anna.wiring, await asked(anna.wiring, make_ask(args=ARGS)), "approve", name="anna")
+        denied = await asked(anna.wiring, make_ask(args=ARGS))
+        await decide(anna.wiring, denied, "deny", name="ben", message="never for <Mara>")
+        again = await asked(anna.wiring, make_ask(args=ARGS))
+        page = await anna.read(place_of(again))
+        line = page[page.index("ben denied this call") : page.index(HEADING)]
+        assert "just now" in line
+        assert ", for the same agent: never for &lt;Mara&gt;" in line
+        assert f'href="{place_of(denied)}"' in line
+        other = await asked(anna.wiring, make_ask(args={**ARGS, "amount": 130}))
+        assert "denied this call" not in await anna.read(place_of(other))
+        await decide(anna.wiring, again, "approve", name="ben")
+        assert "denied this call" not in await anna.read(place_of(again))

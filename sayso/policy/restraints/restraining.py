@@ -1,0 +1,121 @@
+"""Which requests a rule denies without asking: calls that people have denied, and calls beyond what it asks about."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from sayso.canonical_json import digest_json
+from sayso.clock import DAY_MS
+from sayso.policy.asking import PolicyDecision
+from sayso.policy.lookalikes import may_be_about
+from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.restraints.denials import find_first, name_denials
+from sayso.policy.restraints.keys import AfterDenial
+from sayso.policy.rules import ASKING, Action, Subject
+from sayso.records.memory.charges import Charge
+from sayso.records.memory.denials import EarlierDenial
+
+if TYPE_CHECKING:
+    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.rules import PolicyRule
+
+RUN_S = 30 * DAY_MS // 1000
+"""How long the requests of a run count."""
+
+_MINUTE_S = 60
+_MOST_CHARS = 1_500
+
+
+class _Cap(NamedTuple):
+    """A counter of what a rule asked about, the most it may hold, and the reason beyond it."""
+
+    wanted: Wanted
+    most: int
+    reason: str
+
+
+def want_restraints(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> Iterator[Wanted]:
+    """Yield what to read to know whether rules that may ask about a call deny it."""
+    for rule in _list_about(rules, event):
+        yield from (one.wanted for one in _list_caps(rule, event))
+        if rule.after_denial is AfterDenial.DENY:
+            yield Wanted(_name_denials(event), 0, denials=True)
+
+
+def restrain(
+    rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision, readings: Readings
+) -> PolicyDecision:
+    """Deny a call that its rule does not ask about again; otherwise note what asking about it adds to counters.
+
+    A call that no rule could be evaluated for meets the restraints of all rules that may be about it. What is not
+    known denies nothing: the commit holds the counters to their limits.
+    """
+    if decision.action not in ASKING:
+        return decision
+    asked: list[Charge] = []
+    for rule in _list_asking(rules, event, decision):
+        if rule.after_denial is AfterDenial.DENY and (denial := _find_denial(event, readings)) is not None:
+            return _deny(decision, _describe(denial))
+        for one in _list_caps(rule, event):
+            reading = readings.get(one.wanted.counter)
+            if reading is not None and reading.total >= one.most:
+                return _deny(decision, one.reason)
+            asked.append(Charge(counter=one.wanted.counter, per_s=one.wanted.per_s, most=one.most))
+    return decision.model_copy(update={"asked": tuple(asked)}) if asked else decision
+
+
+def _list_about(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> list["PolicyRule"]:
+    if event.subject is not Subject.TOOL_CALL:
+        return []
+    return [one for one in rules if one.restrains and may_be_about(one, event.tool_name or "")]
+
+
+def _list_asking(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> list["PolicyRule"]:
+    doubtful = decision.in_doubt is not None or bool(decision.resembles)
+    return [one for one in _list_about(rules, event) if doubtful or one.rule_id == decision.policy_id]
+
+
+def _list_caps(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Cap]:
+    if rule.asks is None:
+        return
+    owner, thread = event.started_by or "", event.thread_id or event.run_id
+    of_run, of_agent = rule.asks.per_run, rule.asks.per_minute
+    if of_run is not None:
+        reason = (
+            f"Rule {rule.rule_id} asks people about {of_run} calls of a run at most, and this run has reached that. "
+            "The call is denied without asking. Go on without it, and say so in your answer."
+        )
+        yield _Cap(Wanted(_name_counter("per_run", rule.rule_id, owner, thread), RUN_S), of_run, reason)
+    if of_agent is not None:
+        reason = (
+            f"Rule {rule.rule_id} asks people about {of_agent} calls of {event.agent} a minute at most, and it has "
+            "reached that. The call is denied without asking. Request it again in a minute, if it is still needed."
+        )
+        counter = _name_counter("per_minute", rule.rule_id, owner, event.agent)
+        yield _Cap(Wanted(counter, _MINUTE_S), of_agent, reason)
+
+
+def _name_counter(*about: str) -> str:
+    return digest_json(["asks", *about])[:32]
+
+
+def _name_denials(event: "PolicyEvent") -> str:
+    return name_denials(event.started_by or "", event.tool_name or "", event.tool_args)
+
+
+def _find_denial(event: "PolicyEvent", readings: Readings) -> EarlierDenial | None:
+    reading = readings.get(_name_denials(event))
+    return find_first(reading.denials, event.run_id, event.thread_id) if reading is not None else None
+
+
+def _describe(denial: EarlierDenial) -> str:
+    said = denial.message[:_MOST_CHARS].rstrip().removesuffix(".")
+    why = f": {said}." if said else "."
+    return (
+        f"{denial.by} has denied this very call before{why} It stays denied in this run and its thread. "
+        "Request another call, or go on without it."
+    )
+
+
+def _deny(decision: PolicyDecision, reason: str) -> PolicyDecision:
+    update = {"action": Action.DENY, "reason": reason, "request_payload": None, "allowance": (), "restrained": True}
+    return decision.model_copy(update=update)
