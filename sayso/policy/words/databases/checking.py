@@ -1,0 +1,166 @@
+"""Comparison of a text's words with its syntax tree: a word without a known meaning is refused.
+
+Parsers take an unknown word as a name. Here it counts as a name only if the tree has it as one, no database reads it as
+the start of a statement, and nothing calls it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sayso.policy.words.databases.functions import BARE, FUNCTIONS
+from sayso.policy.words.databases.lexing import Token
+from sayso.policy.words.databases.lists import parse_list
+from sayso.policy.words.databases.tree import Tree, is_a
+from sayso.policy.words.databases.vocabulary import (
+    CHANGES,
+    QUERY_STARTS,
+    STARTS,
+    TYPES,
+    list_before_parentheses,
+    list_change_words,
+    list_query_words,
+    list_reserved,
+)
+from sayso.policy.words.faults import Uncomputable
+
+_BEFORE_TEXT = parse_list(
+    """
+    and as between by case date datetime else escape from glob ilike in interval is json like not on or regexp
+    returning rlike select separator similar then time timestamp timestamptz to when where zone match set values
+    limit return having distinct all div mod xor collate top offset using leading trailing both numeric decimal
+    bignumeric
+    """
+)
+_PLACES = {
+    "select": ("Select",),
+    "insert": ("Insert",),
+    "update": ("Update",),
+    "delete": ("Delete",),
+    "merge": ("Merge",),
+    "create": ("Create",),
+    "drop": ("Drop",),
+    "alter": ("Alter", "AlterColumn"),
+    "truncate": ("TruncateTable",),
+}
+"""The nodes of words that begin statements: each word of a text has one."""
+MOST_DOTTED = 8
+"""The limit of qualified names before parentheses in changes, such as `insert into shop.orders (id)`."""
+_NONE, _END = Token("", "", 0, 0), Token("sign", ";", 0, 0)
+
+
+@dataclass
+class Words:
+    """What the words of a text are: functions that are called, names, and names before parentheses."""
+
+    functions: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    shaped: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    statements: int = 0
+
+
+def read_tokens(tokens: Sequence[Token], database: str) -> Words:
+    """Return what each word is; raises `Uncomputable` for calls and starts of statements that are not known."""
+    starts = [token for before, token in pairwise([_END, *tokens]) if before.text == ";" and token.text != ";"]
+    for one in starts:
+        if one.text != "(" and one.word not in STARTS:
+            raise Uncomputable(f"it has a statement that begins with {one.text}, which the reader does not know")
+    changes = any(one.word in STARTS - QUERY_STARTS for one in starts) or any(one.word in CHANGES for one in tokens)
+    reader = _Reader(database, changes)
+    reader.words.statements = len(starts)
+    padded = [_NONE, *tokens, _NONE, _NONE, _NONE]
+    for place, token in enumerate(tokens):
+        if token.kind in ("word", "name"):
+            reader.add(token, padded[place], padded[place + 2 : place + 5])
+        elif token.kind == "text":
+            reader.check_text(padded[place])
+    return reader.words
+
+
+class _Reader:
+    def __init__(self, database: str, changes: bool) -> None:
+        self.words = Words()
+        self._database, self._changes = database, changes
+        self._dotted = 0
+        self._known = list_change_words(database) if changes else list_query_words(database)
+        self._shapes = list_before_parentheses(database, changes)
+        self._functions = FUNCTIONS[database]
+
+    def add(self, token: Token, before: Token, after: Sequence[Token]) -> None:
+        """Sort a word or a name in quotes, by the tokens around it."""
+        name = token.word.lstrip("#") or token.text[1:-1].lower()
+        is_outer_join = self._database == "oracle" and [one.text for one in after] == ["(", "+", ")"]
+        is_call = after[0].text == "(" and not is_outer_join
+        if token.word and not (is_call and name in self._functions):
+            self.words.counts[name] += 1
+        if before.text in ("", ";") and token.word in STARTS:
+            return
+        if before.text == "." or after[0].text == "." or not token.word:
+            if is_call and before.text == ".":
+                self._check_dotted(name)
+            self._add_name(name, is_call)
+        elif is_call:
+            self._add_call(name, before, after[1])
+        elif name in BARE and name in self._functions:
+            self.words.functions.append(name)
+        elif name not in self._known and name not in TYPES:
+            self.words.names.add(name)
+
+    def check_text(self, before: Token) -> None:
+        """Refuse a text after a name: it may be an alias or the value of a type."""
+        if before.word in self.words.names and before.word not in _BEFORE_TEXT:
+            raise Uncomputable(f"it has {before.text} before a text, which databases read differently")
+
+    def _check_dotted(self, name: str) -> None:
+        """Refuse the call of a function of a schema or an object before it is parsed, which would take long."""
+        self._dotted += 1
+        if not self._changes or self._dotted > MOST_DOTTED:
+            raise refuse_call(name, self._database)
+
+    def _add_name(self, name: str, is_call: bool) -> None:
+        if is_call:
+            self.words.shaped[name] += 1
+        self.words.names.update(name.split(".") if self._database == "bigquery" else [name])
+
+    def _add_call(self, name: str, before: Token, argument: Token) -> None:
+        if (name == "replace" and before.text in ("*", ")")) or (name == "filter" and argument.word == "where"):
+            return
+        if name in self._functions:
+            self.words.functions.append(name)
+        elif name not in self._shapes and name not in TYPES:
+            self.words.shaped[name] += 1
+
+
+def refuse_call(name: str, database: str) -> Uncomputable:
+    """Return the refusal of a function that is not known."""
+    return Uncomputable(f"it calls {name}, which is not among the known functions of {database or 'all databases'}")
+
+
+def check_words(words: Words, tree: Tree, database: str) -> None:
+    """Raise `Uncomputable` for words whose place is not in the tree."""
+    if words.statements != tree.statements:
+        raise Uncomputable("it has statements that databases part differently")
+    shapes = tree.shapes
+    unknown = [name for name, count in words.shaped.items() if count > shapes[name]]
+    if unknown := sorted({*unknown, *tree.calls.difference(words.functions)}):
+        raise refuse_call(unknown[0], database)
+    if unknown := sorted(words.names - tree.names):
+        raise Uncomputable(f"it has the word {unknown[0]}, which the reader does not know")
+    if found := sorted(list_reserved(database) & tree.bare_names):
+        raise Uncomputable(f"it has {found[0]} as a name without quotes, which databases read differently")
+    for word, classes in _PLACES.items():
+        if words.counts[word] != tree.count(*classes) + _count_parts(word, tree):
+            raise Uncomputable(f"it has {word} where the reader expects none")
+    if words.counts["into"] > tree.count("Into", "Insert", "Merge"):
+        raise Uncomputable("it has into where the reader expects none")
+
+
+def _count_parts(word: str, tree: Tree) -> int:
+    """Return how many times a word stands in a part of a statement, such as `do update`."""
+    if word == "update":
+        return sum(bool(node.expressions) for node in tree.find("OnConflict"))
+    if word == "delete":
+        return sum(is_a(node.args["then"], "Var") for node in tree.find("When"))
+    return 0
