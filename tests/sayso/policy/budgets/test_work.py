@@ -25,7 +25,7 @@ from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.rules import PolicyRule, RuleCondition
 from sayso.policy.words.names import Names
 
-SLOW = "select a" + "[1]" * 200
+SLOW = "select a" + ", a[1]" * 100
 QUERIES = '!sql(args.query, "postgres").writes'
 
 
