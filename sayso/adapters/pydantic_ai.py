@@ -27,10 +27,12 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 from pydantic_ai.usage import RunUsage
 
 from sayso.adapters.base import Adapter, define_tool, run_blocking
+from sayso.adapters.guards import guard_framework
 from sayso.adapters.reachability import reach
 from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.guarding import note_gated
 from sayso.records.suspensions import ModelUsage
 from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor
@@ -66,6 +68,7 @@ def gate(
         raise InvalidInput(
             "The agent has a capability with tools, which cannot be gated. Pass them as toolsets= instead."
         )
+    guard_framework("pydantic_ai")
     framework = PydanticAi(agent, deps or (lambda: None))
     tools = run_blocking(framework.list_tools)
     if external := [tool.name for tool in tools if tool.kind == "external"]:
@@ -80,6 +83,9 @@ def gate(
 @dataclass
 class _Gated(WrapperToolset[Any]):
     """Toolset that runs approved calls and defers all others."""
+
+    def __post_init__(self) -> None:
+        note_gated(self)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]

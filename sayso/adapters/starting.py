@@ -31,12 +31,12 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
 
     Raises `InvalidJson` with the key for a state that is not JSON, and the errors of the client.
     """
-    with use_executor(None):
+    with use_executor(None, agent.name):
         reached = await agent.framework.begin(text)
     events = [*reached.external_events]
     while isinstance(reached, FrameworkTurn) and (refused := _refuse(agent, reached)) is not None:
         executor = CallExecutor(refused, {}, _keep_nothing, reached.unseen)
-        with use_executor(executor):
+        with use_executor(executor, agent.name):
             reached = await agent.framework.resume(reached.native, executor)
         events += reached.external_events
     if isinstance(reached, Done):

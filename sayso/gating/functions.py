@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
+from sayso.guarding import note_gated
+
 if TYPE_CHECKING:
     from sayso.gating.execution import Gated
 
@@ -64,12 +66,5 @@ def build_function(gated: Gated[P, R]) -> GatedFunction[P, R]:
     run.__annotations__ = {name: one for name, one in annotations.items() if one is not signature.empty}
     run.call = gated
     run.with_key = lambda key: build_function(gated.with_key(key))
-    function: GatedFunction[P, R] = run
+    function: GatedFunction[P, R] = note_gated(run)
     return function
-
-
-def is_gated(function: Any) -> bool:
-    """Return whether this is a function, or a bound method, that `gate` has returned."""
-    from sayso.gating.execution import Gated
-
-    return isinstance(getattr(function, "call", None), Gated)

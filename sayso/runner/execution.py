@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
+from sayso.guarding import use_gated_call, use_gated_run
 from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.base import Immutable
 from sayso.records.events import Event
@@ -192,7 +193,10 @@ class CallExecutor:
             await self._guard(self._confirm())
 
         async def run(report: ReportOutput) -> None:
-            report(plain_json(await execute(one.call.args)))
+            with use_gated_call(one.call.name) as running:
+                output = await execute(one.call.args)
+            running.check()
+            report(plain_json(output))
 
         token = _CALL.set(self._contexts[index])
         try:
@@ -260,11 +264,12 @@ def current_call() -> CallContext | None:
 
 
 @contextmanager
-def use_executor(executor: CallExecutor | None) -> Iterator[None]:
-    """Make the executor current for everything that a framework starts within the block."""
+def use_executor(executor: CallExecutor | None, agent: str = "") -> Iterator[None]:
+    """Make the executor of this agent's run current for everything that a framework starts within the block."""
     token = _EXECUTOR.set(executor)
     try:
-        yield
+        with use_gated_run(agent):
+            yield
     finally:
         _EXECUTOR.reset(token)
 

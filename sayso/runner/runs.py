@@ -118,7 +118,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
         return self._state if batch is None else self._state.model_copy(update={"batch": batch})
 
     async def ask(self) -> ModelTurn | RunEnd:
-        with use_executor(None):
+        with use_executor(None, self.agent.name):
             return self._read(await self._framework.begin(self._state.text))
 
     async def check_ready(self) -> None:
@@ -131,7 +131,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
         batch, planned, keys, repeated, journal, keep = execution
         contexts = {one.call.index: make_context(self._run.id, one, keys[one.call.index], repeated) for one in planned}
         executor = CallExecutor(batch, contexts, keep, self._state.unseen, journal.confirm)
-        with use_executor(executor):
+        with use_executor(executor, self.agent.name):
             try:
                 reached = await self._framework.resume(self._native, executor)
             except Exception as error:

@@ -117,7 +117,8 @@ class Hooks:
 
     def _write_result(self, entry: BatchCall, result: ToolResult, native: Any) -> Any:
         if not result.success:
-            return native if native is not None else self._types.fail(result.error or "")
+            own = native is not None and not native.success
+            return native if own else self._types.fail(result.error or "")
         if (ticket := read_deferred(result.output)) is not None:
             return native or self._types.tool_result(deferred=self._types.tool_deferred_handle(**ticket))
         output = describe_result(entry, result)

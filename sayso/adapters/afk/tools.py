@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sayso.adapters import base
+from sayso.adapters.guards import guard_framework
+from sayso.adapters.guards.afk import guard_tools
 from sayso.canonical_json import JsonObject
+from sayso.guarding import admit
 from sayso.records.tool_calls import ToolDefinition
 
 _DEFERRED = "afk_deferred"
@@ -28,11 +31,17 @@ class AfkCall:
 
     async def run(self, args: JsonObject) -> Any:
         limit_s = self.timeout_s if self.timeout_s is not None else self.tool.default_timeout
-        return await self.tool.call(dict(args), ctx=self.ctx, timeout=limit_s, tool_call_id=self.call_id)
+        with admit():
+            return await self.tool.call(dict(args), ctx=self.ctx, timeout=limit_s, tool_call_id=self.call_id)
 
 
 def wrap_tools(tools: Sequence[Any], run: Callable[[AfkCall], Awaitable[Any]]) -> list[Any]:
-    """Return copies of the tools whose calls go through `run`, which applies their timeouts."""
+    """Return copies of the tools whose calls go through `run`, which applies their timeouts.
+
+    Raises `InvalidInput` for an AFK that calls tools in a way that Sayso does not know.
+    """
+    guard_framework("afk")
+    guard_tools(tools)
     return [_wrap(tool, run) for tool in tools]
 
 

@@ -11,6 +11,7 @@ an AutoGen agent deadlock it or let other calls of the turn run.
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent, BaseChatAgent
@@ -25,12 +26,15 @@ from autogen_agentchat.messages import (
 )
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import FunctionExecutionResult, FunctionExecutionResultMessage
+from autogen_core.tools import StaticWorkbench
 
 from sayso.adapters.autogen.checks import check_team, list_assistants
 from sayso.adapters.autogen.usage import read_usage
 from sayso.adapters.base import Adapter, define_tool, run_blocking
+from sayso.adapters.guards import guard_framework
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.guarding import admit
 from sayso.records.run_state import read_state, write_state
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
@@ -143,7 +147,8 @@ class GatedAgent(BaseChatAgent):
         async def execute(args: JsonObject) -> Any:
             for workbench in self.inner._workbench:
                 if any(tool["name"] == call.name for tool in await workbench.list_tools()):
-                    result = await workbench.call_tool(call.name, args, token, call_id=call_id)
+                    with admit() if isinstance(workbench, StaticWorkbench) else nullcontext():
+                        result = await workbench.call_tool(call.name, args, token, call_id=call_id)
                     if result.is_error:
                         raise ToolFailed(result.to_text())
                     return result.to_text()
@@ -178,6 +183,7 @@ def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options
 
     A team needs `HandoffTermination(DESK)`. Raises `InvalidInput` if a member could run tools ungated.
     """
+    guard_framework("autogen_agentchat")
     framework = AutoGen(build)
     definitions: dict[str, ToolDefinition] = {}
     for tool in run_blocking(framework.list_tools):

@@ -21,6 +21,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, define_tool
+from sayso.adapters.guards import guard_framework
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
 from sayso.adapters.langgraph.usage import UsageCounter
@@ -76,6 +77,7 @@ def gate(
     `tools` are those of the agent, or the actions that the graph interrupts for. `checkpointer` opens the store of its
     threads, such as `sqlite(path)`. Raises `InvalidInput` for a graph in which a tool could run ungated.
     """
+    guard_framework("langchain_core")
     definitions = {tool.name: tool for tool in (_define(tool, idempotent) for tool in tools)}
     framework = LangGraph(build, tuple(definitions), checkpointer, interrupt_mode, write_input or _write_input)
     framework.make(InMemorySaver(), "Sayso")

@@ -1,18 +1,16 @@
 """Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate."""
 
 from collections.abc import Collection, Iterable
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from sayso.adapters.base import NOT_REVIEWED
+from sayso.adapters.guards.langchain import watch_models
 from sayso.adapters.langgraph.checks import check_names
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
@@ -22,7 +20,6 @@ from sayso.runner.protocol import ToolFailed, describe_text
 
 Mode = Literal["batched", "per_call"]
 
-_INSIDE = "{inner} was called inside {outer} without review, so it did not run. Add it to the gated agent instead."
 _INTERRUPTS = (
     "{name} interrupted the graph while it ran and was stopped, but calls are reviewed only before they start. "
     "Remove interrupt() and add a rule instead."
@@ -77,7 +74,7 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
             return message.content
 
         result = await executor.run(entry, execute)
-        if native:
+        if native and result.success is (getattr(native[0], "status", "success") != "error"):
             return native[0]
         status = "success" if result.success else "error"
         return ToolMessage(describe_text(entry, result), tool_call_id=call["id"], name=call["name"], status=status)
@@ -94,48 +91,9 @@ def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
 
 
 async def run_alone(name: str, running: Any) -> Any:
-    """Run a tool. Raises `ToolFailed` if it interrupts, or if an agent inside it calls tools."""
-    watch = _Watch(name)
-    token = _WATCH.set(watch)
+    """Run a judged tool. Raises `ToolFailed` if it interrupts; other tools inside it are refused."""
     try:
-        message = await running
+        with watch_models():
+            return await running
     except GraphBubbleUp as error:
         raise ToolFailed(_INTERRUPTS.format(name=name)) from error
-    finally:
-        _WATCH.reset(token)
-    if watch.refused is not None:
-        raise ToolFailed(watch.refused)
-    return message
-
-
-class _Watch(BaseCallbackHandler):
-    """Refuse tools that a model inside the running tool calls. The first tool to start is the approved one."""
-
-    raise_error = True
-    run_inline = True
-
-    def __init__(self, outer: str) -> None:
-        self.refused: str | None = None
-        self._outer = outer
-        self._started = False
-        self._in_model = False
-
-    def on_llm_start(self, *_args: Any, **_more: Any) -> None:
-        self._in_model = True
-
-    on_chat_model_start = on_llm_start
-
-    def on_tool_start(
-        self, serialized: dict[str, Any] | None, _input: str, *, tool_call_id: str | None = None, **_more: Any
-    ) -> None:
-        if not self._started:
-            self._started = True
-            return
-        if self._in_model or tool_call_id is not None:
-            inner = (serialized or {}).get("name", "A tool")
-            self.refused = _INSIDE.format(inner=inner, outer=self._outer)
-            raise ToolFailed(self.refused)
-
-
-_WATCH: ContextVar[_Watch | None] = ContextVar("sayso_langchain_watch", default=None)
-register_configure_hook(_WATCH, inheritable=True)

@@ -18,12 +18,14 @@ from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
 from sayso.adapters.base import NOT_REVIEWED, Adapter, define_tool
+from sayso.adapters.guards import guard_framework
 from sayso.adapters.openai_agents.guardrails import gate_guardrail, replace_arguments
 from sayso.adapters.openai_agents.usage import NOTHING, Total, UsageHooks, read_total
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
 from sayso.formats.tool_responses import note_edit
+from sayso.guarding import note_gated
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner import protocol
@@ -60,6 +62,7 @@ def gate(
     sets no limit. `describe_refused` writes what the model sees of a denied or failed call. Raises `InvalidInput` for
     hosted tools, and for tools that run an agent with tools of its own.
     """
+    guard_framework("agents")
     tools: dict[str, FunctionTool] = {}
     gated = _gate_agent(agent, tools, {}, describe_refused)
     definitions = {
@@ -180,7 +183,7 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
 
     guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(
-        tool, on_invoke_tool=invoke, needs_approval=True, tool_input_guardrails=guardrails or None
+        tool, on_invoke_tool=note_gated(invoke), needs_approval=True, tool_input_guardrails=guardrails or None
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sayso import Denied, Suspended, gate
 from sayso.errors import InvalidInput
-from sayso.gating.functions import is_gated
+from sayso.guarding import was_gated
 from sayso.runner.tools import CallContext
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
@@ -35,7 +35,7 @@ def test_gated_function_is_a_function_of_the_same_kind() -> None:
     assert not inspect.iscoroutinefunction(refund)
     assert inspect.iscoroutinefunction(send_mail)
     assert (refund.__name__, refund.__doc__, refund.__module__) == ("refund", "Pay a customer back.", __name__)
-    assert is_gated(refund)
+    assert was_gated(refund)
 
 
 def test_gated_function_has_the_signature_without_the_context() -> None:

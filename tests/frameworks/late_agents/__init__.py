@@ -1,0 +1,1 @@
+"""Agents that a gated tool gets only when it runs, one module per framework, run in its environment."""

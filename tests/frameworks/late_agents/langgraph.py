@@ -1,0 +1,148 @@
+"""LangChain agents that a gated tool gets only when it runs."""
+
+import asyncio
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.tools import BaseTool, tool
+
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.runner.protocol import FrameworkAgent
+from tests.frameworks.edge_cases.langgraph import Asker, called
+from tests.frameworks.edge_cases.local_runs import play, print_json
+from tests.frameworks.late_agents.variants import (
+    list_guarded,
+    pay,
+    play_all,
+    play_beside,
+    refuse_without,
+    run_in_pool,
+    run_in_thread,
+    send_gated,
+)
+
+
+@tool
+def send_money(to: str) -> str:
+    """Send money to somebody."""
+    return pay(to)
+
+
+def make_payer(*tools: Any) -> Any:
+    """Return an agent that pays."""
+    return create_agent(Asker(turns=[[called("send_money", "i0", to="ann")]]), tools or [send_money], name="payer")
+
+
+@cache
+def get_payer() -> Any:
+    return make_payer()
+
+
+async def run(payer: Any, to: str) -> str:
+    """Let an agent pay."""
+    return str((await payer.ainvoke({"messages": [("user", to)]}))["messages"][-1].content)
+
+
+async def built(to: str) -> str:
+    """Pay through an agent made on the spot."""
+    return await run(make_payer(), to)
+
+
+async def cached(to: str) -> str:
+    """Pay through an agent of a factory."""
+    return await run(get_payer(), to)
+
+
+async def imported(to: str) -> str:
+    """Pay through an agent of another module."""
+    from tests.frameworks.late_agents.payers import langgraph as payer
+
+    return await run(payer, to)
+
+
+def in_sync(to: str) -> str:
+    """Pay through an agent, without awaiting it, in a thread of its own."""
+    return run_in_thread(lambda: built(to))
+
+
+def in_blocking_thread(to: str) -> str:
+    """Pay through a blocking call of an agent, in a thread of its own."""
+
+    async def work() -> str:
+        return str(make_payer().invoke({"messages": [("user", to)]})["messages"][-1].content)
+
+    return run_in_thread(work)
+
+
+def in_pool(to: str) -> str:
+    """Pay through an agent in a pool of threads."""
+    return run_in_pool(lambda: built(to))
+
+
+def by_hand_in_thread(to: str) -> str:
+    """Ask a model and run what it says, without any agent, in a thread of its own."""
+
+    async def work() -> str:
+        message = Asker(turns=[[called("send_money", "i0", to=to)]]).invoke(to)
+        return str(send_money.invoke(message.tool_calls[0]["args"]))
+
+    return run_in_thread(work)
+
+
+async def swallowed(to: str) -> str:
+    """Pay through an agent, and hide that it failed."""
+    try:
+        return await built(to)
+    except Exception:  # noqa: BLE001 - this is the attempt
+        return "all is well"
+
+
+async def gated_function(to: str) -> str:
+    """Pay through an agent whose tool has a gate of its own."""
+    return await run(make_payer(tool("send_money")(send_gated)), to)
+
+
+def by_code(to: str) -> str:
+    """Pay as this code says."""
+    return str(send_money.invoke({"to": to}))
+
+
+async def main() -> None:
+    """Play each variant."""
+    started = asyncio.Event()
+
+    async def wait(to: str) -> str:
+        """Wait for an agent beside this one."""
+        started.set()
+        await asyncio.sleep(0)
+        return to
+
+    with TemporaryDirectory() as folder:
+
+        def make(function: Any) -> FrameworkAgent:
+            made = function if function is send_money else tool(function)
+
+            def build(*, checkpointer: Any, middleware: Any) -> Any:
+                asker = Asker(turns=[[called(made.name, "c0", to="ann")]])
+                return create_agent(asker, [made], middleware=middleware, checkpointer=checkpointer)
+
+            return gate(build, name="bot", tools=[made], checkpointer=sqlite(Path(folder) / f"{made.name}.db"))
+
+        async def gated_agent(to: str) -> str:
+            """Pay through an agent that is gated, too."""
+            return str((await play(make(send_money)))["result"])
+
+        late = (built, cached, imported, in_sync, in_blocking_thread, in_pool, by_hand_in_thread)
+        allowed = (gated_function, by_code, gated_agent)
+        played = await play_all(make, {one.__name__: one for one in (*late, swallowed, *allowed)})
+        beside = await play_beside(make(wait), started, lambda: built("ann"))
+        guarded = list_guarded(BaseTool)
+        changed = refuse_without(BaseTool, "arun", lambda: make(send_money))
+    print_json({"played": played, "beside": beside, "guarded": guarded, "changed": changed})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,104 @@
+"""Tests of agents that a gated tool gets only when it runs: their tools do not run unasked."""
+
+import pytest
+
+from tests.frameworks.test_edge_cases import play
+
+pytestmark = pytest.mark.timeout(300)
+
+THREADS = ("in_sync", "in_pool")
+LATE = {
+    "pydantic_ai": ("built", "cached", "imported", "from_deps", "with_toolset", "swallowed", *THREADS),
+    "openai_agents": ("built", "cached", "imported", "from_context", "handed", "shell", "swallowed", *THREADS),
+    "autogen": ("built", "cached", "imported", "team", "tool_of_code", "code", "swallowed", *THREADS),
+    "langgraph": ("built", "cached", "imported", "in_blocking_thread", "by_hand_in_thread", "swallowed", *THREADS),
+    "afk": ("built", "cached", "imported", *THREADS),
+}
+"""The ways in which a tool of each framework gets an agent."""
+
+TOOLS = {
+    ("openai_agents", "handed"): "ask_payer",
+    ("openai_agents", "shell"): "local_shell",
+    ("autogen", "code"): "Code",
+}
+ALLOWED = {
+    "pydantic_ai": ("gated_function", "gated_agent"),
+    "openai_agents": ("gated_function", "gated_agent"),
+    "autogen": ("gated_function", "gated_agent", "by_code"),
+    "langgraph": ("gated_function", "gated_agent", "by_code"),
+    "afk": ("gated_function", "gated_agent"),
+}
+"""What a tool may call: what a gate has seen, and what its own code runs."""
+
+GUARDED = {
+    "pydantic_ai": ["ToolManager._raw_execute"],
+    "openai_agents": [
+        "agents.tool._invoke_function_tool_with_metadata",
+        "agents.run_internal.tool_execution._invoke_function_tool_with_metadata",
+        "ComputerAction.execute",
+        "LocalShellAction.execute",
+        "ShellAction.execute",
+        "CustomToolAction.execute",
+        "ApplyPatchAction.execute",
+    ],
+    "autogen": [
+        "AssistantAgent._execute_tool_call",
+        "BaseTool.run_json",
+        "BaseStreamTool.run_json_stream",
+        "CodeExecutorAgent.execute_code_block",
+    ],
+    "langgraph": ["BaseTool.run", "BaseTool.arun"],
+    "afk": ["Tool.call", "Runner.run_handle", "Runner.resume_handle"],
+}
+"""The functions of the locked versions that execute tools."""
+
+
+@pytest.mark.parametrize(("name", "variant"), [(name, one) for name, some in LATE.items() for one in some])
+def test_agent_that_a_tool_gets_when_it_runs_is_refused(name: str, variant: str) -> None:
+    played = play(name, folder="late_agents")["played"][variant]
+    assert played["ran"] == []
+    assert [args["to"] for _, args in played["asked"]] == ["ann"]
+    text = played["result"]["text"]
+    assert TOOLS.get((name, variant), "send_money") in text
+    assert f"was called inside {variant} without review, so it did not run." in text
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_refusal_of_an_agent_in_a_tool_names_it(name: str) -> None:
+    text = play(name, folder="late_agents")["played"]["built"]["result"]["text"]
+    assert "It belongs to the agent 'payer', which no gate has seen." in text.replace("\\", "")
+    assert "Give its tools to the gated agent 'bot'" in text.replace("\\", "")
+
+
+@pytest.mark.parametrize(("name", "variant"), [(name, one) for name, some in ALLOWED.items() for one in some])
+def test_gated_calls_inside_a_tool_run(name: str, variant: str) -> None:
+    played = play(name, folder="late_agents")["played"][variant]
+    assert played["ran"] == ["ann"]
+    assert "sent to ann" in played["result"]["text"]
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_ungated_agent_beside_a_gated_run_keeps_running(name: str) -> None:
+    assert play(name, folder="late_agents")["beside"] == ["ann"]
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_guards_are_where_the_framework_executes_tools(name: str) -> None:
+    assert play(name, folder="late_agents")["guarded"] == GUARDED[name]
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_gate_refuses_a_framework_that_executes_tools_elsewhere(name: str) -> None:
+    changed = play(name, folder="late_agents")["changed"]
+    assert changed.startswith("Sayso does not know where ")
+    assert changed.endswith("Install a version that Sayso's extras allow.")
+
+
+def test_handoff_between_agents_without_tools_runs_inside_a_tool() -> None:
+    assert "other" in play("autogen", folder="late_agents")["played"]["hand_off"]["result"]["text"].split()
+
+
+def test_framework_that_a_tool_imports_is_guarded_at_once() -> None:
+    played = play("langgraph", "afk_imports", "late_agents")["played"]["imported"]
+    assert played["ran"] == []
+    assert "send_money was called inside imported without review" in played["result"]["text"]
