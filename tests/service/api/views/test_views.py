@@ -22,7 +22,7 @@ OUR_OWN = {
     Run: {"failed_calls"},
     Item: {
         *("reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"),
-        *("judged_at_ms", "charges", "drawn", "grant_id"),
+        *("judged_at_ms", "charges", "asked", "drawn", "grant_id"),
         *("mandate", "learning"),  # the arguments show a plan, the trail what grants on probation would allow
         "erasure",  # the suspension shows it
         "drill",  # a drill looks like any other item
