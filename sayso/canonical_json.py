@@ -6,6 +6,7 @@ Reading refuses duplicate keys, NaN, lone surrogates and integers beyond 2^53. W
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,6 +21,9 @@ MAX_NODES = 20_000
 MAX_INTEGER = 2**53
 _LONGEST_STEP = 80
 """The characters of a key that an error repeats."""
+
+_DIFFERENT_FRACTION = re.compile(r"(?:\.0|e\+(?:0[0-9]|1[0-9]|20)|e-0[1-9])[,\]]")
+"""One of several numbers, as Python writes a list, that RFC 8785 writes differently."""
 
 _quote = json.encoder.encode_basestring
 _PLAIN = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
@@ -97,6 +101,7 @@ def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
         if limited and count > MAX_NODES:
             raise _too_many()
         below: list[Any] = []
+        fractions: list[float] = []
         for node in level:
             kind = type(node)
             if (kind is str and node.isascii()) or (kind is int and -MAX_INTEGER <= node <= MAX_INTEGER):
@@ -107,17 +112,27 @@ def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
                 below += node.values()
             elif kind is list or kind is tuple:
                 below += node
-            elif kind is float and math.isfinite(node):
-                plain = plain and not _differs_from_rfc(node)
+            elif kind is float:
+                fractions.append(node)
             else:
                 form = _check_plain_scalar(node)
                 if form is None:
                     return None
                 plain = plain and form
+        form = _check_fractions(fractions)
+        if form is None:
+            return None
+        plain = plain and form
         if not below or count > MAX_NODES:
             return plain if count <= MAX_NODES else None
         level = below
     return None
+
+
+def _check_fractions(fractions: list[float]) -> bool | None:
+    """Return whether the standard encoder writes all numbers as RFC 8785 does; None if one is not finite."""
+    written = repr(fractions)
+    return None if "n" in written else _DIFFERENT_FRACTION.search(written) is None
 
 
 def _has_plain_keys(node: dict[Any, Any]) -> bool:

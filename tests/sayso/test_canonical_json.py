@@ -165,3 +165,9 @@ def test_values_around_count_towards_the_limits() -> None:
         check_json([nested], around=around)
     with pytest.raises(TooLarge, match="nested deeper"):
         parse_json("[" * (MAX_DEPTH - 2) + "1" + "]" * (MAX_DEPTH - 2), around)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_check_json_finds_fractions_that_the_standard_encoder_writes_differently(fractions: list[float]) -> None:
+    written = "[" + ",".join(map(json.dumps, fractions)) + "]"
+    assert check_json(fractions) == (written == canonical_json(fractions).decode())
