@@ -2,21 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from math import inf
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
-from sayso.errors import NotAuthenticated, Unavailable
+from sayso.errors import NotAuthenticated, NotFound, Unavailable
+from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
-from service.store.connection.watch import HEARD_WITHIN_S, wait_woken
+from service.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
 from service.web.discussions.presence import Others
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.waiting.counting import count_mine
 from service.wiring import Wiring
 
-PING_S = 15.0
+PING_S = 5.0  # pages take a stream without an event in 15 s for dead
+MOST_RUNS = 32
 CHECKED_MS = 5_000  # how long a stream relies on a check of its session; each read of rows checks it again
 APART_S = 0.25  # minimum seconds between two events; faster changes are merged
 router = APIRouter()
@@ -30,60 +33,70 @@ async def limit_streams(request: Request, visitor: SignedIn) -> AsyncIterator[No
 
 @router.get("/live")
 async def follow(
-    request: Request, visitor: SignedIn, _limited: Annotated[None, Depends(limit_streams)], run: str | None = None
+    request: Request,
+    visitor: SignedIn,
+    _limited: Annotated[None, Depends(limit_streams)],
+    run: Annotated[tuple[str, ...], Query(max_length=MOST_RUNS)] = (),
+    joined: bool = False,
 ) -> StreamingResponse:
-    """Stream the changes that an open page shows.
+    """Stream the changes that the open pages of a browser show.
 
     `inbox` has the number of items that the visitor can decide, and comes after any change. `rows` names the changed
     suspensions, each with "@" and its earliest deadline, ms, if it is pending; `all` comes where they are not known.
-    With `run`, `run` comes after a change of that run or a freeze instead. `here` has the other people who have items
-    open, as JSON.
+    `run` names each of the runs asked for that changed, and all of them after a change of freezes. `here` has the other
+    people who have items open, as JSON. `ping` comes where nothing else does. A stream that has `joined` another one
+    begins with the count alone.
     """
     wiring = wiring_of(request)
-    if run is not None:
-        await wiring.runs.read(run)
+    runs = await _find_runs(wiring, run)
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
-        _stream(wiring, visitor, run, closing),
+        _stream(wiring, visitor, runs, closing, joined),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
+async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
+    """Return the runs that exist: one that was deleted does not end the stream of the others."""
+    found: list[str] = []
+    for run in dict.fromkeys(runs):
+        try:
+            await wiring.runs.read(run)
+        except NotFound:
+            if len(runs) == 1:
+                raise
+        else:
+            found.append(run)
+    return found
+
+
+async def _stream(
+    wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool
+) -> AsyncIterator[str]:
     watch, others, bell = wiring.watch, Others(wiring.presence, visitor.name), asyncio.Event()
-    with (
-        watch.on(visitor.tenant, bell) as changed,
-        watch.on(run or visitor.tenant, bell) as run_changed,
-        watch.on(wiring.presence.topic, bell) as moved,
-    ):
+    with ExitStack() as topics:
+        changed = topics.enter_context(watch.on(visitor.tenant, bell))
+        of_runs = {run: topics.enter_context(watch.on(run, bell)) for run in runs}
+        moved = topics.enter_context(watch.on(wiring.presence.topic, bell))
         yield "retry: 2000\n\n"
         await wait_woken(changed, HEARD_WITHIN_S)
-        changed.set()  # covers changes between the page and this stream
-        run_changed.set()
-        moved.set()
-        frozen: list[Freeze] = []
+        for topic in (changed, *of_runs.values(), moved):
+            topic.set()  # covers changes between the page and this stream
+        changes = _Changes(wiring, of_runs, joined)
         woken = True
         try:
             while not closing.is_set():
                 principal = await wiring.credentials.identify(visitor.token, in_use=False, within_ms=CHECKED_MS)
-                written = [] if woken else [": ping\n\n"]
-                if changed.is_set() or run_changed.is_set():
-                    of_run, of_inbox = run_changed.is_set(), changed.is_set()
-                    names = changed.take()
-                    run_changed.clear()
-                    mine = await count_mine(wiring, principal.reviewer("web"), changed.woken_ms or inf)
-                    written.append(f"event: inbox\ndata: {mine}\n\n")
-                    if run is None and of_inbox:
-                        written.append("event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names))
-                    if run is not None:
-                        before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
-                        if of_run or frozen != before:
-                            written.append("event: run\ndata: changed\n\n")
+                written: list[str] = []
+                if changed.is_set() or any(one.is_set() for one in of_runs.values()):
+                    written += await changes.write(changed, principal.reviewer("web"))
                 if moved.is_set() or not others.left_s:
                     moved.clear()
                     if (people := await others.read_change()) is not None:
                         written.append(f"event: here\ndata: {people}\n\n")
+                if not (written or woken):
+                    written.append("event: ping\ndata:\n\n")
                 if written:
                     yield "".join(written)
                 await asyncio.sleep(APART_S)
@@ -91,6 +104,33 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
                     woken = await wait_woken(bell, min(PING_S, others.left_s))
         except (NotAuthenticated, Unavailable):
             return  # the browser reconnects after two seconds and gets the error then
+
+
+class _Changes:
+    """The events of changes, and the freezes that were sent last."""
+
+    def __init__(self, wiring: Wiring, runs: dict[str, Wakes], joined: bool) -> None:
+        self._wiring, self._runs, self._joined = wiring, runs, joined
+        self._frozen: list[Freeze] = []
+
+    async def write(self, changed: Wakes, reviewer: Actor) -> list[str]:
+        """Return the events of what changed since the last call."""
+        wiring, of_inbox = self._wiring, changed.is_set()
+        runs = [run for run, topic in self._runs.items() if topic.is_set()]
+        names = changed.take()
+        for topic in self._runs.values():
+            topic.clear()
+        events = [f"event: inbox\ndata: {await count_mine(wiring, reviewer, changed.woken_ms or inf)}\n\n"]
+        before = self._frozen
+        if self._runs:
+            self._frozen = await wiring.freezes.in_force(fresh=True)
+        if self._joined:  # the pages are current: the stream that this one joins sent all until now
+            self._joined = False
+            return events
+        if of_inbox:
+            events.append("event: all\ndata:\n\n" if names is None else await _write_rows(wiring, names))
+        events += [f"event: run\ndata: {run}\n\n" for run in (self._runs if self._frozen != before else runs)]
+        return events
 
 
 async def _write_rows(wiring: Wiring, names: set[str]) -> str:

@@ -2,18 +2,34 @@
 (() => {
   "use strict";
   const { _ } = window.sayso;
-  const PATIENCE_MS = 5000;
+  const PATIENCE_MS = 5000, HEARD_MS = 7000, REACH_MS = 4000;
   const bar = document.getElementById("offline");
   const dot = document.getElementById("dot");
-  let lost = null;
+  const notice = document.getElementById("notice");
+  let lost = null, checked = null;
 
-  const NAMES = { connecting: _("Connecting"), live: _("Live") };
+  async function reach() {
+    try {
+      await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(REACH_MS) });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  const NAMES = { connecting: _("Connecting"), live: _("Live"), stale: _("Not connected") };
 
   function mark(state) {
     dot.hidden = false;
     dot.dataset.state = state;
     dot.title = NAMES[state];
     dot.setAttribute("aria-label", NAMES[state]);
+  }
+
+  function show(since) {
+    mark("stale");
+    bar.textContent = _("Not connected since %(time)s. This page may be old; every decision is checked before it counts.", { time: since });
+    bar.hidden = false;
   }
 
   mark("connecting");
@@ -23,13 +39,33 @@
     bar.hidden = true;
     mark("live");
   });
-  document.addEventListener("disconnected", () => {
-    if (lost !== null || document.hidden) return;
-    mark("connecting");
+  document.addEventListener("disconnected", ({ detail: { stale } = {} }) => {
+    if (document.hidden || (lost !== null && !stale)) return;
     const since = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-    lost = setTimeout(() => {
-      bar.textContent = _("Not connected since %(time)s. This page may be old; every decision is checked before it counts.", { time: since });
-      bar.hidden = false;
-    }, PATIENCE_MS);
+    clearTimeout(lost);
+    if (bar.hidden) mark("connecting");
+    lost = setTimeout(() => { if (bar.hidden) show(since); }, stale ? 0 : PATIENCE_MS);
   });
+
+  // Nothing is sent into a dead line, where the browser would replace the page and what was typed by its own message.
+  document.addEventListener("submit", (event) => {
+    const { target: form, submitter } = event;
+    if (form === checked || form.method !== "post" || (navigator.onLine && window.sayso.heardWithin?.(HEARD_MS))) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (form.matches("[aria-busy]")) return;
+    form.setAttribute("aria-busy", "true");
+    reach().then((reached) => {
+      form.removeAttribute("aria-busy");
+      if (!reached) {
+        notice.textContent = _("Not sent: there is no connection to Sayso. Your input stays on this page. Try again once you are connected.");
+        return;
+      }
+      notice.textContent = "";
+      checked = form;
+      if (submitter?.isConnected) form.requestSubmit(submitter);
+      else form.requestSubmit();
+      checked = null;
+    });
+  }, true);
 })();

@@ -7,7 +7,7 @@
   const { body } = document;
   const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  let stream = null, pending = null, saying = null, saidAt = -Infinity, busy = false, stale = false;
+  let pending = null, saying = null, saidAt = -Infinity, busy = false, stale = false;
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -115,42 +115,30 @@
         await new Promise((resume) => setTimeout(resume, 300));
       }
     } catch {
-      stale = false; // the stream reconnects, and its first event fetches again
+      stale = false; // the next event fetches again
+      document.dispatchEvent(new Event("unreachable"));
     } finally {
       busy = false;
     }
   }
 
-  function follow() {
-    stream?.close();
-    stream = new EventSource(body.dataset.stream);
-    stream.addEventListener("inbox", (event) => count(Number(event.data)));
-    stream.addEventListener("rows", (event) => {
-      // The inbox takes single rows and prevents the default; other pages are fetched again.
-      const ids = event.data.split(" ").map((one) => one.split("@")).filter((one) => window.sayso.concerns?.(one) ?? true).map(([id]) => id);
-      if (!ids.length) return;
-      const changed = new CustomEvent("rows", { detail: ids, cancelable: true });
-      if (document.dispatchEvent(changed)) refresh();
-    });
-    stream.addEventListener("all", refresh);
-    stream.addEventListener("run", refresh);
-    stream.addEventListener("here", ({ data }) => document.dispatchEvent(new CustomEvent("here", { detail: JSON.parse(data) })));
-    stream.addEventListener("open", () => document.dispatchEvent(new Event("connected")));
-    stream.addEventListener("error", () => {
-      document.dispatchEvent(new Event("disconnected"));
-      if (stream.readyState !== EventSource.CLOSED) return;
-      setTimeout(follow, 5000);
-      refresh();
-    });
+  function changeRows(data) {
+    // The inbox takes single rows and prevents the default; other pages are fetched again.
+    const ids = data.split(" ").map((one) => one.split("@")).filter((one) => window.sayso.concerns?.(one) ?? true).map(([id]) => id);
+    if (!ids.length) return;
+    const changed = new CustomEvent("rows", { detail: ids, cancelable: true });
+    if (document.dispatchEvent(changed)) refresh();
   }
+
+  // The page of a run is fetched again after changes of its run alone.
+  const ofRun = body.dataset.stream?.includes("run=");
+  document.addEventListener("stream", ({ detail: { name, data } }) => {
+    if (name === "inbox") count(Number(data));
+    else if (name === "here") document.dispatchEvent(new CustomEvent("here", { detail: JSON.parse(data) }));
+    else if (name === "rows" && !ofRun) changeRows(data);
+    else if (name === (ofRun ? "run" : "all") || name === "check") refresh();
+  });
 
   window.sayso.changed = changed; // for split.js
   document.addEventListener("refresh", refresh); // from inbox.js
-  if (!body.dataset.stream) return;
-  if (!document.hidden || location.pathname === "/") follow();
-  // A browser limits open streams: in the background only the inbox, with the count in its title, keeps one.
-  document.addEventListener("visibilitychange", () => {
-    if (location.pathname === "/") return;
-    if (document.hidden) stream.close(); else follow();
-  });
 })();

@@ -65,7 +65,7 @@ async def test_stream_over_the_limit_of_a_reviewer_is_refused(world: World, sett
     cookie = {"Cookie": f"sayso_session_8321={await let_in(settings, 'bob')}"}
     async with world.client() as client:
         pages = [asyncio.create_task(client.get("/live", headers=cookie)) for _ in range(2)]
-        await wait_until_waiting(world, 6)
+        await wait_until_waiting(world, 4)  # each stream waits for two topics
         refused = await client.get("/live", headers=cookie)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
         for page in pages:

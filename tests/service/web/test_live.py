@@ -64,7 +64,7 @@ async def test_stream_sends_nothing_without_changes(settings: Settings, of: str)
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
-            await follow(lines, "data: changed" if of == "one run" else "data:")
+            await follow(lines, f"data: {record.run.id}" if of == "one run" else "data:")
             heard = 0
             while (await asyncio.wait({line := asyncio.ensure_future(anext(lines))}, timeout=5 * APART_S))[0]:
                 heard += 1
@@ -81,6 +81,34 @@ async def test_stream_of_a_run_sends_its_changes(settings: Settings) -> None:
             assert "event: run" not in await follow(lines, "data: 2")
             await decide(desk.wiring, record, "approve")
             await follow(lines, "event: run")
+
+
+async def test_one_stream_names_each_of_its_runs(settings: Settings) -> None:
+    async with visit(settings, None) as desk:
+        first, second = await asked(desk.wiring), await asked(desk.wiring)
+        query = f"?run={first.run.id}&run={second.run.id}&run=run_gone"
+        async with stream(settings, query) as (lines, _):
+            assert "event: all" in await follow(lines, f"data: {second.run.id}")
+            await decide(desk.wiring, second, "approve")
+            seen = await follow(lines, f"data: {second.run.id}")
+            assert f"data: {first.run.id}" not in seen
+            await decide(desk.wiring, first, "approve")
+            await follow(lines, f"data: {first.run.id}")
+
+
+async def test_stream_that_joins_another_begins_with_the_count(settings: Settings) -> None:
+    async with visit(settings, None) as desk:
+        record = await asked(desk.wiring)
+        async with stream(settings, f"?joined=1&run={record.run.id}") as (lines, _):
+            await follow(lines, "data: 1")
+            await decide(desk.wiring, record, "approve")
+            seen = await follow(lines, f"data: {record.run.id}")
+            assert "event: all" not in seen
+
+
+async def test_quiet_stream_sends_pings(settings: Settings) -> None:
+    async with stream(settings) as (lines, _):
+        await follow(lines, "event: ping")
 
 
 async def test_stream_merges_simultaneous_changes(settings: Settings) -> None:

@@ -1,0 +1,198 @@
+// One stream of events for all tabs of a browser, which opens at most six connections to a server over HTTP/1.1.
+// The tab that holds a lock reads the stream and passes its events on. Another takes the lock once that tab is closed,
+// hidden or silent. Where locks are missing, such as without HTTPS, every visible page asks again every few seconds.
+(() => {
+  "use strict";
+  const STALE_MS = 15000, CHECK_MS = 1000, AGAIN_MS = 5000, SPREAD_MS = 3000;
+  const NAMES = ["inbox", "rows", "all", "run", "here", "ping"];
+  const { body } = document;
+  if (!body.dataset.stream) return;
+  const place = new URL(body.dataset.stream, location.href);
+  const run = place.searchParams.get("run");
+  const topic = `sayso stream ${document.querySelector(".who")?.textContent}`;
+  const own = crypto.getRandomValues(new Uint32Array(2)).join("-");
+  const patience = STALE_MS + (crypto.getRandomValues(new Uint32Array(1))[0] % SPREAD_MS); // not all steal at once
+  const framed = window !== parent; // the page around it leads
+  const shared = Boolean(navigator.locks && window.BroadcastChannel);
+  const wants = new Map(), last = new Map(), owed = new Map(), retired = new Set();
+  let channel = null, standing = null, release = null, source = null;
+  let lost = false, heardAt = Date.now(), left = true, connected = false;
+
+  // A hidden page needs no events, except the inbox: its title has the count.
+  const isActive = () => !left && (!document.hidden || location.pathname === "/");
+  const tell = (type, detail) => document.dispatchEvent(new CustomEvent(type, { detail }));
+
+  function hear(name, data) {
+    heardAt = Date.now();
+    if (!connected) {
+      connected = true;
+      tell("connected");
+    }
+    if (name !== "run" || data === run) tell("stream", { name, data });
+  }
+
+  function lose(stale) {
+    connected = false;
+    tell("disconnected", { stale });
+  }
+
+  const share = (message) => {
+    channel.postMessage(message);
+    take(message);
+  };
+
+  function take({ kind, from, to, name, data, events }) {
+    if (kind === "event" && isActive()) hear(name, data);
+    else if (kind === "lost" && isActive()) lose(false);
+    else if (kind === "check" && isActive()) tell("stream", { name: "check" }); // the session may have ended
+    else if (kind === "lead" && isActive()) want();
+    else if (kind === "hello" && to === own) events.forEach(([one, text]) => hear(one, text));
+    else if (kind === "gone") wants.delete(from);
+    else if (kind === "seen" && document.hidden) release?.();
+    else if (kind === "want" && release) admit(from, data);
+  }
+
+  function admit(from, wanted) {
+    wants.set(from, wanted);
+    owed.set(from, wanted);
+    if (wanted && source && !new URL(source.url).searchParams.getAll("run").includes(wanted)) connect(true);
+    else if (source?.readyState === EventSource.OPEN) greet();
+  }
+
+  // A page that joins is fetched again once, for what changed between its text and its first event.
+  function greet() {
+    for (const [to, wanted] of owed) channel.postMessage({ kind: "hello", to, events: [...last, ["all", ""], ["run", wanted]] });
+    owed.clear();
+  }
+
+  function retire() {
+    retired.forEach((old) => old.close());
+    retired.clear();
+  }
+
+  // With `joined` the new stream replaces the old one once it is subscribed, so no event is lost and no page fetched anew.
+  function connect(joined = false) {
+    const url = new URL(place.pathname, location.href);
+    new Set(wants.values()).forEach((one) => { if (one) url.searchParams.append("run", one); });
+    if (source) retired.add(source);
+    if (!joined) retire();
+    if (retired.size) url.searchParams.set("joined", "1");
+    const next = source = new EventSource(url);
+    for (const name of NAMES) {
+      next.addEventListener(name, ({ data }) => {
+        if (next !== source && !retired.has(next)) return;
+        if (["inbox", "here"].includes(name)) last.set(name, data);
+        share({ kind: "event", name, data });
+        if (next !== source) return;
+        retire();
+        greet();
+      });
+    }
+    next.addEventListener("open", () => {
+      if (next !== source) return;
+      share({ kind: "event", name: lost ? "all" : "ping", data: "" });
+      lost = false;
+    });
+    next.addEventListener("error", () => {
+      if (next !== source) return;
+      retire();
+      lost = true;
+      share({ kind: "lost" });
+      if (next.readyState !== EventSource.CLOSED) return;
+      setTimeout(() => { if (next === source) connect(); }, AGAIN_MS);
+      share({ kind: "check" });
+    });
+  }
+
+  function lead() {
+    return new Promise((resolve) => {
+      for (const known of [wants, last, owed]) known.clear();
+      wants.set(own, run);
+      lost = false;
+      release = () => {
+        release = null;
+        retire();
+        source?.close();
+        source = null;
+        resolve();
+      };
+      heardAt = Date.now();
+      channel.postMessage({ kind: "lead" });
+      connect();
+    });
+  }
+
+  function stand(options = {}) {
+    if (framed || (standing && !options.steal)) return;
+    standing?.abort();
+    const control = standing = new AbortController();
+    const request = options.steal ? options : { signal: control.signal };
+    navigator.locks.request(topic, request, () => (left ? null : lead())).catch(() => {
+      if (standing === control) release?.(); // another page has taken the lock
+    }).finally(() => {
+      if (standing !== control) return;
+      standing = null;
+      if (isActive()) stand();
+    });
+  }
+
+  function want() {
+    heardAt = Date.now();
+    channel.postMessage({ kind: "want", from: own, data: run });
+  }
+
+  function check() {
+    if (!isActive() || Date.now() - heardAt < patience) return;
+    heardAt = Date.now();
+    lose(true);
+    if (release) connect();
+    else if (!document.hidden) stand({ steal: true });
+  }
+
+  function start() {
+    left = false;
+    channel ??= new BroadcastChannel(topic);
+    channel.onmessage = ({ data }) => take(data);
+    if (!isActive()) return;
+    stand();
+    if (!document.hidden) channel.postMessage({ kind: "seen" });
+    want();
+  }
+
+  function pause() {
+    channel?.postMessage({ kind: "gone", from: own });
+    release?.();
+    if (!isActive()) standing?.abort();
+  }
+
+  function stop() {
+    left = true;
+    pause();
+    channel?.close();
+    channel = null;
+  }
+
+  function poll() {
+    if (isActive()) tell("stream", { name: "check" });
+  }
+
+  window.sayso.heardWithin = (ms) => Date.now() - heardAt < ms;
+  if (shared) {
+    addEventListener("pagehide", stop);
+    addEventListener("pageshow", ({ persisted }) => { if (persisted) start(); });
+    document.addEventListener("freeze", stop);
+    document.addEventListener("resume", start);
+    document.addEventListener("visibilitychange", () => { if (document.hidden) pause(); else start(); });
+    addEventListener("online", () => { if (release) connect(); });
+    setInterval(check, CHECK_MS);
+    start();
+  } else {
+    left = false;
+    document.addEventListener("fetched", ({ detail }) => hear("inbox", parseInt(detail.getElementById("pending")?.textContent ?? "0", 10)));
+    document.addEventListener("unreachable", () => lose(false));
+    document.addEventListener("visibilitychange", poll);
+    setInterval(poll, AGAIN_MS);
+    poll();
+  }
+  addEventListener("offline", () => lose(true));
+})();
