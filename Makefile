@@ -85,11 +85,12 @@ release: $(DEV) ## build and check the distribution of this version, then tag th
 	@.ci/release
 
 lock: $(DEV) ## resolve the newest allowed versions into the lock files
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
-		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev --constraints requirements.lock \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --constraints requirements-dev.lock \
+		--universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 	$(VENV)/bin/uv pip compile tests/conformance/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file tests/conformance/requirements.lock
 	$(VENV)/bin/uv pip compile tests/conformance/openapi/requirements.in --universal --python-version 3.11 \
