@@ -78,7 +78,7 @@ chaos: $(DEV) ## kill processes under load, then check every run (RUNS=1000 KILL
 mutations: $(DEV) ## remove each guard of each transition and check that a test fails
 	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
 
-frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one)
+frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one, ARGS=--lowest for the oldest packages)
 	@$(PYTHON) -m tests.frameworks $(ARGS)
 
 release: $(DEV) ## build and check the distribution of this version, then tag the commit
@@ -113,6 +113,15 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/mcp.lock
+	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra policies --constraints requirements.lock \
+		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+		--output-file tests/frameworks/locks/sdk.lock
+	for extra in pydantic-ai openai-agents langgraph autogen parsimony mcp sdk; do \
+		$(VENV)/bin/uv pip compile pyproject.toml --extra policies \
+			$$(case $$extra in sdk) echo --extra cli;; mcp) echo --extra cli --extra mcp;; *) echo --extra $$extra;; esac) \
+			--resolution lowest-direct --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate \
+			--no-header --quiet --output-file tests/frameworks/locks/lowest/$$(echo $$extra | tr - _).lock; \
+	done
 
 clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) $(RESTATE_VENV) \

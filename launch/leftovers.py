@@ -11,20 +11,20 @@ import signal
 from pathlib import Path
 
 from launch.waits import wait_until
+from service.settings.misspelt import LAUNCHED_FROM
 
-MARK = "SAYSO_LAUNCHED_FROM"
 PROC = Path("/proc")
 KILL_TIMEOUT_S = 5
 
 
 def mark(home: Path) -> dict[str, str]:
     """Return the environment variable that every program of this home has."""
-    return {MARK: str(home)}
+    return {LAUNCHED_FROM: str(home)}
 
 
 def find_leftovers(home: Path) -> tuple[int, ...]:
     """Return the ids of all live processes launched from this home, except ours."""
-    entry = os.fsencode(f"{MARK}={home}")
+    entry = os.fsencode(f"{LAUNCHED_FROM}={home}")
     return tuple(pid for pid in _pids() if pid != os.getpid() and entry in _environment(pid))
 
 

@@ -137,6 +137,10 @@ class ModelError(SaysoError):
     """The model gave no usable answer; see the message, then start the run again."""
 
 
+class FrameworkFault(SaysoError):
+    """The agent's framework cannot continue this run; correct the agent, then start the run again."""
+
+
 class Unavailable(SaysoError):
     """The store cannot be reached; try again in a moment with the same Idempotency-Key."""
 

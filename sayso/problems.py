@@ -53,6 +53,7 @@ PROBLEM_TYPES: Mapping[type[SaysoError], ProblemType] = {
     errors.Unreadable: ProblemType(409, "unreadable", "Unreadable record"),
     errors.TooManyRequests: ProblemType(429, "too-many-requests", "Too many requests"),
     errors.ModelError: ProblemType(502, "model-error", "The model failed"),
+    errors.FrameworkFault: ProblemType(500, "framework-fault", "The agent's framework failed"),
     errors.Unavailable: ProblemType(503, "unavailable", "Unavailable"),
 }
 """A class without a row takes the row of its nearest ancestor."""

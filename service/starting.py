@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Callable, Collection
 
-from service.settings import InvalidSettings, Settings, load, variable_of
+from service.settings import InvalidSettings, Settings, list_unknown, load, variable_of
+from service.settings.misspelt import LAUNCHED_FROM
 
 SECRETS = ("admin_password", "agent_key", "metrics_token", "webhook_secret")
 """Settings that only some programs may see: tools run in workers and can read the environment."""
@@ -17,6 +18,8 @@ def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int
     except InvalidSettings as error:
         print(error.message, file=sys.stderr)
         return 2
+    if LAUNCHED_FROM not in os.environ:  # the launcher has said it
+        print(*(f"warning: {line}\n" for line in list_unknown()), sep="", end="", file=sys.stderr)
     return program(_hide(settings, [name for name in SECRETS if name not in sees]))
 
 

@@ -17,6 +17,10 @@ RESUMED_ELSEWHERE = (
     "Cancel this run."
 )
 
+_BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
+_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+"""Refusals of a model's server that pass: a timeout, a conflict, and too many requests."""
+
 Result = TypeVar("Result")
 
 
@@ -26,6 +30,8 @@ class Adapter:
     framework: ClassVar[str]
     package: ClassVar[str]
     state_schema: ClassVar[str]
+    faults: ClassVar[tuple[type[Exception], ...]] = ()
+    """Errors of the framework that the same state meets again."""
 
     @property
     def origin(self) -> Origin:
@@ -39,6 +45,15 @@ class Adapter:
     async def find_fault(self, native: JsonObject) -> str | None:
         """Return None: the saved state is all that the framework needs to go on."""
         return None
+
+    def is_fault(self, error: Exception) -> bool:
+        """Return whether the same state meets this error again: a limit, a bug, or a request that the model refuses."""
+        if isinstance(error, ExceptionGroup):
+            return all(map(self.is_fault, error.exceptions))
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int):
+            return 400 <= status < 500 and status not in _PASSING_STATUSES
+        return isinstance(error, (*_BUGS, *self.faults))
 
 
 def define_tool(

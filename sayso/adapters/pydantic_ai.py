@@ -20,6 +20,7 @@ from pydantic_ai import (
     ToolDenied,
 )
 from pydantic_ai.agent import AbstractAgent, AgentRunResult
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded, UserError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolApproved
@@ -119,6 +120,7 @@ class PydanticAi(Adapter):
     framework = "pydantic_ai"
     package = "pydantic-ai-slim"
     state_schema = "pydantic_ai.messages/2"
+    faults = (UserError, UsageLimitExceeded, UnexpectedModelBehavior)
 
     agent: Agent[Any, Any]
     deps: Callable[[], Any]

@@ -1,13 +1,16 @@
 """`sayso mcp`: a proxy for an MCP server. It requires the `mcp` package."""
 
 import asyncio
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sayso.errors import InvalidInput, Unavailable
 
+_TOKEN = typer.Option(help="A file with the signed token of the person for whom the agent acts; read for each call.")
 _COMMAND = typer.Argument(help="The server's command, after `--`.")
 
 
@@ -19,6 +22,7 @@ def mcp(
     wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
     park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
     trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
+    on_behalf_of: Annotated[Path | None, _TOKEN] = None,
 ) -> None:
     """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
     if bool(command) == bool(url):
@@ -31,11 +35,20 @@ def mcp(
     from sayso.adapters.mcp import ProxyOptions
     from sayso.adapters.mcp.connections import connect_command, connect_url, serve_proxy
 
+    token = None if on_behalf_of is None else partial(_read_token, on_behalf_of)
+    options = ProxyOptions(name, wait, park, trust_hints, on_behalf_of=token)
     backend = connect_url(url, headers) if url else connect_command(command or [])
     try:
-        asyncio.run(serve_proxy(backend, ProxyOptions(name, wait, park, trust_hints)))
+        asyncio.run(serve_proxy(backend, options))
     except OSError as error:
         raise Unavailable(f"The MCP server cannot be started: {error}. Correct its command.") from error
+
+
+def _read_token(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The token in {file} cannot be read: {error}. Correct --on-behalf-of.") from error
 
 
 def _read_headers(lines: list[str]) -> dict[str, str]:

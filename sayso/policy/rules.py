@@ -14,7 +14,7 @@ from sayso.policy.conditions import compile_condition, find_text_order, reads_ti
 from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import Above, Budget, Limit, Over, Repeats, Stated, Unseen, check_memory, list_stated
 from sayso.policy.provenance.facts import find_misnamed
-from sayso.policy.provenance.managers import names_managers, refuse_unknown_managers
+from sayso.policy.provenance.managers import names_managers, refuse_expressions
 from sayso.policy.restraints.keys import Restrained
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach
@@ -332,7 +332,7 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
 def check_quorum(terms: RuleTerms) -> None:
     """Refuse a quorum that exceeds the number of reviewers, and managers of people whom Sayso does not know."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
-    refuse_unknown_managers(people)
+    refuse_expressions(people)
     check_each_of(terms.quorum, terms.reviewers)
     check_sample(terms, people)
     if terms.reviewers and not may_reach(people, max(terms.quorum.approve, terms.quorum.deny)):

@@ -166,6 +166,9 @@ class Framework(Protocol):
     def origin(self) -> Origin:
         """The framework, and the format of its state."""
 
+    def is_fault(self, error: Exception) -> bool:
+        """Return whether every further attempt from the same state would meet this error."""
+
     async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first turn that calls tools, without starting any, or to the end."""
 

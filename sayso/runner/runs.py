@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
-from sayso.errors import InvalidInput, ModelError
+from sayso.errors import FrameworkFault, InvalidInput, ModelError, SaysoError
 from sayso.policy.engine import PolicyEvent
 from sayso.policy.provenance.events import make_event
 from sayso.records.run_state import check_state
@@ -29,6 +29,7 @@ from sayso.runner.protocol import (
     FrameworkTurn,
     read_turn,
 )
+from sayso.runner.tools import describe_error
 from sayso.runner.transcripts import Exceeded, RunState
 
 
@@ -119,7 +120,10 @@ class FrameworkRun(AgentRun[FrameworkState]):
 
     async def ask(self) -> ModelTurn | RunEnd:
         with use_executor(None, self.agent.name):
-            return self._read(await self._framework.begin(self._state.text))
+            try:
+                return self._read(await self._framework.begin(self._state.text))
+            except Exception as error:
+                raise self._name_fault(error) from error
 
     async def check_ready(self) -> None:
         fault = await self._framework.find_fault(self._native)
@@ -135,9 +139,10 @@ class FrameworkRun(AgentRun[FrameworkState]):
             try:
                 reached = await self._framework.resume(self._native, executor)
             except Exception as error:
-                unused, results = executor.abandon(error)
+                fault = self._name_fault(error)
+                unused, results = executor.abandon(fault)
                 await self._return_unused(execution, unused, results)
-                raise (executor.fault or error) from error
+                raise (executor.fault or fault) from error
         await executor.close()
         return Executed({}, self._read(reached))
 
@@ -167,6 +172,12 @@ class FrameworkRun(AgentRun[FrameworkState]):
         }
         self._state = self._state.model_copy(update=update)
         return read_turn(reached)
+
+    def _name_fault(self, error: Exception) -> Exception:
+        """Return the error, or a `FrameworkFault` for one that every further attempt would meet."""
+        if isinstance(error, SaysoError) or not self._framework.is_fault(error):
+            return error
+        return FrameworkFault(describe_error(error))
 
     async def _return_unused(
         self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]

@@ -194,15 +194,23 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
 
 def load() -> Settings:
-    """Return the settings of this process; raises `InvalidSettings` with one line for each fault."""
-    unknown = list(find_unknown(map(variable_of, Settings.model_fields)))
+    """Return the settings of this process; raises `InvalidSettings` with one line for each fault.
+
+    A variable that names no setting is a fault in production alone: other programs have variables of this prefix, too.
+    """
+    unknown = list_unknown()
     try:
         settings = Settings()
     except ValidationError as error:
         raise InvalidSettings("\n".join([*unknown, *sorted(_explain(error))])) from None
-    if unknown:
+    if unknown and settings.env == "production":
         raise InvalidSettings("\n".join(unknown))
     return settings
+
+
+def list_unknown() -> list[str]:
+    """Return a sentence for each environment variable that names no setting, with the nearest name."""
+    return list(find_unknown(map(variable_of, Settings.model_fields)))
 
 
 def variable_of(field: str) -> str:

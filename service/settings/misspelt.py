@@ -5,7 +5,10 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 PREFIX = "SAYSO_"
-OTHERS = ("SAYSO_URL", "SAYSO_KEY", "SAYSO_LAUNCHED_FROM", "SAYSO_BENCH_STAMPS")
+LAUNCHED_FROM = "SAYSO_LAUNCHED_FROM"
+"""The launcher's mark on the programs that it starts."""
+
+OTHERS = ("SAYSO_URL", "SAYSO_KEY", LAUNCHED_FROM, "SAYSO_BENCH_STAMPS")
 """Variables that are no settings of the service: the SDK's two, the launcher's mark, and the benchmark's."""
 
 

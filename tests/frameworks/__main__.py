@@ -1,22 +1,25 @@
 """`make frameworks`: runs every scenario with the frameworks' real packages, and builds the support table.
 
-`python -m tests.frameworks [framework ...] [--write]` creates missing environments, runs the scenarios, prints the
-table and compares it with `docs/frameworks.md`. With `--write` it updates the page.
+`python -m tests.frameworks [framework ...] [--write | --lowest]` creates missing environments, runs the scenarios,
+prints the table and compares it with `docs/frameworks.md`. With `--write` it updates the page. With `--lowest` it runs
+those without a server, with the oldest packages that the SDK and its extras allow.
 """
 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, KINDS, MCP, SCENARIOS
+from tests.frameworks.kinds import ENVIRONMENTS, KINDS, MCP, SCENARIOS, SDK, Kind
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
 LOCKS = CHECKOUT / "tests" / "frameworks" / "locks"
+LOWEST = LOCKS / "lowest"
 UV = CHECKOUT / ".venv" / "bin" / "uv"
 
 
@@ -24,12 +27,14 @@ def main() -> int:
     """Return 0 if every scenario passed and the page has the resulting table."""
     names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
     kinds = [kind for kind in KINDS if not names or kind.name in names]
-    servers = [MCP] if not names or MCP in names else []
-    for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *servers]:
+    others = [name for name in (MCP, SDK) if not names or name in names]
+    if "--lowest" in sys.argv:
+        return run_lowest(kinds, others)
+    for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *others]:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_scenarios([*(kind.name for kind in kinds), *servers], report)
+        code = run_scenarios([*(kind.name for kind in kinds), *others], report)
         outcomes = read_report(report)
     table = write_table(kinds, outcomes)
     print(table if kinds else "")
@@ -45,9 +50,17 @@ def main() -> int:
     return code
 
 
-def make_environment(name: str) -> None:
-    """Install a framework's lock file into its own environment, unless it is installed."""
-    lock, home = LOCKS / f"{name}.lock", ENVIRONMENTS / name
+def run_lowest(kinds: Sequence[Kind], others: Sequence[str]) -> int:
+    """Run the scenarios without a server with the oldest packages that the SDK and its extras allow."""
+    kinds = [kind for kind in kinds if (LOWEST / f"{kind.environment}.lock").exists()]
+    for environment in [*sorted({kind.environment for kind in kinds}), *others]:
+        make_environment(environment, LOWEST, f"lowest_{environment}")
+    return run_scenarios([*(kind.name for kind in kinds), *others], lowest=True)
+
+
+def make_environment(name: str, locks: Path = LOCKS, folder: str = "") -> None:
+    """Install a lock file into its own environment, unless it is installed."""
+    lock, home = locks / f"{name}.lock", ENVIRONMENTS / (folder or name)
     installed = home / "installed.lock"
     if installed.exists() and installed.read_bytes() == lock.read_bytes():
         return
@@ -59,19 +72,19 @@ def make_environment(name: str) -> None:
     installed.write_bytes(lock.read_bytes())
 
 
-def run_scenarios(names: list[str], report: Path) -> int:
-    """Run the tests and write their report."""
+def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool = False) -> int:
+    """Run the tests and write their report, if asked for."""
     command = [
         sys.executable,
         "-m",
         "pytest",
         "tests/frameworks",
         "-q",
-        f"--junitxml={report}",
         "-p",
         "no:cacheprovider",
+        *([f"--junitxml={report}"] if report else []),
     ]
-    environ = {**os.environ, "FRAMEWORKS": ",".join(names)}
+    environ = {**os.environ, "FRAMEWORKS": ",".join(names), "FRAMEWORKS_LOWEST": "1" if lowest else ""}
     return subprocess.run(command, cwd=CHECKOUT, env=environ, check=False).returncode
 
 

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.frameworks.installations import Installation, running_installation
-from tests.frameworks.kinds import KINDS, MCP, Kind
+from tests.frameworks.kinds import IS_LOWEST, KINDS, MCP, SDK, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
 collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
 collect_ignore_glob += [f"test_{name}.py" for name in ("parsimony", "openai_agents") if name not in _NAMES]
+if IS_LOWEST:  # these environments have no server
+    collect_ignore_glob += ["test_conformance.py", "test_quickstarts.py", "test_parsimony.py", "test_openai_agents.py"]
+if SDK not in _NAMES:
+    collect_ignore_glob.append("test_sdk.py")
 if MCP not in _NAMES:
     collect_ignore_glob.append("mcp/*")
 

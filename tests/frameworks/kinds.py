@@ -1,5 +1,6 @@
 """The frameworks under test, and the scenarios that each does not support."""
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,17 @@ from service.settings import CHECKOUT
 ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 MCP = "mcp"
 """The environment of the MCP proxy, which has no column."""
+
+SDK = "sdk"
+"""The environment of the SDK alone with its command line."""
+
+IS_LOWEST = os.environ.get("FRAMEWORKS_LOWEST") == "1"
+"""Whether the environments hold the oldest packages that the SDK and its extras allow, without a server."""
+
+
+def find_python(environment: str) -> Path:
+    """Return the interpreter of an environment."""
+    return ENVIRONMENTS / (f"lowest_{environment}" if IS_LOWEST else environment) / "bin" / "python"
 
 
 @dataclass(frozen=True)
@@ -30,7 +42,7 @@ class Kind:
         """The interpreter of its environment, or our own if it needs no packages."""
         if not self.environment:
             return Path(sys.executable)
-        return ENVIRONMENTS / self.environment / "bin" / "python"
+        return find_python(self.environment)
 
     @property
     def module(self) -> str:

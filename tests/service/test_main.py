@@ -160,8 +160,23 @@ def test_a_missing_policy_file_is_a_sentence(store_url: str, tmp_path: Path) -> 
     )
 
 
-def test_a_misspelt_setting_is_refused_with_the_near_name(store_url: str) -> None:
-    with service(store_url, polcy="rules.yaml") as process:
+MISSPELT = "SAYSO_POLCY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"
+
+
+def test_misspelt_setting_is_a_warning_with_the_near_name(store_url: str, tmp_path: Path) -> None:
+    with service(store_url, polcy="rules.yaml", policy=str(tmp_path / "absent.yaml")) as process:
         _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert said == "SAYSO_POLCY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"
+    assert process.returncode == 1, "only the absent file of rules ends it"
+    assert said.startswith(f"warning: {MISSPELT}")
+
+
+def test_misspelt_setting_is_refused_in_production(store_url: str, tmp_path: Path) -> None:
+    with service(
+        store_url,
+        polcy="rules.yaml",
+        policy=str(tmp_path / "a.yaml"),
+        env="production",
+        public_url="https://desk.example",
+    ) as process:
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (2, MISSPELT)

@@ -16,7 +16,17 @@ import uvloop
 
 from sayso import errors
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import Conflict, Frozen, NotFound, OverLimit, SaysoError, Unavailable, Unreadable, Withdrawn
+from sayso.errors import (
+    Conflict,
+    FrameworkFault,
+    Frozen,
+    NotFound,
+    OverLimit,
+    SaysoError,
+    Unavailable,
+    Unreadable,
+    Withdrawn,
+)
 from sayso.policy.engine import Policy
 from sayso.policy.memory.ledger import NO_READINGS
 from sayso.policy.memory.recalling import Readings
@@ -305,7 +315,7 @@ class Drain:
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
             reason = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
-            await self._postpone(leased_run, reason)
+            await self._postpone(leased_run, reason, is_final=isinstance(error, FrameworkFault))
 
     async def _release(self, leased_run: LeasedRun, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import EmptyInputError, GraphRecursionError, InvalidUpdateError
 from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
@@ -91,6 +92,7 @@ class LangGraph(Adapter):
     framework = "langgraph"
     package = "langgraph"
     state_schema = "langgraph.thread/1"
+    faults = (GraphRecursionError, InvalidUpdateError, EmptyInputError)
 
     build: Build
     tools: tuple[str, ...]

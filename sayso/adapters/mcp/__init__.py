@@ -5,7 +5,7 @@ An approved call is forwarded once with the approved arguments. Of others, the m
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,9 @@ from sayso.records.tool_names import check_tool_name
 
 KEY = "sayso/idempotency-key"
 """The key of the idempotency key in `_meta` of a forwarded call."""
+
+ON_BEHALF_OF = "sayso/on-behalf-of"
+"""The key in `_meta` of a client's call of the signed token that names the person for whom the agent acts."""
 
 _LOG = logging.getLogger("sayso")
 _PAGES = 100
@@ -57,6 +60,7 @@ class ProxyOptions:
 
     `name` prefixes each tool's name at the desk. A client of protocol 2026-07-28 gets a call back as `input_required`
     after `park_s` and repeats it. With `trust_hints`, the server's hints decide which calls are idempotent.
+    `on_behalf_of` returns the signed token of calls that bring none in their `_meta`.
     """
 
     name: str = ""
@@ -64,6 +68,7 @@ class ProxyOptions:
     park_s: float | None = None
     trust_hints: bool = False
     report_within_s: int = 3600
+    on_behalf_of: Callable[[], str] | None = None
 
 
 @dataclass
@@ -163,7 +168,16 @@ class Proxy:
             context={"mcp": {"server": server, "hints": hints.model_dump(mode="json", exclude_none=True)}},
             wait_s=self.options.park_s if self._can_park(ctx) else self.options.wait_s,
             report_within_s=self.options.report_within_s,
+            on_behalf_of=self._read_token(params),
         )
+
+    def _read_token(self, params: types.CallToolRequestParams) -> str | Callable[[], str] | None:
+        token = (params.meta or {}).get(ON_BEHALF_OF)
+        if token is None:
+            return self.options.on_behalf_of
+        if not isinstance(token, str):
+            raise InvalidInput(f"{ON_BEHALF_OF} in _meta is no text. Give the signed token as its issuer made it.")
+        return token
 
     async def _obtain(self, ctx: Any, gated_call: GatedCall, withdraw: bool) -> RedeemedPermit | EarlierResult:
         progress = asyncio.create_task(self._report_waiting(ctx, gated_call))

@@ -13,6 +13,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from agents import Agent, FunctionTool, RunConfig, Runner, RunState, ToolInputGuardrailTripwireTriggered
+from agents.exceptions import (
+    InputGuardrailTripwireTriggered,
+    MaxTurnsExceeded,
+    ModelBehaviorError,
+    ModelRefusalError,
+    OutputGuardrailTripwireTriggered,
+    ToolOutputGuardrailTripwireTriggered,
+    UserError,
+)
 from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
@@ -39,6 +48,7 @@ from sayso.runner.tools import plain_json
 Refusal = Callable[[str, str], str]
 """Writes the text that tells the model that a call did not run, from the tool's name and the reason."""
 
+_TRIPWIRES = (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered, ToolOutputGuardrailTripwireTriggered)
 _INNER = (
     "The tool {tool!r} runs an agent with tools of its own ({names}), which would run without review. "
     "Add them to the gated agent, or list {agent!r} in its handoffs."
@@ -81,6 +91,7 @@ class OpenAiAgents(Adapter):
     framework = "openai_agents"
     package = "openai-agents"
     state_schema = "openai_agents.run_state/1"
+    faults = (UserError, MaxTurnsExceeded, ModelBehaviorError, ModelRefusalError, *_TRIPWIRES)
 
     agent: Agent[Any]
     context: Callable[[], Any]

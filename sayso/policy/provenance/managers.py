@@ -1,16 +1,18 @@
 """Reviewers that rules name by a fact of the run: the manager of the person behind it."""
 
+import re
 from collections.abc import Iterable
 from typing import TypeVar
 
 from sayso.errors import InvalidInput
 from sayso.records.base import Immutable
 from sayso.records.suspensions import Who
-from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.records.terms import GROUP_PREFIX, Fallback, FallbackAction, RuleTerms
 
 Decision = TypeVar("Decision", bound=Immutable)
 
 MANAGER_PREFIX = "manager_of:"
+_FACT = re.compile(r"[${(\s]*(args|run|who|claimed)\s*[.\[]")
 MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "owner_manager"}
 """What a rule writes as a reviewer, and the field of `Who` with the person's name."""
 
@@ -20,8 +22,17 @@ def names_managers(terms: RuleTerms) -> bool:
     return any(one in MANAGERS for one in _list_named(terms))
 
 
-def refuse_unknown_managers(reviewers: Iterable[str]) -> None:
-    """Raise `ValueError` for a reviewer who reads as a manager and is none."""
+def refuse_expressions(reviewers: Iterable[str]) -> None:
+    """Raise `ValueError` for a reviewer who reads as a fact of the run: nobody has that name, so nobody could decide.
+
+    An agent writes its arguments, so it could name its own reviewers.
+    """
+    reviewers = tuple(reviewers)
+    if facts := sorted(one for one in reviewers if _FACT.match(one.removeprefix(GROUP_PREFIX))):
+        raise ValueError(
+            f"the reviewer {facts[0]!r} reads as a fact of the run, which names nobody; write the name of a person or "
+            f"{GROUP_PREFIX}NAME, or {' or '.join(MANAGERS)}, and a rule for each value that needs other reviewers"
+        )
     if unknown := sorted(one for one in reviewers if one.startswith(MANAGER_PREFIX) and one not in MANAGERS):
         raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
 

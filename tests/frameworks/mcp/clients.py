@@ -35,7 +35,9 @@ async def call(client: Client, request: dict[str, Any]) -> None:
                 request["tool"], request["args"], request_state=state, allow_input_required=True
             )
         else:
-            result = await client.call_tool(request["tool"], request["args"], progress_callback=report_progress)
+            result = await client.call_tool(
+                request["tool"], request["args"], progress_callback=report_progress, meta=request.get("meta")
+            )
     except Exception as error:  # noqa: BLE001 - reported to the test
         print_line(id=number, raised=str(error))
         return

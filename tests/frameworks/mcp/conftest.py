@@ -9,13 +9,19 @@ from demo.stacks import Stack, running_stack
 from sayso import Client
 from service.settings import CHECKOUT
 from tests.frameworks.mcp.desks import Desk
+from tests.service.auth.person_tokens.signing import row, write_issuers
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A Sayso with the rules of the frameworks' tests."""
-    environ = {"SAYSO_POLICY": str(CHECKOUT / "tests" / "frameworks" / "policy.yaml"), "SAYSO_WORKERS": "1"}
-    with running_stack(tmp_path_factory.mktemp("mcp"), environ) as stack:
+    home = tmp_path_factory.mktemp("mcp")
+    environ = {
+        "SAYSO_POLICY": str(CHECKOUT / "tests" / "frameworks" / "policy.yaml"),
+        "SAYSO_WORKERS": "1",
+        "SAYSO_TOKEN_ISSUERS": str(write_issuers(home, row())),
+    }
+    with running_stack(home, environ) as stack:
         yield stack
 
 

@@ -17,10 +17,10 @@ from launch.waits import wait_until
 from sayso import Client
 from sayso.client.responses import Suspension
 from service.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, MCP
+from tests.frameworks.kinds import MCP, find_python
 
 PATIENCE_S = 60
-PYTHON = str(ENVIRONMENTS / MCP / "bin" / "python")
+PYTHON = str(find_python(MCP))
 SERVER = [PYTHON, "-m", "tests.frameworks.mcp.servers"]
 BY_HTTP = "--url"
 

@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from service.settings import CHECKOUT
 from tests.frameworks.mcp.desks import Desk, open_client
+from tests.service.auth.person_tokens.signing import sign
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -46,6 +48,32 @@ def test_hints_count_only_with_trust_hints(desk: Desk) -> None:
     with open_client(desk, "--trust-hints") as client:
         client.request("call", tool="look_up", args={"what": "secret"})
         assert desk.decide("deny").items[0].tool.idempotent is True
+
+
+def test_proxy_passes_the_token_of_the_person(desk: Desk, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    with open_client(desk, "--on-behalf-of", str(token)) as client:
+        assert "The token in" in client.read_error(client.pay("ann"))
+        for name in ("mara", "ines"):
+            token.write_text(sign(sub=name) + "\n")
+            number = client.pay("ann")
+            who = desk.decide("approve").run.who
+            assert client.read_result(number)["is_error"] is False
+            assert who is not None
+            assert who.person == name
+        number = client.pay("ann", meta={"sayso/on-behalf-of": sign(sub="tom")})
+        who = desk.decide("approve").run.who
+        assert client.read_result(number)["is_error"] is False
+        assert who is not None
+        assert who.person == "tom"
+
+
+@pytest.mark.parametrize("token", ["not.a.token", 7, sign(exp=-600)])
+def test_proxy_refuses_a_call_with_a_false_token(desk: Desk, token: object) -> None:
+    with open_client(desk) as client:
+        error = client.read_error(client.pay("ann", meta={"sayso/on-behalf-of": token}))
+    assert "token" in error
+    assert (desk.waiting(), desk.effects()) == ([], [])
 
 
 def test_documented_configuration_works(desk: Desk) -> None:

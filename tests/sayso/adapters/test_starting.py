@@ -25,6 +25,9 @@ class Slip:
     async def begin(self, text: str) -> FrameworkTurn | Done:
         return FrameworkTurn({}, self._calls)
 
+    def is_fault(self, error: Exception) -> bool:
+        return False
+
     async def find_fault(self, native: JsonObject) -> str | None:
         return None
 

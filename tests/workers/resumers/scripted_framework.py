@@ -49,6 +49,9 @@ class ScriptedFramework:
     async def begin(self, text: str) -> FrameworkTurn | Done:
         return self._next({"results": []})
 
+    def is_fault(self, error: Exception) -> bool:
+        return isinstance(error, RecursionError)
+
     async def find_fault(self, native: JsonObject) -> str | None:
         return self.resume_fault
 

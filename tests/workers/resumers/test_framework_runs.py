@@ -147,6 +147,22 @@ async def test_final_error_of_the_adapter_fails_the_run(
     assert (await trail(wiring))[-2:] == ["permit_returned", "run_failed"]
 
 
+async def test_fault_that_every_attempt_would_meet_fails_the_run_at_once(
+    wiring: Wiring,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = ScriptedFramework(ONE_TURN, faults={0: RecursionError("The limit of 25 steps is reached.")})
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        ended = await until(wiring, RunStatus.FAILED)
+    assert ended.error == "RecursionError: The limit of 25 steps is reached."
+    assert framework.ran == []
+    events = await trail(wiring)
+    assert "run_postponed" not in events
+    assert events[-2:] == ["permit_returned", "run_failed"]
+
+
 async def test_permit_is_returned_when_the_adapter_starts_no_call(
     wiring: Wiring,
     monkeypatch: pytest.MonkeyPatch,

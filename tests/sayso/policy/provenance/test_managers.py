@@ -67,6 +67,17 @@ def test_manager_of_an_unknown_fact_is_a_fault(name: str) -> None:
         rule("a", "request_approval", terms={"reviewers": [name]})
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["args.owner", "group:args.x", "run.started_by", "${args.owner}", "who.owner", "claimed.boss"],
+)
+def test_reviewer_named_by_an_argument_is_a_fault(name: str) -> None:
+    """An agent writes its arguments: it could name its own reviewers, and as a plain name nobody has it."""
+    for terms in ({"reviewers": [name]}, {"reviewers": ["ada"], "escalate": [{"after_s": 60, "reviewers": [name]}]}):
+        with pytest.raises(ValidationError, match=r"reads as a fact of the run, which names nobody; write the name of"):
+            rule("a", "request_approval", terms=terms)
+
+
 def test_findings_do_not_take_a_manager_for_a_missing_person() -> None:
     rules = policy(rule("a", "request_approval", terms={"reviewers": [OF_PERSON, "dora"], "quorum": {"approve": 2}}))
     known: dict[str, Any] = {"reviewers": {"dora": True}}
