@@ -1,12 +1,13 @@
 """Read events of trpc-agent-go, find where a run waits, and write the requests that resume it.
 
-No server is called. Events come as the response of `POST …/runs`, a list or one event, in any order.
+No server is called. Events come as the response of `POST …/runs`, a list or one event, in any order; those of AG-UI in
+the order of their stream.
 """
 
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import JsonValue
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.formats.external_events import Fields, read_json, read_moment
+from sayso.formats.trpc_agui import fold, is_agui
 
 PREGEL, NODE_CUSTOM = "_pregel_metadata", "_node_custom_metadata"
 CODE, CODE_RESULT = "code_execution_code", "code_execution_result"
@@ -66,7 +68,10 @@ Mechanism = Literal["graph_interrupt", "external_tool", "long_running_tool", "pe
 
 @dataclass(frozen=True)
 class GoSuspension:
-    """One thing that a run waits for. Without a `key`, such as a permission, it cannot be resumed."""
+    """One thing that a run waits for. Without a `key`, such as a permission, it cannot be resumed.
+
+    Of nested graphs, `name`, `invocation_id` and `prompt` are of the innermost, the checkpoint is of the outermost.
+    """
 
     mechanism: Mechanism
     request_id: str
@@ -122,13 +127,14 @@ def decode(event: JsonObject) -> GoEvent:
 
 
 def decode_all(payload: JsonValue) -> list[GoEvent]:
-    """Decode an event, a list of events or a response of `POST …/runs`. Raises `InvalidInput`."""
+    """Decode an event, a list of events, a response of `POST …/runs`, or AG-UI events. Raises `InvalidInput`."""
     if isinstance(payload, dict) and isinstance(payload.get("events"), list):
         payload = payload["events"]
     events = payload if isinstance(payload, list) else [payload]
     if not all(isinstance(event, dict) for event in events):
         raise InvalidInput("These are not events of trpc-agent-go. Send the response of its server.")
-    return [decode(event) for event in events if isinstance(event, dict)]
+    objects = [event for event in events if isinstance(event, dict)]
+    return [decode(event) for event in (fold(objects) if any(map(is_agui, objects)) else objects)]
 
 
 def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
@@ -167,9 +173,11 @@ def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
     """Return what waits, in order: graph interrupts, external and long-running calls, permissions."""
     answered = {tool_id for event in events for tool_id in _list_answered(event)}
     ended = {event.request_id for event in events if event.completes_run}
+    interrupts = _find_outermost(events)
     found: dict[tuple[str, str], GoSuspension] = {}
-    for event in events:
-        for suspension in (*_find_interrupts(event), *_find_permissions(event)):
+    for place, event in enumerate(events):
+        here = [interrupts[place]] if place in interrupts else []
+        for suspension in (*here, *_find_permissions(event)):
             key = f"{suspension.checkpoint_id}/{suspension.key or suspension.name}"
             found.setdefault((suspension.mechanism, key), suspension)
         for call in event.calls:
@@ -189,11 +197,11 @@ def _find_mechanism(event: GoEvent, call: GoCall, answered: set[str], ended: set
 
 
 def write_tool_results(suspensions: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
-    """Return the `role: tool` messages that end the next request. Raises `InvalidInput` unless all have results."""
+    """Return the `role: tool` messages at the end of the next AG-UI request. Raises `InvalidInput` if one has none."""
     waiting = {entry.key: entry for entry in suspensions if entry.mechanism == "external_tool"}
     _check_complete(set(waiting), set(results))
     return [
-        {"role": "tool", "tool_id": key, "tool_name": suspension.name, "content": results[key]}
+        {"id": f"result-{key}", "role": "tool", "toolCallId": key, "name": suspension.name, "content": results[key]}
         for key, suspension in waiting.items()
     ]
 
@@ -201,7 +209,8 @@ def write_tool_results(suspensions: Sequence[GoSuspension], results: Mapping[str
 def write_graph_resume(suspensions: Sequence[GoSuspension], values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the `state` of an AG-UI request that resumes a graph from its checkpoint. Raises `InvalidInput`.
 
-    A breakpoint needs no value. The server must have a state resolver that turns `resume_map` into a command.
+    A breakpoint needs no value. The server merges an object into the state of the run, which resumes the checkpoint; a
+    state resolver must turn `resume_map` into a command, since only a `graph.Command` brings values.
     """
     waiting = {entry.key: entry for entry in suspensions if entry.mechanism == "graph_interrupt"}
     breakpoints = {key for key in waiting if key.startswith(_BREAKPOINTS)}
@@ -266,10 +275,49 @@ def _list_answered(event: GoEvent) -> Iterable[str]:
             yield message.text("tool_id")
 
 
-def _find_interrupts(event: GoEvent) -> Iterable[GoSuspension]:
+def _find_outermost(events: Sequence[GoEvent]) -> dict[int, GoSuspension]:
+    """Return the interrupts by the places of their events, without those that an outer graph repeats.
+
+    Only the outermost graph can be resumed, from its own checkpoint. It has the key of the inner interrupt.
+    """
+    parents = {
+        (one.request_id, one.invocation_id): one.parent_invocation_id for one in events if one.parent_invocation_id
+    }
+    interrupts = {place: found for place, one in enumerate(events) if (found := _find_interrupt(one)) is not None}
+    interrupted = {(found.request_id, found.invocation_id) for found in interrupts.values()}
+    outer: dict[int, GoSuspension] = {}
+    inner: dict[tuple[str, str, str], tuple[int, GoSuspension]] = {}
+    for place, found in interrupts.items():
+        above = [name for name in _list_ancestors(found, parents) if (found.request_id, name) in interrupted]
+        if not above:
+            outer[place] = found
+        else:
+            key = (found.request_id, above[-1], found.key)
+            inner[key] = max(inner.get(key, (0, found)), (len(above), found), key=lambda entry: entry[0])
+    return {place: _name_innermost(found, inner) for place, found in outer.items()}
+
+
+def _name_innermost(
+    found: GoSuspension, inner: Mapping[tuple[str, str, str], tuple[int, GoSuspension]]
+) -> GoSuspension:
+    _, innermost = inner.get((found.request_id, found.invocation_id, found.key), (0, found))
+    return replace(found, name=innermost.name, invocation_id=innermost.invocation_id, prompt=innermost.prompt)
+
+
+def _list_ancestors(found: GoSuspension, parents: Mapping[tuple[str, str], str]) -> list[str]:
+    """Return the invocations above an interrupt, the nearest first; a cycle ends the list."""
+    above: list[str] = []
+    parent = parents.get((found.request_id, found.invocation_id), "")
+    while parent and parent not in (*above, found.invocation_id):
+        above.append(parent)
+        parent = parents.get((found.request_id, parent), "")
+    return above
+
+
+def _find_interrupt(event: GoEvent) -> GoSuspension | None:
     meta = Fields(event.state.get(PREGEL))
     if meta.text("nodeID"):
-        yield GoSuspension(
+        return GoSuspension(
             "graph_interrupt",
             event.request_id,
             event.invocation_id,
@@ -280,6 +328,7 @@ def _find_interrupts(event: GoEvent) -> Iterable[GoSuspension]:
             meta.text("checkpointId"),
             meta.text("checkpointNs"),
         )
+    return None
 
 
 def _find_permissions(event: GoEvent) -> Iterable[GoSuspension]:

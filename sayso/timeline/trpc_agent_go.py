@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Fields, Kind, Part, describe_unknown, read_json
 from sayso.formats.trpc_agent_go import CODE, CODE_RESULT, NODE_CUSTOM, GoEvent, decode, find_suspensions
+from sayso.formats.trpc_agui import is_agui, read_interrupt
 
 _OBJECTS = {
     "agent.transfer": (Kind.STEP, "Handed off"),
@@ -17,6 +18,14 @@ _OBJECTS = {
     "graph.node.error": (Kind.PROBLEM, "Node failed"),
     "graph.checkpoint.interrupt": (Kind.QUIET, "Saved a checkpoint"),
 }
+_QUIET_AGUI = (
+    "RUN_STARTED",
+    "TEXT_MESSAGE_START",
+    "TEXT_MESSAGE_END",
+    "TOOL_CALL_ARGS",
+    "TOOL_CALL_END",
+    "ACTIVITY_DELTA",
+)
 _FAMILIES = ("graph.", "preprocessing.", "postprocessing.")
 
 
@@ -25,7 +34,29 @@ def read(event: JsonObject) -> tuple[Part, ...]:
     inner = event.get("events")
     if isinstance(inner, list) and "object" not in event:
         return tuple(part for raw in inner if isinstance(raw, dict) for part in _read(raw))
-    return _read(event)
+    return _read_agui(event) if is_agui(event) else _read(event)
+
+
+def _read_agui(event: JsonObject) -> tuple[Part, ...]:
+    """Return the part of an AG-UI event of the same server."""
+    fields = Fields(event)
+    kind, call_id, name = (fields.text(key) for key in ("type", "toolCallId", "toolCallName"))
+    part = describe_unknown(fields, kind)
+    if (meta := read_interrupt(event)) is not None:
+        part = _read_suspension(str(meta["nodeID"]), meta["interruptValue"])
+    elif kind == "TEXT_MESSAGE_CONTENT":
+        part = Part(Kind.TEXT, fields.text("delta"), key=fields.text("messageId"), whole=False)
+    elif kind == "TOOL_CALL_START":
+        part = Part(Kind.CALL, name=name, call_id=call_id)
+    elif kind == "TOOL_CALL_RESULT":
+        part = Part(Kind.RESULT, call_id=call_id, data=read_json(fields.value("content")))
+    elif kind == "RUN_FINISHED":
+        part = Part(Kind.END, "Done")
+    elif kind == "RUN_ERROR":
+        part = Part(Kind.PROBLEM, "Failed", fields.text("message"))
+    elif kind in _QUIET_AGUI:
+        part = replace(part, kind=Kind.QUIET)
+    return (part,)
 
 
 def _read(raw: JsonObject) -> tuple[Part, ...]:

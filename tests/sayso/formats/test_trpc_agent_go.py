@@ -1,6 +1,7 @@
 """Tests of reading and resuming trpc-agent-go runs."""
 
 import re
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -157,10 +158,79 @@ def test_find_suspensions_finds_external_calls_of_an_ended_run() -> None:
     pauses = find_suspensions([*events, decode(go("runner.completion", "e3", done=True))])
     assert [(one.mechanism, one.key, one.name) for one in pauses] == [("external_tool", "c1", "pay")]
     assert write_tool_results(pauses, {"c1": "paid 5"}) == [
-        {"role": "tool", "tool_id": "c1", "tool_name": "pay", "content": "paid 5"}
+        {"id": "result-c1", "role": "tool", "toolCallId": "c1", "name": "pay", "content": "paid 5"}
     ]
     with pytest.raises(InvalidInput, match="Missing: c1"):
         write_tool_results(pauses, {})
+
+
+def nested(id_: str, invocation: str, parent: str, **fields: Any) -> dict[str, Any]:
+    return {**interrupt(id_, **fields), "invocationId": invocation, "parentInvocationId": parent}
+
+
+@pytest.mark.parametrize("order", permutations(range(4)), ids=str)
+def test_nested_interrupt_names_the_child_and_the_outer_checkpoint(order: tuple[int, ...]) -> None:
+    events = [
+        nested("e1", "leaf", "middle", nodeID="review", checkpointId="k3", checkpointNs="leaf"),
+        nested("e2", "middle", "top", nodeID="team", checkpointId="k2", checkpointNs="middle"),
+        nested("e3", "top", "", nodeID="call_team", checkpointId="k1"),
+        nested("e4", "other", "", nodeID="ship", interruptKey="why", checkpointId="k1"),
+    ]
+    pauses = find_suspensions(decode_all([events[place] for place in order]))
+    found = {one.key: (one.name, one.invocation_id, one.checkpoint_id, one.checkpoint_ns) for one in pauses}
+    assert found == {"ok": ("review", "leaf", "k1", ""), "why": ("ship", "other", "k1", "")}
+    assert write_graph_resume(pauses, {"ok": True, "why": 1})["checkpoint_id"] == "k1"
+
+
+def activity(*patch: tuple[str, JsonValue]) -> dict[str, JsonValue]:
+    rows: list[JsonValue] = [{"op": "add", "path": path, "value": value} for path, value in patch]
+    return {"type": "ACTIVITY_DELTA", "activityType": "graph.node.interrupt", "patch": rows}
+
+
+def asked(node: str = "review", checkpoint: str = "k1") -> dict[str, JsonValue]:
+    value: JsonValue = {
+        "nodeId": node,
+        "key": "ok",
+        "prompt": {"question": "Pay?"},
+        "checkpointId": checkpoint,
+        "lineageId": "l1",
+    }
+    return activity(("/interrupt", value))
+
+
+STARTED: dict[str, JsonValue] = {"type": "RUN_STARTED", "threadId": "t1", "runId": "q1"}
+FINISHED: dict[str, JsonValue] = {"type": "RUN_FINISHED", "threadId": "t1", "runId": "q1"}
+
+
+def test_agui_interrupt_is_found_and_resumed() -> None:
+    (pause,) = find_suspensions(decode_all([STARTED, asked(), FINISHED]))
+    assert (pause.mechanism, pause.request_id, pause.key, pause.name) == ("graph_interrupt", "q1", "ok", "review")
+    assert pause.prompt == {"question": "Pay?"}
+    assert write_graph_resume([pause], {"ok": True})["resume_map"] == {"ok": True}
+
+
+def test_agui_nested_interrupt_has_the_last_checkpoint_and_the_first_name() -> None:
+    (pause,) = find_suspensions(decode_all([STARTED, asked("review", "k3"), asked("call_team", "k1"), FINISHED]))
+    assert (pause.name, pause.checkpoint_id) == ("review", "k1")
+
+
+def test_agui_interrupt_that_was_resumed_does_not_wait() -> None:
+    resumed = activity(("/interrupt", None), ("/resume", {"resumeMap": {"ok": True}, "checkpointId": "k1"}))
+    assert find_suspensions(decode_all([STARTED, asked(), FINISHED, STARTED, resumed, FINISHED])) == []
+
+
+def test_agui_external_call_waits_once_its_run_has_finished() -> None:
+    call: list[JsonValue] = [
+        {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"amount"'},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": ":5}"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    ]
+    result: JsonValue = {"type": "TOOL_CALL_RESULT", "messageId": "m1", "toolCallId": "c1", "content": "paid 5"}
+    assert find_suspensions(decode_all([STARTED, *call])) == []
+    assert find_suspensions(decode_all([STARTED, *call, result, FINISHED])) == []
+    (pause,) = find_suspensions(decode_all([STARTED, *call, FINISHED]))
+    assert (pause.mechanism, pause.key, pause.name, pause.prompt) == ("external_tool", "c1", "pay", {"amount": 5})
 
 
 def test_write_user_reply_answers_a_long_running_call() -> None:
