@@ -102,8 +102,8 @@ lock: $(DEV) ## resolve the newest allowed versions into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/peers/restate/requirements.lock
 	cd benchmarks/peers/restate && npm install --package-lock-only --omit-lockfile-registry-resolved
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
-		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
-			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+		$(VENV)/bin/uv pip compile pyproject.toml $$(ls tests/frameworks/locks/$$extra.in 2>/dev/null) --extra server --extra $$extra \
+			--constraints requirements.lock --universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
 	done
 	grep -o '^[a-z0-9._-]*==[^\\]*' requirements.lock | grep -v '^redis==' > $(VENV)/beside-afk.txt

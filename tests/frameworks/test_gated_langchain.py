@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.frameworks.kinds import IS_LOWEST
 from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
@@ -15,6 +16,16 @@ def test_langchain_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str)
     refused = play("langgraph", "langgraph_agents")["refused"][tool]
     assert refused.startswith("The tool '")
     assert INNER in refused
+
+
+def test_deep_agent_is_gated_by_a_profile_without_task() -> None:
+    if IS_LOWEST:
+        pytest.skip("deepagents requires newer packages than the oldest of the adapter")
+    output = play("langgraph", "deep_agents")
+    assert output["refused"].startswith("The tool 'task' calls an agent")
+    assert output["played"]["asked"] == [["c1", {"to": "ann"}], ["c2", {"path": "/"}]]
+    assert output["played"]["result"]["text"].startswith("sent to ann | ")
+    assert output["ran"] == ["ann"]
 
 
 @pytest.mark.parametrize("tool", ["speak", "send_twice"])

@@ -168,7 +168,7 @@ def nested(id_: str, invocation: str, parent: str, **fields: Any) -> dict[str, A
     return {**interrupt(id_, **fields), "invocationId": invocation, "parentInvocationId": parent}
 
 
-@pytest.mark.parametrize("order", permutations(range(4)), ids=str)
+@pytest.mark.parametrize("order", list(permutations(range(4))), ids=str)
 def test_nested_interrupt_names_the_child_and_the_outer_checkpoint(order: tuple[int, ...]) -> None:
     events = [
         nested("e1", "leaf", "middle", nodeID="review", checkpointId="k3", checkpointNs="leaf"),
