@@ -17,7 +17,7 @@ RESUMED_ELSEWHERE = (
     "Cancel this run."
 )
 
-_BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
+_DEFECTS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
 """Refusals of a model's server that pass: a timeout, a conflict, and too many requests."""
 
@@ -53,7 +53,7 @@ class Adapter:
         status = getattr(error, "status_code", None)
         if isinstance(status, int):
             return 400 <= status < 500 and status not in _PASSING_STATUSES
-        return isinstance(error, (*_BUGS, *self.faults))
+        return isinstance(error, (*_DEFECTS, *self.faults))
 
 
 def define_tool(

@@ -14,7 +14,7 @@ EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["op
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_framework_locks_hold_what_sayso_needs(lock: Path) -> None:
-    needed = EXTRAS["cli" if lock.stem == "mcp" else "server"]
+    needed = EXTRAS["cli" if lock.stem in ("mcp", "sdk") else "server"]
     locked = set(re.findall(r"^([a-z0-9._-]+)==", lock.read_text(), re.MULTILINE))
     missing = [one for one in needed if re.split(r"[\[<>=]", one)[0] not in locked]
     assert missing == [], "run make lock, or uv pip compile without --upgrade"
