@@ -5,28 +5,16 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sayso.policy.words.commands.builtins import BUILTINS, VARIABLES, check_builtin, list_settings
+from sayso.policy.words.commands.executing import split_executed
+from sayso.policy.words.commands.words import ANYTHING, Word, Words, fixed
 from sayso.policy.words.faults import Uncomputable
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
-_UNREADABLE = frozenset(
-    (
-        *("alias", "bind", "builtin", "compgen", "complete", "coproc", "enable", "fc", "getopts", "hash", "let"),
-        *("mapfile", "readarray", "set", "shopt", "source", "su", "watch", "."),
-    )
-)
-"""Commands of the shell that run other text, or change what names mean."""
+_UNREADABLE = frozenset(("su", "watch"))
+"""Programs that run a text that Sayso does not read."""
 
-_VARIABLES = {
-    **dict.fromkeys(("declare", "export", "local", "readonly", "typeset"), ("-g", "-p", "-r", "-x")),
-    "read": ("-r", "-s"),
-    "unset": ("-v",),
-}
-"""Commands of the shell that set variables named in their arguments, with their options that are read."""
-
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
-
-Words = list[str | None]
-"""The words of a command; None for one that the shell computes."""
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=", re.ASCII)
 
 
 class _Wrapper(NamedTuple):
@@ -59,6 +47,9 @@ _WRAPPERS = {
 }
 
 
+_STARTERS = frozenset((*_WRAPPERS, *_SHELLS, *_UNREADABLE, *VARIABLES, "eval", "find", "trap"))
+
+
 @dataclass
 class Unwrapped:
     """What the arguments of a program start: commands as text, commands as words, and the next command."""
@@ -66,105 +57,118 @@ class Unwrapped:
     scripts: list[str] = field(default_factory=list)
     others: list[Words] = field(default_factory=list)
     words: Words = field(default_factory=list)
-    settings: list[str] = field(default_factory=list)
-    """Names of variables that are set, perhaps with their values."""
+    settings: list[tuple[str, Word | None]] = field(default_factory=list)
+    """Variables that are set, with their values."""
 
 
 def unwrap(name: str, args: Words) -> Unwrapped:
     """Return what a program starts by its arguments; raises `Uncomputable` if its text does not show that."""
     name = posixpath.basename(name)
-    sets_variables = name in ("printf", "test", "wait") and (args[:1] == [None] or bool({"-v", "-p"} & {*args}))
-    if name in _UNREADABLE or sets_variables:
+    if name in _UNREADABLE:
         raise Uncomputable(f"what {name} does is not shown by its text")
     if name in _WRAPPERS:
         return _unwrap(name, _WRAPPERS[name], args)
     if name in _SHELLS:
         return _read_shell(name, args)
-    if name in _VARIABLES:
-        return Unwrapped(settings=_list_settings(name, args))
-    others = _list_executed(args) if name == "find" else []
-    scripts = [" ".join(_fixed(name, one) for one in args)] if name == "eval" else []
-    scripts += [_fixed(name, one) for one in args[:1] if one not in ("-", "")] if name == "trap" else []
-    return Unwrapped(scripts, others)
+    if name == "find":
+        return Unwrapped(others=_list_executed(args))
+    return _read_builtin(name, args) if name in BUILTINS else Unwrapped()
 
 
-def _list_settings(name: str, args: Words) -> list[str]:
-    words = [_fixed(name, one) for one in args]
-    if any(one.startswith(("-", "+")) and one not in _VARIABLES[name] for one in words):
-        raise Uncomputable(f"an option of {name} is not known")
-    return words
+def _read_builtin(name: str, args: Words) -> Unwrapped:
+    if name in VARIABLES:
+        return Unwrapped(settings=list_settings(name, args))
+    if name == "eval":
+        return Unwrapped([" ".join(fixed(name, one) for one in args)])
+    if name == "trap":
+        return Unwrapped([fixed(name, one) for one in args[:1] if one.text not in ("-", "")])
+    check_builtin(name, args)
+    return Unwrapped()
 
 
 def _unwrap(name: str, wrapper: _Wrapper, args: Words) -> Unwrapped:
     flags, valued = wrapper.flags.split(), wrapper.valued.split()
-    if name == "command" and args[:1] in (["-v"], ["-V"]):
+    if name == "command" and args and args[0].text in ("-v", "-V"):
         return Unwrapped()
-    found = Unwrapped()
+    found, replaced = Unwrapped(), ""
     left = [*args]
     while left:
-        word = _fixed(name, left[0])
-        if word in flags:
+        setting = _ASSIGNMENT.match(left[0].lead if left[0].text is None else left[0].text)
+        if wrapper.assigns and setting is not None and not left[0].splits:
+            found.settings.append((setting[1], _cut(left[0], setting.end())))
             left = left[1:]
-        elif word in valued:
-            left = left[2:]
-        elif word == "--":
+            continue
+        word = fixed(name, left[0])
+        if word == "--":
             left = left[1:]
             break
-        elif word.startswith("-") and not _joins_value(word, valued):
-            raise Uncomputable(f"an option of {name} is not known")
-        elif word.startswith("-"):
-            left = left[1:]
-        elif wrapper.assigns and _ASSIGNMENT.fullmatch(word):
-            found.settings.append(word)
-            left = left[1:]
-        else:
+        if not word.startswith("-"):
             break
+        option, value, left = _read_option(name, flags, valued, left)
+        if option in ("-u", "--unset") and name == "env":
+            found.settings.append((value, None))
+        replaced = value if option == "-I" else replaced
     found.words = left[wrapper.before :]
-    if name == "xargs" and found.words and _starts_others(_fixed(name, found.words[0])):
-        raise Uncomputable("xargs adds arguments to a program that starts others")
+    for one in left[: wrapper.before]:
+        fixed(name, one)
+    if name == "xargs":
+        _add_read_words(found, replaced)
     return found
 
 
-def _starts_others(program: str) -> bool:
-    return posixpath.basename(program) in {*_WRAPPERS, *_SHELLS, *_UNREADABLE, "eval", "find", "trap"}
+def _read_option(name: str, flags: list[str], valued: list[str], left: Words) -> tuple[str, str, Words]:
+    """Return an option, its value and the words behind it: `-n 10`, `-n10` and `--max-args=10` are alike."""
+    word = fixed(name, left[0])
+    if word in flags:
+        return word, "", left[1:]
+    if word in valued:
+        if len(left) == 1:
+            raise Uncomputable(f"an option of {name} has no value")
+        return word, fixed(name, left[1]), left[2:]
+    long, sign, value = word.partition("=")
+    if long.startswith("--") and sign and long in valued:
+        return long, value, left[1:]
+    if not word.startswith("--") and word[:2] in valued:
+        return word[:2], word[2:], left[1:]
+    raise Uncomputable(f"an option of {name} is not known")
 
 
-def _joins_value(word: str, valued: list[str]) -> bool:
-    """Whether an option has its value in the same word, such as `-n10`, `-oL` or `--user=anna`."""
-    return any(
-        word.startswith(f"{one}=") if one.startswith("--") else word.startswith(one) and not word.startswith("--")
-        for one in valued
-    )
+def _cut(word: Word, begin: int) -> Word:
+    return Word(word.text[begin:]) if word.text is not None else Word(None, word.lead[begin:])
+
+
+def _add_read_words(found: Unwrapped, replaced: str) -> None:
+    """Add to the command of `xargs` the words that it reads: in place of a text, or at the end."""
+    if not found.words:
+        return
+    if posixpath.basename(fixed("xargs", found.words[0])) in _STARTERS:
+        raise Uncomputable("xargs adds arguments to a program that starts others")
+    if replaced:
+        found.words = [_replace(one, replaced) for one in found.words]
+    else:
+        found.words = [*found.words, ANYTHING]
+
+
+def _replace(word: Word, replaced: str) -> Word:
+    """Return a word in which another program replaces a text."""
+    known = word.lead if word.text is None else word.text
+    return Word(None, known.partition(replaced)[0], word.splits) if replaced in known else word
 
 
 def _read_shell(name: str, args: Words) -> Unwrapped:
-    words = [_fixed(name, one) for one in args]
+    words = [fixed(name, one) for one in args]
     options = [one for one in words[:1] if one.startswith(("-", "+"))]
     if not options:
         return Unwrapped()
-    if not re.fullmatch(r"-[eux]*c", options[0]) or len(words) < 2:
+    if not re.fullmatch(r"-[eu]*c", options[0]) or len(words) < 2:
         raise Uncomputable(f"an option of {name} is not known")
     return Unwrapped(scripts=[words[1]])
 
 
 def _list_executed(args: Words) -> list[Words]:
-    """Return the commands after `-exec` and its like in the arguments of `find`."""
-    found: list[Words] = []
-    inside: Words | None = None
-    for word in args:
-        if inside is not None and word in (";", "+"):
-            found.append(inside)
-            inside = None
-        elif inside is not None:
-            inside.append(word)
-        elif word in ("-exec", "-execdir", "-ok", "-okdir"):
-            inside = []
-        elif word is None:
+    """Return the commands that `find` starts."""
+    others, executed = split_executed(args)
+    for word in others:
+        if word.text is None and not re.match("[A-Za-z0-9./_~]", "" if word.splits else word.lead):
             raise Uncomputable("an argument of find is computed by the shell")
-    return [*found, inside] if inside else found
-
-
-def _fixed(name: str, word: str | None) -> str:
-    if word is None:
-        raise Uncomputable(f"an argument of {name} is computed by the shell")
-    return word
+    return [[_replace(word, "{}") for word in words] for words in executed]

@@ -64,6 +64,7 @@ class Shorthand:
 
 _SHELL = {
     "programs": Kind.TEXTS,
+    "calls": Kind.TEXTS,
     "commands": Kind.NUMBER,
     "pipes": Kind.NUMBER,
     "reads_files": Kind.TEXTS,

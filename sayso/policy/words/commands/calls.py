@@ -1,0 +1,124 @@
+"""The programs and subcommands that a command runs, such as `git log`, with the options that may do more.
+
+Each call has an entry, such as `git log`, and one more for each option or word that is not known as harmless, such as
+`git log --output`. So a rule that allows `git log` alone does not allow that, and one that denies `git push` finds it.
+"""
+
+from collections.abc import Iterator
+
+from sayso.policy.words.commands.executing import split_executed
+from sayso.policy.words.commands.harmless import Harmless, Tool
+from sayso.policy.words.commands.tools import PLAIN, TOOLS
+from sayso.policy.words.commands.words import Words
+from sayso.policy.words.faults import Uncomputable
+
+COMPUTED = "$"
+"""Stands for a word that the shell computes and that may be an option."""
+
+
+def name_calls(name: str, args: Words) -> list[str]:
+    """Return the calls of a program; raises `Uncomputable` if its subcommand is not known."""
+    tool = TOOLS.get(name)
+    if tool is not None:
+        return _Finder(name, tool, args).find()
+    bare = name.rpartition("/")[2].lower().removesuffix(".exe")
+    if bare in TOOLS or bare in PLAIN:
+        if name == bare:
+            shown = split_executed(args)[0] if name == "find" else args
+            return [name, *_list_doubtful(name, PLAIN[name], shown)]
+        if bare != name.rpartition("/")[2]:
+            raise Uncomputable(f"{name} may be another spelling of {bare}")
+    return [name]
+
+
+class _Finder:
+    """The reading of one call of a program with subcommands."""
+
+    def __init__(self, name: str, tool: Tool, args: Words) -> None:
+        self.name, self.tool, self.left = name, tool, [*args]
+        self.extra: list[str] = []
+
+    def find(self) -> list[str]:
+        if self._is_version():
+            return [f"{self.name} version"]
+        self._skip_options(self.name, self.tool)
+        first = self._next(self.name)
+        first = self.tool.aliases.get(first, first)
+        call = f"{self.name} {first}"
+        if self.tool.subcommands and first not in self.tool.subcommands:
+            raise Uncomputable(f"{call} is not a subcommand that Sayso knows")
+        call = self._find_second(call, first)
+        harmless = self.tool.harmless.get(call.partition(" ")[2], self.tool.common)
+        return [call, *self.extra, *_list_doubtful(call, harmless, self.left)]
+
+    def _is_version(self) -> bool:
+        texts = [one.text for one in self.left]
+        return not texts or (len(texts) == 1 and texts[0] in ("--version", "-v", "--help", "-h", "-version", "-help"))
+
+    def _find_second(self, call: str, first: str) -> str:
+        """Return the call with its second part, such as `docker compose ps`, in the form without aliases."""
+        options = self.tool.groups.get(first, self.tool.every)
+        if options is None:
+            return call
+        self._skip_options(call, options)
+        if not self.left or self.left[0].text == "--":
+            return call
+        second = self._next(call)
+        both = f"{first} {second}"
+        return f"{self.name} {self.tool.aliases.get(both, both)}"
+
+    def _skip_options(self, call: str, tool: Tool) -> None:
+        """Skip the options before a subcommand, and note those that may do more."""
+        while self.left and (self.left[0].text or "").startswith("-"):
+            option, sign, _ = (self.left[0].text or "").partition("=")
+            is_valued = option in tool.valued
+            if option in tool.settings:
+                self._check_setting(call, tool)
+            elif not is_valued and (option not in tool.flags or sign):
+                raise Uncomputable(f"{call} has an option before its subcommand that Sayso does not know")
+            if is_valued and not sign:
+                self._check_value(call)
+            if is_valued and option not in tool.flags:
+                self.extra.append(f"{call} {option}")
+            self.left = self.left[2 if is_valued and not sign else 1 :]
+
+    def _check_value(self, call: str) -> None:
+        if len(self.left) < 2 or self.left[1].splits:
+            raise Uncomputable(f"the value of an option of {call} is computed by the shell")
+
+    def _check_setting(self, call: str, tool: Tool) -> None:
+        value = self.left[1].text if len(self.left) > 1 else None
+        if value is None or not tool.settings[self.left[0].text or ""].fullmatch(value):
+            raise Uncomputable(f"{call} sets an option that may run other programs")
+
+    def _next(self, call: str) -> str:
+        text = self.left[0].text if self.left else None
+        if text is None or not self.tool.word.fullmatch(text):
+            raise Uncomputable(f"the subcommand of {call} is not one that Sayso knows")
+        self.left = self.left[1:]
+        return text
+
+
+def _list_doubtful(call: str, harmless: Harmless | None, args: Words) -> Iterator[str]:
+    """Yield an entry for each option and word that is not known as harmless."""
+    is_behind = is_value = False
+    positions = 0
+    for word in args:
+        if is_value and not word.splits:
+            is_value = False
+            continue
+        is_value = harmless is not None and not is_behind and word.text in harmless.valued
+        if word.text == "--" and not is_behind:
+            is_behind = True
+            if harmless is not None and not harmless.ends_options:
+                yield f"{call} --"
+            continue
+        if word.may_be_option and not (is_behind and (harmless is None or harmless.ends_options)):
+            if word.text is None:
+                yield f"{call} {COMPUTED}"
+            elif harmless is None or not harmless.knows(word.text):
+                yield f"{call} {word.text.partition('=')[0]}"
+            continue
+        positions += 1
+        if harmless is not None and not harmless.takes(word, positions):
+            yield f"{call} {word.text if word.text is not None else COMPUTED}"
