@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test pages journeys proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
+.PHONY: up demo test fuzz pages journeys proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -30,6 +30,9 @@ demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 
 test: $(DEV) ## run all tests but those of the other targets (TESTS=tests/workers for some)
 	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser and not drawn"
+
+fuzz: $(DEV) ## compare random shell texts with what bash and dash do (COUNT=100000 SEED=1)
+	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser

@@ -14,6 +14,7 @@ from sayso.policy.conditions import compile_condition, find_args, find_compariso
 from sayso.policy.engine import Policy
 from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
+from sayso.policy.words.reading import list_text_tests
 from sayso.records.decisions import fill_places
 from sayso.records.terms import GROUP_PREFIX, group_of
 from sayso.records.tool_calls import ToolDefinition
@@ -48,6 +49,7 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
     if known.assessors is not None:
         checks.append(_find_missing_assessors(rules, known.assessors))
     checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
+    checks.append(_find_text_tests(policy.rules))
     return list(dict.fromkeys(islice((found for check in checks for found in check), MOST_FINDINGS)))
 
 
@@ -220,6 +222,20 @@ def _find_wrong_words(rule: PolicyRule, when: str, schemas: Mapping[str, Mapping
                 f"rule {rule.rule_id}: when: {call.label} can never work, because {call.path[1]} is {listed} in the "
                 "tool's schema; give it a text"
             )
+
+
+def _find_text_tests(rules: Sequence[PolicyRule]) -> Iterable[str]:
+    """Yield the conditions that search the text of a command which a rule also reads as a shell does."""
+    conditions = [(rule.rule_id, rule.condition.when) for rule in rules if rule.condition.when]
+    calls = [one.call for _, when in conditions for one in compile_condition(when).reading.variables]
+    commands = {call.source for call in calls if call.name == "shell"}
+    for rule_id, when in conditions if commands else ():
+        for source, function in list_text_tests(when):
+            if source in commands:
+                yield (
+                    f"rule {rule_id}: when: {source}.{function}(…) searches a command that the shell reads otherwise "
+                    f"(quotes, variables, several commands); compare shell({source}).calls"
+                )
 
 
 def _find_schemas(

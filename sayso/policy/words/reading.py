@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     ) | (?P<comment>//[^\n]*) | (?P<name>[A-Za-z_]\w*) | (?P<number>\d+(?:\.\d+)?) | (?P<sign>\S)""",
     re.DOTALL | re.VERBOSE,
 )
+_SEARCHES = ("contains", "endsWith", "indexOf", "lastIndexOf", "matches", "replace", "split", "startsWith", "substring")
 _MENTION = re.compile(rf"\b(?:lists|constants|_[a-z][0-9]+|{'|'.join(SHORTHANDS)})\b")
 _OURS = re.compile(r"_[a-z][0-9]+")
 _PLAIN = re.compile(r"""["']([^"'\\]*)["']""")
@@ -231,6 +232,37 @@ def read_words(expression: str) -> Reading:
         tuple(dict.fromkeys(_list_named(tokens, "lists"))),
         tuple(dict.fromkeys(_list_named(tokens, "constants"))),
     )
+
+
+def list_text_tests(expression: str) -> Iterator[tuple[str, str]]:
+    """Yield the arguments whose text a condition searches, such as `args.command`, with the function that does."""
+    tokens = list(_tokenize(expression))
+    texts = [one.text for one in tokens]
+    for place, token in enumerate(tokens):
+        if token.kind != "name" or token.text not in _SOURCES or texts[place - 1 : place] == ["."]:
+            continue
+        source, end = _read_source(texts, place)
+        while texts[end : end + 1] == ["."] and texts[end + 2 : end + 4] == ["(", ")"]:
+            end += 4  # such as .lowerAscii()
+        function = texts[end + 1 : end + 2]
+        if texts[end : end + 1] == ["."] and function and function[0] in _SEARCHES:
+            yield source, function[0]
+        elif texts[place - 2 : place] == ["matches", "("]:
+            yield source, "matches"
+
+
+def _read_source(texts: Sequence[str], place: int) -> tuple[str, int]:
+    """Return an argument as conditions state it, and the place behind it."""
+    source, end = texts[place], place + 1
+    while end + 1 < len(texts):
+        if texts[end] == "." and texts[end + 1].isidentifier() and texts[end + 2 : end + 3] != ["("]:
+            source, end = f"{source}.{texts[end + 1]}", end + 2
+        elif texts[end] == "[" and texts[end + 2 : end + 3] == ["]"]:
+            plain = _PLAIN.fullmatch(texts[end + 1])
+            source, end = f"{source}.{plain[1]}" if plain is not None else f"{source}[{texts[end + 1]}]", end + 3
+        else:
+            break
+    return source, end
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

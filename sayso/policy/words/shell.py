@@ -130,3 +130,4 @@ def _add_files(script: Script, found: Findings) -> None:
                 raise Uncomputable("the shell opens a network connection for the redirection")
             if word.text != "/dev/null":
                 files.append(word.text)
+                found.calls += [f"> {word.text}"] if files is found.writes else []

@@ -232,3 +232,19 @@ def test_find_findings_dates_that_have_passed(parts: dict[str, Any], words: str)
     assert finding.startswith("rule a: ")
     assert words in finding
     assert found(rule("a", enabled=False, **parts), known=Known(now_ms=end_ms)) == []
+
+
+@pytest.mark.parametrize("search", ["matches('rm')", "startsWith('git')", "lowerAscii().contains('rm')"])
+def test_find_findings_searched_text_of_a_command_that_is_read(search: str) -> None:
+    function = search.split("(")[-2].rsplit(".", maxsplit=1)[-1]
+    searched = rule("b", "allow", tool_name="run_shell", when=f"!args.command.{search}")
+    read = rule("a", "deny", tool_name="run_shell", when='"rm" in shell(args.command).programs')
+    (finding,) = found(searched, read)
+    assert f"rule b: when: args.command.{function}(…) searches a command" in finding
+    assert "compare shell(args.command).calls" in finding
+
+
+def test_find_findings_searched_text_of_another_argument() -> None:
+    read = "'rm' in shell(args.command).programs && (args.note.contains('x') || context.command.contains('y'))"
+    assert found(rule("a", "deny", tool_name="run_shell", when=read)) == []
+    assert found(rule("a", "deny", tool_name="run_shell", when="args.command.matches('rm')")) == []

@@ -18,17 +18,17 @@ COMPUTED = "$"
 
 def name_calls(name: str, args: Words) -> list[str]:
     """Return the calls of a program; raises `Uncomputable` if its subcommand is not known."""
-    tool = TOOLS.get(name)
-    if tool is not None:
-        return _Finder(name, tool, args).find()
-    bare = name.rpartition("/")[2].lower().removesuffix(".exe")
-    if bare in TOOLS or bare in PLAIN:
-        if name == bare:
-            shown = split_executed(args)[0] if name == "find" else args
-            return [name, *_list_doubtful(name, PLAIN[name], shown)]
-        if bare != name.rpartition("/")[2]:
-            raise Uncomputable(f"{name} may be another spelling of {bare}")
-    return [name]
+    bare = name.rpartition("/")[2]
+    known = bare.lower().removesuffix(".exe")
+    if known not in TOOLS and known not in PLAIN:
+        return [name]
+    if known != bare:
+        raise Uncomputable(f"{name} may be another spelling of {known}")
+    found = [name] if name != bare else []
+    if bare in TOOLS:
+        return found + _Finder(bare, TOOLS[bare], args).find()
+    shown = split_executed(args)[0] if bare == "find" else args
+    return [*found, bare, *_list_doubtful(bare, PLAIN[bare], shown)]
 
 
 class _Finder:

@@ -193,8 +193,10 @@ class WordReader:
         is_alone = not draft.text and draft.lead is None and self.text[self.at + 1 : self.at + 2] in {"", *_META}
         if sign in "*?[" and not (sign == "[" and is_alone):
             draft.compute(splits=False)
-        elif sign == "~" and (not draft.text or before in ("=", ":")):
-            draft.lead = "".join([*draft.text, sign]) if draft.lead is None else draft.lead
+        elif sign == "~" and not draft.text and draft.lead is None:
+            draft.lead = sign
+        elif sign == "~" and before in ("=", ":"):
+            draft.compute(splits=False)
         elif sign == "{" and draft.brace is None:
             draft.brace = "".join(draft.text)
         elif sign == "," or (sign == "." and before == "."):

@@ -230,7 +230,7 @@ class _Reader(WordReader):
             found = _ASSIGNED.match(self.text, self.at) if not command.words else None
             if self.sees_redirect():
                 self._read_redirect()
-                is_redirected = True
+                is_redirected = bool(command.words)
             elif found is not None:
                 self.at = found.end()
                 value = self.read_word() if self.sees_word() else Word("")
@@ -238,7 +238,7 @@ class _Reader(WordReader):
                     raise Uncomputable("it adds to the value of a variable")
                 command.settings.append((found[1], value))
             elif self.sees_word():
-                if is_redirected and command.words:
+                if is_redirected:
                     raise Uncomputable("a redirection stands before other words; write it behind the command")
                 command.words.append(self.read_word())
             else:

@@ -9,7 +9,8 @@ from sayso.policy.words.faults import Uncomputable
 class Word(NamedTuple):
     """A word of a command: its text, or None if the shell computes it.
 
-    Each value of a computed word begins with `lead`. A word that `splits` may become several words of any text.
+    Each value of a computed word begins with `lead`, in which `~` stands for a folder. A word that `splits`
+    may become several words of any text.
     """
 
     text: str | None

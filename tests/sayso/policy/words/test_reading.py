@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.policy.conditions import ConditionError, compile_condition
-from sayso.policy.words.reading import MOST_VARIABLES, read_words
+from sayso.policy.words.reading import MOST_VARIABLES, list_text_tests, read_words
 from sayso.policy.words.table import SHORTHANDS
 
 
@@ -73,6 +73,23 @@ def test_condition_reads_a_limited_number_of_values() -> None:
     with pytest.raises(ConditionError, match="more than 32 computed values"):
         compile_condition(many)
     compile_condition(many.rpartition(" && ")[0])
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("args.command.matches('rm')", [("args.command", "matches")]),
+        ("args.command.lowerAscii().trim().contains('rm')", [("args.command", "contains")]),
+        ("args['command'].startsWith('git')", [("args.command", "startsWith")]),
+        ("matches(args.command, 'rm')", [("args.command", "matches")]),
+        ("args.items[0].command.split(' ')[0] == 'git'", [("args.items[0].command", "split")]),
+        ("claimed.a.endsWith('x') || args.b == 'args.c.matches(1)'", [("claimed.a", "endsWith")]),
+        ("args.command == 'ls' && shell(args.command).calls.exists(one, one.startsWith('git'))", []),
+        ("x.args.command.matches('rm')", []),
+    ],
+)
+def test_list_text_tests_finds_searched_arguments(expression: str, found: list[tuple[str, str]]) -> None:
+    assert list(list_text_tests(expression)) == found
 
 
 def test_names_of_lists_and_constants_are_listed() -> None:
