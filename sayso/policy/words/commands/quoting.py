@@ -1,6 +1,7 @@
 """The words of a shell text: quoting, expansions, here-documents, blanks and comments."""
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ class _Draft:
         return Word("".join(self.text)) if self.lead is None else Word(None, self.lead, self.splits)
 
 
-class WordReader:
+class WordReader(ABC):
     """A place in a text, and what reads words there."""
 
     def __init__(self, text: str, most_words: int, most_nesting: int) -> None:
@@ -60,13 +61,13 @@ class WordReader:
         self.nesting = self.substitution_depth = 0
         self.pending: list[_Document] = []
 
+    @abstractmethod
     def read_substitution(self) -> None:
         """Read the commands up to the closing bracket."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_quoted_script(self, text: str) -> None:
         """Read the commands between backticks."""
-        raise NotImplementedError
 
     def descend(self) -> None:
         """Enter a list within another; raises `Uncomputable` beyond the limit."""
