@@ -52,7 +52,7 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
         check_spans(text, tokens, [(one.start, one.end + 1) for one in parsed_tokens])
         limit = FEW_STEPS + MOST_STEPS_PER_TOKEN * len(tokens)
         parsed = parser(limit, dialect=dialect).parse(parsed_tokens, text)
-    except import_module("sqlglot.errors").SqlglotError as error:
+    except (import_module("sqlglot.errors").SqlglotError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise Uncomputable("it is not SQL that the parser knows") from error
     except RecursionError as error:
         raise Uncomputable("it is nested too deeply") from error

@@ -33,6 +33,7 @@ _BEFORE_TEXT = parse_list(
     bignumeric
     """
 )
+_BEFORE_TABLE = frozenset(("into", "join", "table", "update", "using"))
 _PLACES = {
     "select": ("Select",),
     "insert": ("Insert",),
@@ -74,8 +75,8 @@ def read_tokens(tokens: Sequence[Token], database: str) -> Words:
     for place, token in enumerate(tokens):
         if token.kind in ("word", "name"):
             reader.add(token, padded[place], padded[place + 2 : place + 5])
-        elif token.kind == "text":
-            reader.check_text(padded[place])
+        elif token.kind in ("text", "parameter"):
+            reader.check_value(padded[place])
     return reader.words
 
 
@@ -100,7 +101,7 @@ class _Reader:
         if before.text == "." or after[0].text == "." or not token.word:
             if is_call and before.text == ".":
                 self._check_dotted(name)
-            self._add_name(name, is_call)
+            self._add_name(name, is_call, after[1])
         elif is_call:
             self._add_call(name, before, after[1])
         elif name in BARE and name in self._functions:
@@ -108,10 +109,14 @@ class _Reader:
         elif name not in self._known and name not in TYPES:
             self.words.names.add(name)
 
-    def check_text(self, before: Token) -> None:
-        """Refuse a text after a name: it may be an alias or the value of a type."""
-        if before.word in self.words.names and before.word not in _BEFORE_TEXT:
-            raise Uncomputable(f"it has {before.text} before a text, which databases read differently")
+    def check_value(self, before: Token) -> None:
+        """Refuse a text or parameter after a name: it may be an alias or the value of a type."""
+        if (
+            before.kind == "name"
+            or before.word in _BEFORE_TABLE
+            or (before.word in self.words.names and before.word not in _BEFORE_TEXT)
+        ):
+            raise Uncomputable(f"it has {before.text} before a value, which databases read differently")
 
     def _check_dotted(self, name: str) -> None:
         """Refuse the call of a function of a schema or an object before it is parsed, which would take long."""
@@ -119,9 +124,9 @@ class _Reader:
         if not self._changes or self._dotted > MOST_DOTTED:
             raise refuse_call(name, self._database)
 
-    def _add_name(self, name: str, is_call: bool) -> None:
+    def _add_name(self, name: str, is_call: bool, argument: Token) -> None:
         if is_call:
-            self.words.shaped[name] += 1
+            self._add_shape(name, argument)
         self.words.names.update(name.split(".") if self._database == "bigquery" else [name])
 
     def _add_call(self, name: str, before: Token, argument: Token) -> None:
@@ -130,7 +135,13 @@ class _Reader:
         if name in self._functions:
             self.words.functions.append(name)
         elif name not in self._shapes and name not in TYPES:
-            self.words.shaped[name] += 1
+            self._add_shape(name, argument)
+
+    def _add_shape(self, name: str, argument: Token) -> None:
+        """Count a name with columns in parentheses, which the tree must have as one."""
+        if argument.kind not in ("word", "name"):
+            raise refuse_call(name, self._database)
+        self.words.shaped[name] += 1
 
 
 def refuse_call(name: str, database: str) -> Uncomputable:

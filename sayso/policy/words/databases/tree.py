@@ -46,6 +46,8 @@ _HINTS = frozenset(("nolock", "readpast", "readuncommitted"))
 """Hints of T-SQL that lock no row."""
 _VIRTUAL = re.compile(r"pragma_\w+|sqlite_dbpage|dbstat")
 """Tables of SQLite that are no tables."""
+_CLAUSES = parse_list("match_recognize model option pivot sample settings table tablesample unpivot window")
+"""Words before a parenthesis that the parser may take as an alias with columns."""
 _MOST_PARTS = 3
 _SEQUENCES = frozenset(("nextval", "currval"))
 _OF_DUAL = frozenset(("dummy", "level", "rownum"))
@@ -65,6 +67,8 @@ class Tree:
         self.tables = [*dict.fromkeys(name for node in self.find("Table") for name in self._list_names(node))]
         for node in self.find("Column"):
             self._check_column(node)
+        for node in self.find("TableAlias"):
+            _check_alias(node)
 
     def has(self, *classes: str) -> bool:
         """Whether it has a node of one of the classes."""
@@ -177,6 +181,12 @@ def classes(names: tuple[str, ...]) -> tuple[type, ...]:
 def is_a(node: Any, *names: str) -> bool:
     """Whether a node is of one of the classes."""
     return isinstance(node, classes(names))
+
+
+def _check_alias(alias: Any) -> None:
+    columns = alias.args.get("columns") or ()
+    if columns and (alias.name.lower() in _CLAUSES or not all(is_a(one, "Identifier", "ColumnDef") for one in columns)):
+        raise Uncomputable(f"it has {alias.name} after a table, which the reader does not know")
 
 
 def _check_node(node: Any) -> None:

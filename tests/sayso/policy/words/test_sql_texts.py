@@ -8,13 +8,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sayso.policy.words.databases.lexing import list_tokens
 from sayso.policy.words.faults import Uncomputable
 from sayso.policy.words.sql import DATABASES, read_sql
 
 _LINES = (Path(__file__).parent / "sql_texts.jsonl").read_text().splitlines()
 _TEXTS = [(database, line) for line in map(json.loads, _LINES) for database in line["databases"]]
 _ANYWHERE = [None, *DATABASES]
+
+
+_INSERTED = [
+    *("delete from items", "update items set a = 1", "drop table items", "truncate table items", "exec purge"),
+    *(
+        "shutdown",
+        "checkpoint",
+        "waitfor delay '1'",
+        "purge(1)",
+        "evil.f(1)",
+        ", purge(1)",
+        "; purge",
+        "operator(evil.+)",
+    ),
+    *("into outfile 'x'", "for update", "using 'x'", "settings a = 1", "table('x')", "lateral purge(1)", "::evil"),
+    *(
+        "union select purge(1)",
+        "limit purge(1)",
+        "qualify purge(1)",
+        "filter (where purge(1))",
+        "as x delete from items",
+    ),
+]
+"""What changes data, calls a function that no database has, or steers a query."""
+_NAMES_ELSEWHERE = ("shutdown", "checkpoint")
+_QUERIES = [(database, line["text"]) for database, line in _TEXTS if line.get("writes") is False]
 
 
 def _select(database: str | None, refused: bool) -> list[dict[str, Any]]:
@@ -53,3 +82,23 @@ def test_corpus_is_large_for_each_database() -> None:
     for database in _ANYWHERE:
         assert len(_select(database, refused=False)) >= 40
         assert len(_select(database, refused=True)) >= 60
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    query=st.sampled_from(_QUERIES),
+    inserted=st.sampled_from(_INSERTED),
+    share=st.floats(0, 1),
+    other=st.sampled_from(["its own", "tsql", None]),
+)
+def test_nothing_hides_in_a_query(
+    query: tuple[str | None, str], inserted: str, share: float, other: str | None
+) -> None:
+    """What is inserted between the tokens of a query is a change, or the text cannot be computed."""
+    ends = [0, *(token.end for token in list_tokens(query[1], query[0] or ""))]
+    place = ends[round(share * (len(ends) - 1))]
+    text = f"{query[1][:place]} {inserted} {query[1][place:]}"
+    database = query[0] if other == "its own" or "[" in text else other  # brackets hold a name in T-SQL
+    found = _read(text, database)
+    harmless = inserted in _NAMES_ELSEWHERE and database not in ("tsql", None)
+    assert isinstance(found, str) or found["writes"] or harmless, (database, text, found)
