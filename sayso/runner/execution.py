@@ -161,6 +161,7 @@ class CallExecutor:
         self._on_complete = on_complete
         self._results: dict[int, ToolResult] = {}
         self._started: set[int] = set()
+        self._left_unseen = [one.call.name for one in batch.calls if unseen and one.call.index in contexts]
         self._unseen = unseen
         self._confirm = confirm
         self.fault: Exception | None = None
@@ -177,6 +178,13 @@ class CallExecutor:
         found = [one for one in waiting if (one.call.call_id, one.call.name) == wanted]
         ready = [one for one in found if one.call.index in self._contexts]
         return next(iter(ready or found), None)
+
+    def admit_unseen(self, name: str) -> bool:
+        """Return whether an approved call of this tool is left that the framework runs out of sight, and note it."""
+        if name not in self._left_unseen:
+            return False
+        self._left_unseen.remove(name)
+        return True
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
         """Run a call once; an error of the tool is a failed result. Raises what `confirm` and `on_complete` raise."""

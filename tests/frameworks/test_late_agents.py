@@ -94,6 +94,13 @@ def test_gate_refuses_a_framework_that_executes_tools_elsewhere(name: str) -> No
     assert changed.endswith("Install a version that Sayso's extras allow.")
 
 
+def test_langgraph_node_runs_the_call_that_was_accepted_once() -> None:
+    played = play("langgraph", folder="late_agents")["played"]
+    assert (played["accepted"]["ran"], played["accepted"]["result"]["text"]) == (["ann"], "sent to ann")
+    assert played["accepted_twice"]["ran"] == ["ann"]
+    assert "inside the run of the gated agent 'bot' without review" in played["accepted_twice"]["error"]
+
+
 def test_handoff_between_agents_without_tools_runs_inside_a_tool() -> None:
     assert "other" in play("autogen", folder="late_agents")["played"]["hand_off"]["result"]["text"].split()
 

@@ -13,6 +13,7 @@ from langchain_core.tracers.context import register_configure_hook
 
 from sayso.adapters.guards import Changed
 from sayso.guarding import admit, carry_into_threads, refuse_unseen, replace_once, was_gated
+from sayso.runner.execution import current_executor
 
 
 def install() -> None:
@@ -70,8 +71,9 @@ def _guard_arun(original: Callable[..., Any]) -> Callable[..., Any]:
 def _check(tool: Any, call_id: str | None, function: Any) -> None:
     watch = _WATCH.get()
     if call_id is not None or (watch is not None and watch.asked):
-        metadata = ensure_config().get("metadata") or {}
-        refuse_unseen(tool.name, metadata.get("lc_agent_name"), was_gated(function))
+        metadata, executor = ensure_config().get("metadata") or {}, current_executor()
+        seen = was_gated(function) or (executor is not None and executor.admit_unseen(tool.name))
+        refuse_unseen(tool.name, metadata.get("lc_agent_name"), seen)
 
 
 _WATCH: ContextVar[_Watch | None] = ContextVar("sayso_langchain_watch", default=None)

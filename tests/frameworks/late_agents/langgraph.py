@@ -8,6 +8,8 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, tool
+from langgraph.graph import MessagesState, StateGraph
+from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.runner.protocol import FrameworkAgent
@@ -110,6 +112,33 @@ def by_code(to: str) -> str:
     return str(send_money.invoke({"to": to}))
 
 
+def make_inbox(runs: Any) -> Any:
+    """Return the function that builds a graph, whose node runs the calls that were accepted."""
+
+    def act(state: MessagesState) -> Any:
+        request = {"action": "send_money", "args": {"to": "ann"}}
+        interrupt([{"action_request": request, "config": {"allow_accept": True}, "description": None}])
+        return {"messages": [("ai", str(runs({"name": "send_money", **request, "id": "c0", "type": "tool_call"})))]}
+
+    def build(*, checkpointer: Any, middleware: Any) -> Any:
+        graph = StateGraph(MessagesState)
+        graph.add_node("act", act)
+        graph.set_entry_point("act")
+        return graph.compile(checkpointer=checkpointer)
+
+    return build
+
+
+def accepted(call: Any) -> Any:
+    """Run the accepted call, with its id."""
+    return send_money.invoke(call).content
+
+
+def accepted_twice(call: Any) -> Any:
+    """Run the accepted call, then repeat it."""
+    return [accepted(call), accepted(call)]
+
+
 async def main() -> None:
     """Play each variant."""
     started = asyncio.Event()
@@ -138,6 +167,12 @@ async def main() -> None:
         late = (built, cached, imported, in_sync, in_blocking_thread, in_pool, by_hand_in_thread)
         allowed = (gated_function, by_code, gated_agent)
         played = await play_all(make, {one.__name__: one for one in (*late, swallowed, *allowed)})
+
+        def make_graph(runs: Any) -> FrameworkAgent:
+            saver = sqlite(Path(folder) / f"{runs.__name__}.db")
+            return gate(make_inbox(runs), name="bot", tools=[send_money], checkpointer=saver)
+
+        played |= await play_all(make_graph, {one.__name__: one for one in (accepted, accepted_twice)})
         beside = await play_beside(make(wait), started, lambda: built("ann"))
         guarded = list_guarded(BaseTool)
         changed = refuse_without(BaseTool, "arun", lambda: make(send_money))
