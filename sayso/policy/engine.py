@@ -204,8 +204,8 @@ class Policy(Immutable):
         return _decide_model_call(decision) if is_model_call else decision
 
     def _apply_permissions(self, event: PolicyEvent, decision: PolicyDecision) -> PolicyDecision:
-        """Return the decision after mandates, which precede grants; neither covers what an assessor adds to."""
-        if self.mandating and not decision.scrutinized and event.subject is Subject.TOOL_CALL:
+        """Return the decision after mandates, which precede grants; neither lets run what an assessor adds to."""
+        if self.mandating and event.subject is Subject.TOOL_CALL:
             decision = apply_mandates(self.live, event, decision, self.terms)
         return decision if decision.mandate is not None else apply_grant(self.rules, event, decision)
 

@@ -71,10 +71,7 @@ def evaluate_calls(
     the time of the calls is unknown.
     """
     ledger = Ledger(policy, readings)
-    names = [one.call.name for one in calls]
-    data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
-    data |= run.describe_who() | describe_progress(progress)
-    events = [Event(EventType.TOOL_BATCH_STARTED, data)]
+    events = [describe_begun(run, [one.call.name for one in calls], step, progress)]
     drafts: list[ItemDraft] = []
     for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
         beside = judge_beside(ledger, event, one.definition, registered=one.known)
@@ -86,6 +83,13 @@ def evaluate_calls(
         drafts.append(build_item(one.definition, one.call, decision))
         events.append(describe_judged(one.call, decision, one.definition, beside))
     return tuple(drafts), tuple(events)
+
+
+def describe_begun(run: RunRef, names: list[str], step: int, progress: Progress | None = None) -> Event:
+    """Return the event with which the trail of a client's calls begins."""
+    data: JsonObject = {"tool_call_count": len(names), "step": step, "tool_names": [*names]}
+    data |= {"agent": run.agent, "owner": run.owner, **run.describe_who()} | describe_progress(progress)
+    return Event(EventType.TOOL_BATCH_STARTED, data)
 
 
 class FinalJudgement(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
-from sayso.canonical_json import JsonObject, digest_json
+from sayso.canonical_json import JsonObject, canonical_json, digest_json
 from sayso.records.base import Immutable
 from sayso.records.decisions import RUNNING, Actor, Decision, Erasure, Outcome, Permit, Verdict, VoidedDecision
 from sayso.records.deliveries import CardDelivery, queue_deliveries
@@ -168,22 +168,22 @@ def assign_numbers(drafts: Sequence[ItemDraft], new_number: Callable[[], str]) -
 MOST_APPROVALS = 20
 
 
-def draw_samples(
-    drafts: Sequence[ItemDraft], key: bytes, suspension: str, item_ids: Sequence[str]
-) -> tuple[ItemDraft, ...]:
-    """Return the drafts with one more approval for those that are drawn; `suspension` is "<tenant> <id>".
+def draw_samples(drafts: Sequence[ItemDraft], key: bytes, about: Sequence[str]) -> tuple[ItemDraft, ...]:
+    """Return the drafts, drawn ones with one more approval; `about` is the tenant, the owner and the agent.
 
-    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, "<tenant> <suspension> <item>"), as a big-endian number,
-    are below the share of 2^64. Only a holder of the key can foresee this, and can check it later.
+    An item is drawn if the first 8 bytes of HMAC-SHA-256(key, the canonical JSON of [...about, rule, sub-agent, tool,
+    arguments]), as a big-endian number, are below the share of 2^64. The same call is thus drawn again, however often
+    an agent asks. Only a holder of the key can foresee this, and can check it later.
     """
-    return tuple(_draw(draft, key, f"{suspension} {id_}") for draft, id_ in zip(drafts, item_ids, strict=True))
+    return tuple(_draw(draft, key, about) for draft in drafts)
 
 
-def _draw(draft: ItemDraft, key: bytes, name: str) -> ItemDraft:
+def _draw(draft: ItemDraft, key: bytes, about: Sequence[str]) -> ItemDraft:
     sample, quorum = draft.terms.sample, draft.terms.quorum
     if sample is None or sample.before is None or draft.preset is not None:
         return draft
-    mac = draw(key, name, sample.before)
+    call: list[JsonValue] = [*about, draft.rule_id, draft.subagent, draft.tool.name, draft.tool.args]
+    mac = draw(key, canonical_json(call).decode(), sample.before)
     if mac is None:
         return draft
     raised = quorum.model_copy(update={"approve": min(quorum.approve + 1, MOST_APPROVALS)})

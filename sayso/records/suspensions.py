@@ -288,6 +288,11 @@ class SuspensionRecord(Immutable):
         return Binding(tenant=self.tenant, run_id=self.run.id, attempt=1, suspension_id=self.id)
 
     @property
+    def is_drill(self) -> bool:
+        """Whether it asks about a false call, which no agent sees."""
+        return any(item.drill is not None for item in self.items)
+
+    @property
     def approved(self) -> bool:
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 

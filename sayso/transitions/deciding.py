@@ -163,7 +163,6 @@ def _describe_items(record: SuspensionRecord) -> Event:
             "kind": item.kind,
             "reason": _describe_reason(item),
             "deadline_at_ms": item.terms.deadline_at_ms,
-            **({"drawn": item.drawn} if item.drawn else {}),
         }
         for item in record.items
     ]

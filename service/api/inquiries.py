@@ -80,7 +80,7 @@ async def answer_inquiry(
     """Answer a reviewer's question, as the owner of the run. The answer stands on the item as your claim."""
     await find_suspension(parts, caller.owner, suspension_id)
     saved = await parts.desk.answer_inquiry(suspension_id, item_id, inquiry_id, body.text, caller.actor("api"))
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, caller.owner)
 
 
 @router.get("/inquiries", operation_id="listInquiries", responses=WAITS)

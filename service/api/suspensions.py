@@ -169,13 +169,14 @@ async def _page(
         return await parts.desk.suspensions.read_page(await read_ids(skip, limit))
     if status == "pending" and await parts.runs.count_pending() > _MAX_SCANNED:
         ids = await parts.runs.waiting_of(caller.owner)
-        return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
+        found = await parts.desk.suspensions.read_page(ids[skip : skip + limit])
+        return [one for one in found if not (isinstance(one, SuspensionRecord) and one.is_drill)]
     own: list[SuspensionRecord | UnreadableRecord] = []
     at = 0
     while len(own) < skip + limit:
         ids = await read_ids(at, _PAGE)
         records = await parts.desk.suspensions.read_many(ids)
-        own += [record for record in records if record.run.owner == caller.owner]
+        own += [record for record in records if record.run.owner == caller.owner and not record.is_drill]
         at += _PAGE
         if len(ids) < _PAGE:
             break

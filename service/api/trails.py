@@ -11,6 +11,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 
 from sayso.errors import InvalidHeader, NotAuthenticated, Unavailable, Unreadable
+from sayso.records.events import EventType, TrailEntry
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.lookups import find_run
 from service.api.routing.routes import SignedInRoute, identify
@@ -26,6 +27,7 @@ from service.wiring import Wiring
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
 _PAGE = 200
+_OF_REVIEWERS = (EventType.SECOND_LOOK_TAKEN, EventType.REVIEWER_REMINDED, EventType.DECISION_VOIDED)
 _SEQ = re.compile(r"[0-9]{1,9}")
 
 
@@ -130,8 +132,9 @@ async def list_events(
         await _find_readable(parts, caller, run_id)
     end = await parts.trails.find_end(run_id)
     entries = await parts.runs.trail(run_id, after=after, limit=limit)
+    is_agent = caller.owner is not None
     return TrailPage(
-        events=[EventView.model_validate(entry) for entry in entries],
+        events=[EventView.model_validate(entry) for entry in entries if not (is_agent and _tells_draw(entry))],
         next_after=after + len(entries),
         head=HeadView.model_validate(end.head) if end.head is not None else None,
         fault=end.fault or None,
@@ -142,6 +145,13 @@ async def slot_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
     """Count the stream among the caller's waiting requests until it ends."""
     with parts.waiters.take(caller.name):
         yield
+
+
+def _tells_draw(entry: TrailEntry) -> bool:
+    """Return whether an event may tell that a call was drawn: a decision that decides nothing yet, or a second look."""
+    if entry.type in _OF_REVIEWERS:
+        return True
+    return entry.type == EventType.DECISION_RECORDED and entry.data.get("verdict") is None
 
 
 async def _find_readable(parts: Wiring, caller: Principal, run_id: str) -> None:
@@ -168,11 +178,13 @@ async def stream_events(
     _slot: Annotated[None, Depends(slot_of)],
 ) -> EventStream:
     """Stream the events of a run with their sequence numbers as ids. `end` follows the last event."""
-    stream = _stream(request, run.id, parts, last_seq)
+    stream = _stream(request, run.id, parts, last_seq, is_agent=caller.owner is not None)
     return EventStream(stream, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
 
-async def _stream(request: Request, run_id: str, parts: Wiring, last_seq: int) -> AsyncIterator[bytes]:
+async def _stream(
+    request: Request, run_id: str, parts: Wiring, last_seq: int, *, is_agent: bool
+) -> AsyncIterator[bytes]:
     with parts.watch.on(run_id) as moved:
         await wait_woken(moved, HEARD_WITHIN_S)
         while True:
@@ -186,6 +198,8 @@ async def _stream(request: Request, run_id: str, parts: Wiring, last_seq: int) -
                 return  # the client connects again and gets the error then
             for entry in entries:
                 last_seq = entry.seq
+                if is_agent and _tells_draw(entry):
+                    continue
                 data = EventView.model_validate(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:

@@ -41,6 +41,9 @@ from service.store.suspensions.saving import Saved
 NUMBERS = Allowance("match-number", most=3, window_s=600)
 """Wrong numbers that one reviewer may type for one item."""
 
+GUESSES = Allowance("match-numbers", most=10, window_s=3_600)
+"""Wrong numbers that one reviewer may type for all items."""
+
 
 @dataclass(frozen=True)
 class Reviewing:
@@ -70,7 +73,7 @@ class Reviewing:
 
         Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
         `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises, and
-        `TooManyRequests` after three wrong numbers.
+        `TooManyRequests` after three wrong numbers, or ten in an hour for all items.
         """
         facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
         seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
@@ -111,7 +114,7 @@ class Reviewing:
             return change._replace(suspended=suspend_grants(covering, denial))
 
         try:
-            async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}"):
+            async with self._counted(request.number is not None, f"{suspension_id} {item_id} {by.id}", by.id):
                 handing = self.handing.hand_on(transition, freezes)
                 return await self.changes.change_counted(suspension_id, item_id, handing, seen)
         except DeadlinePassed:
@@ -138,20 +141,30 @@ class Reviewing:
         return await self._judge(record, item, request, by.id)
 
     @asynccontextmanager
-    async def _counted(self, guessing: bool, who: str) -> AsyncIterator[None]:
-        """Count a typed number unless it is right; raises `TooManyRequests` after three wrong ones."""
+    async def _counted(self, guessing: bool, who: str, reviewer: str) -> AsyncIterator[None]:
+        """Count a typed number unless it is right; raises `TooManyRequests` after too many wrong ones.
+
+        It counts before it is compared, so that numbers typed at the same time are no more guesses. A right one takes
+        back its own count alone: it gives a reviewer no new guesses at other items.
+        """
         if not guessing or self.attempts is None:
             yield
             return
         await self.attempts.count(NUMBERS, who)
+        await self.attempts.count(GUESSES, reviewer)
         try:
             yield
         except WrongNumber:
             raise
         except SaysoError:
-            await self.attempts.forget(NUMBERS, who)
+            await self._forget_guess(who, reviewer)
             raise
-        await self.attempts.forget(NUMBERS, who)
+        await self._forget_guess(who, reviewer)
+
+    async def _forget_guess(self, who: str, reviewer: str) -> None:
+        if self.attempts is not None:
+            await self.attempts.forget(NUMBERS, who)
+            await self.attempts.take_back(GUESSES, reviewer)
 
     async def cancel(
         self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None, *, is_admin: bool = False
@@ -244,7 +257,7 @@ class Reviewing:
         if item.drawn and renewed.terms.quorum.approve >= item.terms.quorum.approve:
             renewed = renewed.model_copy(update={"drawn": item.drawn})  # it keeps the approval that it was drawn for
             return assign_numbers((renewed,), new_number)[0]
-        drawn = await self.changes.suspensions.sampling.draw((renewed,), suspension_id, (item_id,))
+        drawn = await self.changes.suspensions.sampling.draw((renewed,), record.run)
         return assign_numbers(drawn, new_number)[0]
 
     async def _find_learned(self, policy: Policy, suspension_id: str, item_id: str) -> tuple[Grant, ...]:

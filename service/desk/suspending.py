@@ -188,10 +188,10 @@ class Suspending:
         saved = await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), (begun,))
         return saved if key is None else _check_request(saved, key, request_id)
 
-    async def plant(self, run: RunRef, item: ItemDraft) -> Saved:
-        """Ask about the false call of a drill, in a run that nobody executes."""
-        draft = draft_suspension(self.suspensions.tenant, run, state=None)
-        return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), ())
+    async def plant(self, run: RunRef, item: ItemDraft, judged: tuple[Event, ...] = ()) -> Saved:
+        """Ask about the false call of a drill, in a run that nobody executes; `judged` are its first events."""
+        draft = draft_suspension(self.suspensions.tenant, self._place(run), state=None, step=1)
+        return await self._create(draft.model_copy(update={"resume": ResumeSpec(mode="poll")}), (item,), judged)
 
     async def _admit_reading(self, run: RunRef, calls: Sequence[ExternalCall], *, for_workers: bool) -> _Facts | None:
         """Admit a request, and read in the same round trip what its rules count; None where that must be read later.
@@ -234,7 +234,7 @@ class Suspending:
         state: SealedState | None = None,
         hand_on: Callable[[Verb], Verb] = lambda verb: verb,
     ) -> Saved:
-        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.id), new_number)
+        numbered = assign_numbers(await self.suspensions.sampling.draw(drafts, draft.run), new_number)
 
         def begin(draft: SuspensionRecord, now_ms: int) -> Change:
             begun = suspend(draft, numbered, now_ms)

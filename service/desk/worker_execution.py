@@ -152,7 +152,7 @@ class WorkerExecution:
     ) -> Saved:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
         draft = draft_following(leased, state, step)
-        numbered = assign_numbers(await self.changes.suspensions.sampling.draw(drafts, draft.id), new_number)
+        numbered = assign_numbers(await self.changes.suspensions.sampling.draw(drafts, draft.run), new_number)
         return await self._change_once(
             leased.id,
             fence,

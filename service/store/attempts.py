@@ -32,6 +32,7 @@ class Attempts:
         options: Any = {"connection_pool": redis.connection_pool}
         storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=ATTEMPTS, **options)
         self._window = MovingWindowRateLimiter(storage)
+        self._redis = redis
 
     async def count(self, allowance: Allowance, who: str) -> None:
         """Count one attempt; raises `TooManyRequests` over the limit."""
@@ -42,6 +43,11 @@ class Attempts:
             stats = await self._window.get_window_stats(item, name)
         wait_s = max(1, round(stats.reset_time - now_ms() / 1000))
         raise TooManyRequests(f"Too many attempts; try again in {wait_s} s.", retry_after_s=wait_s)
+
+    async def take_back(self, allowance: Allowance, who: str) -> None:
+        """Take back the latest attempt, which was none."""
+        async with translated():
+            await self._redis.lpop(f"{ATTEMPTS}:{_item_of(allowance).key_for(_hash(who))}")
 
     async def forget(self, allowance: Allowance, who: str) -> None:
         """Reset the count after a success."""

@@ -36,6 +36,7 @@ def apply_mandates(
     """Allow a call inside a mandate in force, ask about or deny one outside of all; without mandates change nothing.
 
     A denial stays. A call that a rule asks about runs only if the mandate was approved under this rule as it is now.
+    One to which an assessor adds scrutiny is asked about inside a mandate, too, and counts for it.
     `terms` are for calls to ask about that the rules would have allowed.
     """
     mandates = _list_current(event)
@@ -45,10 +46,23 @@ def apply_mandates(
     if found is None:
         return _ask_planned(mandates, event, decision, terms) or _apply_outside(mandates, decision, terms)
     mandate, tool, charges = found
+    if decision.scrutinized:
+        return _keep_asking(decision, found)
     by = f", approved by {' and '.join(one.id for one in mandate.granters)}," if mandate.granters else ""
     reason = f"Mandate {mandate.id}{by} allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None, "mandate": mandate.cut(tool)}
     return decision.model_copy(update={**update, "allowance": (*decision.allowance, *charges)})
+
+
+def _keep_asking(decision: PolicyDecision, found: MandateCovering) -> PolicyDecision:
+    """Ask about a call inside a mandate to which an assessor adds scrutiny; approved, it counts for the mandate."""
+    reason = f"{decision.reason.removesuffix('.')}. Mandate {found.mandate.id} plans it, and does not let it run alone."
+    update = {
+        "reason": reason,
+        "mandate": found.mandate.cut(found.tool),
+        "charges": (*decision.charges, *found.charges),
+    }
+    return decision.model_copy(update=update)
 
 
 def find_permitting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
@@ -91,7 +105,7 @@ def _find(
     rules: Iterable["PolicyRule"], mandates: Sequence[Mandate], event: "PolicyEvent", decision: PolicyDecision
 ) -> MandateCovering | None:
     digest, person = None, event.who.person if event.who is not None else None
-    if decision.action is not Action.ALLOW:
+    if decision.action is not Action.ALLOW and not decision.scrutinized:
         doubt = decision.error or decision.in_doubt or decision.resembles
         rule = find_permitting(rules, decision.policy_id)
         if doubt or rule is None or decision.action is not Action.REQUEST_APPROVAL:

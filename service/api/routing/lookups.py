@@ -1,4 +1,4 @@
-"""Look up runs, suspensions and agents for a caller. A foreign record is answered exactly like a missing one."""
+"""Look up runs, suspensions and agents for a caller. Foreign records and drills are answered like missing ones."""
 
 from functools import lru_cache
 
@@ -24,7 +24,7 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
         if caller.owner is None or await parts.runs.is_of(caller.owner, run_id=run_id):
             raise
         raise unknown from None
-    if caller.owner is not None and run.owner != caller.owner:
+    if caller.owner is not None and (run.owner != caller.owner or run.is_drill):
         raise unknown
     return run
 
@@ -42,7 +42,7 @@ async def find_suspension(
         if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
             raise
         raise unknown from None
-    if owner is not None and found.record.run.owner != owner:
+    if owner is not None and (found.record.run.owner != owner or found.record.is_drill):
         raise unknown
     return found.record, found.now_ms
 

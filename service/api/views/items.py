@@ -128,7 +128,7 @@ class TermsView(View):
     rule_id: str | None
     rule_version: str
     reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
-    quorum: Quorum
+    quorum: Quorum | None = Field(description="Null for agents, who do not see what was drawn for a second look.")
     no_self_approval: bool
     no_maker_approval: bool = Field(description="Whether the person who made the key cannot decide.")
     deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
@@ -228,7 +228,7 @@ class ItemView(View):
         description="What the assessor of the rule said about the call; null if the rule has none."
     )
     digest: str = Field(description="Identifies what is decided; send it with a decision.")
-    decisions: tuple[DecisionView, ...]
+    decisions: tuple[DecisionView, ...] = Field(description="For agents the deciding one alone, once there is one.")
     voided: tuple[VoidedView, ...] = Field(description="Decisions that no longer count.")
     doubt: DoubtView | None
     outcome: OutcomeView | None
@@ -239,6 +239,9 @@ class ItemView(View):
     denied_before: EarlierDenialView | None = Field(
         default=None,
         description="The last denial of the same call; for people who read one suspension, while the item is open.",
+    )
+    drawn: str = Field(
+        description="For people: the HMAC that drew it for one more approval; empty if it was not drawn."
     )
     state: ItemState = Field(
         default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."

@@ -80,7 +80,7 @@ class SuspensionView(View):
 
     @classmethod
     def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":
-        """Return the view of a suspension; the `owner` of its run sees the numbers of its items."""
+        """Return the view of a suspension; with `owner`, that of an agent: its numbers, and nothing of draws."""
         view = cls.model_validate(record)
         items = zip(view.items, record.items, strict=True)
         numbers = owner is not None and owner == record.run.owner
@@ -90,4 +90,12 @@ class SuspensionView(View):
             )
             for one, item in items
         )
-        return view.model_copy(update={"items": tuple(shown)})
+        kept = shown if owner is None else map(_hide_draw, shown)
+        return view.model_copy(update={"items": tuple(kept)})
+
+
+def _hide_draw(item: ItemView) -> ItemView:
+    """Return an item without what tells that it was drawn: its quorum, and who else has decided."""
+    terms = item.terms.model_copy(update={"quorum": None})
+    deciding = item.decisions[-1:] if item.outcome is not None else ()
+    return item.model_copy(update={"terms": terms, "drawn": "", "decisions": deciding, "voided": ()})

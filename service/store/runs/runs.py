@@ -40,6 +40,7 @@ class Run(BaseModel):
     error: str | None = None
     failed_calls: int = 0
     erasure: Erasure | None = None
+    is_drill: bool = False
 
     @property
     def state(self) -> RunState:
@@ -286,4 +287,5 @@ def describe_run(record: SuspensionRecord) -> Run:
         error=end.error if end else None,
         failed_calls=count_failed(record),
         erasure=record.erasure,
+        is_drill=record.is_drill,
     )

@@ -215,7 +215,7 @@ def list_open(record: SuspensionRecord) -> list[str]:
 def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     was, now = list_open(before) if before is not None else [], list_open(after)
     entered, left = [one for one in now if one not in was], [one for one in was if one not in now]
-    for key in (keys.open, keys.open_of(after.run.owner)):
+    for key in (keys.open,) if after.is_drill else (keys.open, keys.open_of(after.run.owner)):
         if entered:
             commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
         if left:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sayso.records.items import ItemDraft, draw_samples
+from sayso.records.suspensions import RunRef
 from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore
 
@@ -18,14 +19,11 @@ class Sampling:
         self._redis, self._keys = store.redis, store.keys
         self._secret = b""
 
-    async def draw(
-        self, drafts: Sequence[ItemDraft], suspension_id: str, item_ids: Sequence[str] | None = None
-    ) -> Sequence[ItemDraft]:
-        """Return the drafts, with one more approval for those that are drawn; their ids are i1, i2, … by default."""
+    async def draw(self, drafts: Sequence[ItemDraft], run: RunRef) -> Sequence[ItemDraft]:
+        """Return the drafts of a run, with one more approval for those that are drawn."""
         if all(draft.terms.sample is None or draft.terms.sample.before is None for draft in drafts):
             return drafts
-        ids = item_ids or [f"i{place}" for place in range(1, len(drafts) + 1)]
-        return draw_samples(drafts, await self.read_secret(), f"{self._keys.tenant} {suspension_id}", ids)
+        return draw_samples(drafts, await self.read_secret(), (self._keys.tenant, run.owner, run.agent))
 
     async def read_secret(self) -> bytes:
         """Return the secret, the same in every process of the tenant."""

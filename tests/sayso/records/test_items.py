@@ -1,4 +1,4 @@
-"""Items are drawn for a second look by an HMAC of their id, which a holder of the key can check."""
+"""Items are drawn for a second look by an HMAC of their call, which a holder of the key can check."""
 
 from hashlib import sha256
 from hmac import new
@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from sayso.canonical_json import canonical_json
 from sayso.records.decisions import TIMEOUT, Verdict
 from sayso.records.items import MOST_APPROVALS, ItemDraft, PresetOutcome, draw_samples
 from tests.sayso.samples import ask
 
 KEY = b"k" * 32
-SUSPENSIONS = 4_000
+CALLS = 4_000
 
 
-def draw(one: ItemDraft, suspension: str = "default sus_1", key: bytes = KEY) -> ItemDraft:
-    return draw_samples((one,), key, suspension, ("i1",))[0]
+def draw(one: ItemDraft, owner: str = "bot", key: bytes = KEY) -> ItemDraft:
+    return draw_samples((one,), key, ("default", owner, "support"))[0]
 
 
 def sampled(before: float, **terms: Any) -> ItemDraft:
@@ -25,13 +26,25 @@ def sampled(before: float, **terms: Any) -> ItemDraft:
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.5])
 def test_share_of_items_is_drawn_as_the_key_says(share: float) -> None:
     drawn = 0
-    for at in range(SUSPENSIONS):
-        name = f"default sus_{at}"
-        found, mac = draw(sampled(share), name), new(KEY, f"{name} i1".encode(), sha256).digest()
+    for at in range(CALLS):
+        one = sampled(share)
+        about: list[Any] = ["default", f"bot-{at}", "support", one.rule_id, one.subagent, one.tool.name, one.tool.args]
+        found, mac = draw(one, f"bot-{at}"), new(KEY, canonical_json(about), sha256).digest()
         expected = int.from_bytes(mac[:8]) < share * 2**64
         assert (found.drawn, found.terms.quorum.approve) == ((mac.hex(), 2) if expected else ("", 1))
         drawn += expected
-    assert abs(drawn / SUSPENSIONS - share) < 0.03
+    assert abs(drawn / CALLS - share) < 0.03
+
+
+def test_same_call_draws_the_same_and_another_call_anew() -> None:
+    found = {draw(sampled(0.5)).drawn for _ in range(20)}
+    assert len(found) == 1
+    tool = sampled(0.5).tool
+    others = [
+        sampled(0.5).model_copy(update={"tool": tool.model_copy(update={"args": {"order": str(at)}})})
+        for at in range(40)
+    ]
+    assert {bool(draw(one).drawn) for one in others} == {True, False}
 
 
 def test_draw_depends_on_the_key() -> None:

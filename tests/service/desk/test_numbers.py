@@ -1,5 +1,7 @@
 """Wrong numbers are counted for each reviewer and item, and the API shows numbers to the requester alone."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -56,6 +58,35 @@ async def test_denial_is_possible_after_wrong_numbers(wiring: Wiring) -> None:
             await decide(wiring, record, other_than(record))
     no = DecisionRequest(action="deny", digest=record.items[0].digest)
     await wiring.desk.decide(record.id, "i1", no, person("anna"))
+
+
+async def guess(wiring: Wiring) -> str:
+    """Type a wrong number for a new item; return the name of the error."""
+    record = await make_numbered(wiring)
+    try:
+        await decide(wiring, record, other_than(record))
+    except (WrongNumber, TooManyRequests) as refused:
+        return type(refused).__name__
+    return ""
+
+
+async def test_guesses_over_many_items_are_limited_by_the_hour(wiring: Wiring) -> None:
+    found = Counter(await asyncio.gather(*(guess(wiring) for _ in range(16))))
+    assert found == {"WrongNumber": 10, "TooManyRequests": 6}
+    record = await make_numbered(wiring)
+    with pytest.raises(TooManyRequests) as refused:
+        await decide(wiring, record, record.items[0].secret_number)
+    assert 600 < int(str(refused.value.facts["retry_after_s"])) <= 3_600
+    await decide(wiring, record, record.items[0].secret_number, by="ben")
+
+
+async def test_right_numbers_neither_use_up_guesses_nor_give_new_ones(wiring: Wiring) -> None:
+    for _ in range(9):
+        assert await guess(wiring) == "WrongNumber"
+    for _ in range(3):
+        record = await make_numbered(wiring)
+        await decide(wiring, record, record.items[0].secret_number)
+    assert [await guess(wiring) for _ in range(2)] == ["WrongNumber", "TooManyRequests"]
 
 
 async def test_other_refusals_are_not_counted(wiring: Wiring) -> None:

@@ -16,7 +16,7 @@ from sayso.policy.memory.recalling import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.assessments import Assessment, Level
 from sayso.records.memory.grants import Grant
-from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum
+from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool, MandateSum, Outside
 from sayso.records.memory.offers import Constraint, ConstraintKind
 from sayso.records.suspensions import Who
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
@@ -234,6 +234,33 @@ def test_call_to_which_an_assessor_adds_scrutiny_is_not_covered(level: Level, as
     readings |= {name_scope_of(mandate): Reading(mandates=(mandate,))}
     readings[key] = Reading(assessment=Assessment(key=key, assessor="fraud", level=level))
     assert (Ledger(rules, readings).judge(about).action is Action.REQUEST_APPROVAL) is asked
+
+
+def judge_assessed(mandate: Mandate, args: dict[str, Any], rules: Policy, **spent: int) -> PolicyDecision:
+    """Judge a call that its assessor rates high."""
+    about = event("pay", tool_args=args, **FACTS)
+    key = name_assessment("fraud", about)
+    readings = {one.counter: Reading() for one in list_mandate_counters(mandate, "pay")}
+    readings |= {f"grant.man_1.{name}": Reading(total=total) for name, total in spent.items()}
+    readings |= {name_scope_of(mandate): Reading(mandates=(mandate,))}
+    readings[key] = Reading(assessment=Assessment(key=key, assessor="fraud", level=Level.HIGH))
+    return Ledger(rules, readings).judge(about)
+
+
+@pytest.mark.parametrize("action", ["request_approval", "allow"])
+def test_call_that_an_assessor_raised_stays_inside_its_plan(action: str) -> None:
+    assessed = rule("payouts", action, tool_name="pay", assess={"by": "fraud", "high": {"quorum": 2}})
+    rules = policy(assessed, rule("other", "request_approval", tool_name="other", mandates=LIMITS))
+    mandate = make(PAY)
+    confined = mandate.model_copy(update={"envelope": mandate.envelope.model_copy(update={"outside": Outside.DENY})})
+    inside = judge_assessed(confined, CALL, rules)
+    assert (inside.action, inside.scrutinized) == (Action.REQUEST_APPROVAL, True)
+    assert {one.counter: one.most for one in inside.due_charges}["grant.man_1.count"] == 10, "it counts once approved"
+    assert judge_assessed(confined, {**CALL, "to": "eve"}, rules).action is Action.DENY
+    assert judge_assessed(confined, CALL, rules, count=10).action is Action.DENY
+    outside = judge_assessed(mandate, {**CALL, "to": "eve"}, rules)
+    assert outside.action is Action.REQUEST_APPROVAL
+    assert outside.reason.endswith("It is outside mandate man_1.")
 
 
 def test_look_alike_name_is_not_covered() -> None:

@@ -19,10 +19,10 @@ from service.store.runs.runs import Run
 
 OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
-    Run: {"failed_calls"},
+    Run: {"failed_calls", "is_drill"},
     Item: {
         *("reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"),
-        *("judged_at_ms", "charges", "asked", "drawn", "grant_id"),
+        *("judged_at_ms", "charges", "asked", "grant_id"),
         *("mandate", "learning"),  # the arguments show a plan, the trail what grants on probation would allow
         "erasure",  # the suspension shows it
         "drill",  # a drill looks like any other item

@@ -8,10 +8,12 @@ import pytest
 from redis.asyncio import Redis
 
 from sayso.errors import IllegalTransition, NotAllowed, NotFound, Unavailable
+from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.auth.credentials import TENANT
 from service.operations.drills.planting import plant_drill, plant_scheduled
 from service.operations.drills.results import is_flagged
@@ -19,7 +21,7 @@ from service.operations.insights.figures import read_insights
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.wiring import Wiring, assemble
-from tests.builders import approve, make_person, person
+from tests.builders import approve, make_person, person, run_ref
 from workers.clock.ticks import process_due
 from workers.counting import Counting
 
@@ -64,10 +66,25 @@ async def deny(wiring: Wiring, record: SuspensionRecord) -> None:
 async def test_only_its_reviewer_decides_a_drill(drilling: Wiring) -> None:
     record = await plant(drilling)
     (item,) = record.items
-    assert (item.tool.name, item.allowed, record.resume.mode) == ("refund", (Answer.APPROVE, Answer.DENY), "poll")
+    assert (item.tool.name, record.resume.mode) == ("refund", "poll")
     with pytest.raises(NotAllowed):
         await approve(drilling, record, "ben")
     await approve(drilling, record)
+
+
+async def test_drill_has_the_actions_and_trail_of_a_real_item(drilling: Wiring) -> None:
+    drill = await plant(drilling)
+    tool = drill.items[0].tool
+    call = ToolCall(call_id="", index=0, name=tool.name, args=tool.args)
+    asked = ExternalCall(call, ToolDefinition(name=tool.name))
+    real = (await drilling.desk.suspend(run_ref("support-bot", agent="support"), [asked], drill.resume)).record
+    assert drill.items[0].allowed == real.items[0].allowed == (Answer.APPROVE, Answer.EDIT, Answer.DENY)
+    assert drill.items[0].call_id == real.items[0].call_id
+    assert (drill.step, drill.run.tenant, drill.run.environment) == (real.step, real.run.tenant, real.run.environment)
+    trails = [await drilling.runs.trail(one.run.id) for one in (drill, real)]
+    assert [one.type for one in trails[0]] == [one.type for one in trails[1]]
+    for planted, judged in zip(*trails, strict=True):
+        assert planted.data.keys() == judged.data.keys(), planted.type
 
 
 @pytest.mark.parametrize("reviewer", ["nobody", "gone"])

@@ -4,6 +4,8 @@ from typing import Literal
 
 from redis.asyncio import Redis
 
+from sayso.canonical_json import JsonObject
+from sayso.clock import new_id
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import draw_samples
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
@@ -21,7 +23,14 @@ KEYS = TenantKeys(TENANT)
 
 async def suspend(wiring: Wiring, terms: RuleTerms) -> SuspensionRecord:
     await wiring.runs.save_definitions([REFUND])
-    return (await wiring.desk.plant(run_ref(), ask(terms=terms))).record
+    return await suspend_call(wiring, terms, {"order": new_id("ord"), "amount": 5})
+
+
+async def suspend_call(wiring: Wiring, terms: RuleTerms, args: JsonObject) -> SuspensionRecord:
+    await wiring.runs.save_definitions([REFUND])
+    draft = ask(terms=terms)
+    draft = draft.model_copy(update={"tool": draft.tool.model_copy(update={"args": args})})
+    return (await wiring.desk.plant(run_ref(), draft)).record
 
 
 async def decide(wiring: Wiring, record: SuspensionRecord, by: str) -> SuspensionRecord:
@@ -35,9 +44,19 @@ async def test_drawn_items_are_those_of_the_stored_secret(wiring: Wiring, redis:
     secret = await redis.get(KEYS.sampling)
     assert isinstance(secret, bytes)
     for record in records:
-        (expected,) = draw_samples((ask(terms=SAMPLED),), secret, f"{TENANT} {record.id}", ("i1",))
+        draft = ask(terms=SAMPLED).model_copy(update={"tool": record.items[0].tool})
+        (expected,) = draw_samples((draft,), secret, (TENANT, record.run.owner, record.run.agent))
         assert (record.items[0].drawn, record.items[0].terms.quorum) == (expected.drawn, expected.terms.quorum)
     assert {bool(record.items[0].drawn) for record in records} == {True, False}
+
+
+async def test_call_that_is_asked_again_is_drawn_again(wiring: Wiring) -> None:
+    drawn = {
+        order: {bool((await suspend_call(wiring, SAMPLED, {"order": order})).items[0].drawn) for _ in range(5)}
+        for order in map(str, range(12))
+    }
+    assert all(len(found) == 1 for found in drawn.values()), drawn
+    assert {found.pop() for found in drawn.values()} == {True, False}
 
 
 async def test_drawn_item_needs_a_second_person(wiring: Wiring) -> None:
@@ -45,17 +64,18 @@ async def test_drawn_item_needs_a_second_person(wiring: Wiring) -> None:
     assert record.resume == ResumeSpec(mode="poll")
     assert (await decide(wiring, record, "anna")).status is Status.PENDING
     assert (await decide(wiring, record, "ben")).status is Status.DECIDED
-    (paused, *_) = await wiring.runs.trail(record.run.id)
-    assert paused.data["payload"]["items"][0]["drawn"] == record.items[0].drawn
+    trail = await wiring.runs.trail(record.run.id)
+    assert record.items[0].drawn
+    assert record.items[0].drawn not in repr(trail), "agents read their trails"
 
 
 async def test_secret_is_made_once_for_all_processes(wiring: Wiring, redis: Redis) -> None:
     first, second = Sampling(store_of(redis)), Sampling(store_of(redis))
     drafts = (ask(terms=SAMPLED),)
     for at in range(8):
-        name = (f"sus_{at}", ("i1",))
-        assert await first.draw(drafts, *name) == await second.draw(drafts, *name)
-        assert await first.draw(drafts, *name) == await wiring.desk.suspensions.sampling.draw(drafts, *name)
+        run = run_ref(f"bot-{at}")
+        assert await first.draw(drafts, run) == await second.draw(drafts, run)
+        assert await first.draw(drafts, run) == await wiring.desk.suspensions.sampling.draw(drafts, run)
 
 
 async def test_no_secret_is_made_without_a_sample(wiring: Wiring, redis: Redis) -> None:
