@@ -134,7 +134,7 @@ async def list_events(
     entries = await parts.runs.trail(run_id, after=after, limit=limit)
     is_agent = caller.owner is not None
     return TrailPage(
-        events=[EventView.model_validate(entry) for entry in entries if not (is_agent and _tells_draw(entry))],
+        events=[EventView.model_validate(entry) for entry in entries if not (is_agent and _shows_draw(entry))],
         next_after=after + len(entries),
         head=HeadView.model_validate(end.head) if end.head is not None else None,
         fault=end.fault or None,
@@ -147,8 +147,8 @@ async def slot_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
         yield
 
 
-def _tells_draw(entry: TrailEntry) -> bool:
-    """Return whether an event may tell that a call was drawn: a decision that decides nothing yet, or a second look."""
+def _shows_draw(entry: TrailEntry) -> bool:
+    """Return whether an event may show that a call was drawn: a decision that decides nothing yet, or a second look."""
     if entry.type in _OF_REVIEWERS:
         return True
     return entry.type == EventType.DECISION_RECORDED and entry.data.get("verdict") is None
@@ -198,7 +198,7 @@ async def _stream(
                 return  # the client connects again and gets the error then
             for entry in entries:
                 last_seq = entry.seq
-                if is_agent and _tells_draw(entry):
+                if is_agent and _shows_draw(entry):
                     continue
                 data = EventView.model_validate(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
