@@ -114,11 +114,12 @@ async def _list_views(clients: Clients, name: str, tool: str, args: dict[str, An
         "inbox": "/",
         "search": "/?q=b",
         "run": f"/runs/{record['run']['id']}",
-        "API": f"{SUSPENSIONS}/{suspension}",
     }
     for view, path in views.items():
         yield f"{name}, {view}", lambda path=path: clients.person.get(path)  # type: ignore[misc]
-    (await clients.agent.post(f"{SUSPENSIONS}/{suspension}/cancel", json={}))
+    yield f"{name}, API", lambda: clients.agent.get(f"{SUSPENSIONS}/{suspension}")
+    ended = await clients.agent.post(f"/api/v1/runs/{record['run']['id']}/cancel", json={})
+    ended.raise_for_status()
 
 
 def _post(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Send:
@@ -134,7 +135,10 @@ async def _connect(port: int, password: str, key: str) -> AsyncIterator[Clients]
     async with httpx.AsyncClient(base_url=base, timeout=most) as nobody:
         signed_in = await nobody.post("/api/v1/sessions", json={"name": "admin", "password": password})
         token = signed_in.json()["token"]
-        agents, people = {"Authorization": f"Bearer {key}"}, {"Cookie": f"sayso_session_{port}={token}"}
+        agents, people = (
+            {"Authorization": f"Bearer {key}"},
+            {"Cookie": f"sayso_session_{port}={token}; sayso_skipped=1"},
+        )
         async with (
             httpx.AsyncClient(base_url=base, timeout=most, headers=agents) as agent,
             httpx.AsyncClient(base_url=base, timeout=most, headers=people) as person,

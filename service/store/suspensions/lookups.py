@@ -1,11 +1,14 @@
 """Look-ups of several suspensions at once."""
 
+import asyncio
 from typing import Any
 
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import translated
 from service.store.suspensions.reading import UnreadableRecord
 from service.store.tenants import TenantStore
+
+_LARGE_BYTES = 16_384  # a larger record takes milliseconds to read; other tasks run between two of them
 
 
 class SuspensionLookups:
@@ -31,6 +34,8 @@ class SuspensionLookups:
                 self._readings.forget(suspension_id)
             else:
                 records.append(self._readings.try_read(suspension_id, raw))
+                if len(raw) > _LARGE_BYTES:
+                    await asyncio.sleep(0)
         return records
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
