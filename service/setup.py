@@ -32,6 +32,7 @@ async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
     if known is None:
         chosen = password or new_secret()[:_PASSWORD_CHARS]
         await wiring.reviewers.add(ADMIN, chosen, ("reviewer", "admin"))
+        await wiring.activity.record("person_added", "", door="setup", target=ADMIN, roles=("reviewer", "admin"))
         if password is None:
             return f"{sign_in} with the password {chosen} (shown this once)."
     elif not known.active:
@@ -40,6 +41,7 @@ async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
         return f"{sign_in} with the password it has."
     elif not await wiring.reviewers.has_password(ADMIN, password):
         await wiring.reviewers.set_password(ADMIN, password)
+        await wiring.activity.record("password_set", "", door="setup", target=ADMIN)
     return f"{sign_in} with the password in {variable_of('admin_password')}."
 
 
@@ -53,7 +55,8 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
         return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
     if named:
         return f"The agent {DEMO} has the key it has."
-    _, secret = await wiring.api_keys.create(DEMO)
+    created, secret = await wiring.api_keys.create(DEMO)
+    await wiring.activity.record("key_created", "", door="setup", target=created.id, name=DEMO)
     return f"The agent {DEMO} has the key {secret} (shown this once)."
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from service.auth.activity import ActivityLog
 from service.auth.api_keys import ApiKeys
 from service.auth.contacts import Contacts
 from service.auth.credentials import TENANT, Credentials
@@ -36,6 +37,7 @@ from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
+from service.store.directory.activity import ActivityStore
 from service.store.directory.contacts import ContactStore
 from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
@@ -93,6 +95,7 @@ class Wiring:
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
+    activity: ActivityLog
     replays: Replays
     freezes: Freezes
     grants: Granting
@@ -203,13 +206,14 @@ class Process:
             schedule=Schedule(store),
             reviewers=self._open_reviewers(store, people),
             api_keys=ApiKeys(tenant, people, self._tokens),
+            activity=ActivityLog(ActivityStore(store)),
             replays=Replays(store),
             freezes=freezes,
             grants=self._open_grants(store, suspensions, runs, rules),
             retention=Retention(store),
             revocation_cache=RevocationCache(people, store.connections.refresher),
             groups=Groups(GroupStore(store), people),
-            contacts=Contacts(tenant, ContactStore(store), people, self._attempts),
+            contacts=Contacts(tenant, ContactStore(store), people, self._attempts, ActivityLog(ActivityStore(store))),
             duty=Duty(DutyStore(store), people),
             views=ViewStore(store),
             instances=Instances(store),

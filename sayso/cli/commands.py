@@ -149,6 +149,8 @@ def login(
         with Client(url, "-", patience_s=5) as client:
             opened = client.sign_in(name, password or typer.prompt("Password", hide_input=True))
         saved = Login(url=client.url, key=opened.token, name=opened.name)
+        if opened.password_by:
+            console.print(show_line(f"{opened.password_by} set your password. Change it now: sayso password", "yellow"))
     save_login(saved)
     console.print(show_line(f"Signed in at {saved.url}{f' as {saved.name}' if saved.name else ''}."))
 

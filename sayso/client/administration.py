@@ -17,6 +17,7 @@ class SessionView(ResponseModel):
     token: str
     name: str
     roles: tuple[str, ...] = ()
+    password_by: str = ""
     expires_at: datetime
 
 
@@ -31,6 +32,8 @@ class Key(ResponseModel):
     ends_at: datetime | None = None
     context: JsonObject = Field(default_factory=dict)
     owner: str | None = None
+    created_by: str = ""
+    last_used_at: datetime | None = None
     key: str | None = None
 
 

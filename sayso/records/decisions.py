@@ -41,6 +41,16 @@ class Actor(Immutable):
         exclude_if=_is_empty,
         description="The absent reviewer for whom this one decided; the groups are then those of the absent one.",
     )
+    counts_as: str = Field(
+        default="",
+        exclude_if=_is_empty,
+        description="Who made or reset the credential that decided, so that the decision counts as theirs, too.",
+    )
+
+    @property
+    def human(self) -> str:
+        """The person whose decision this is for a quorum: each counts once, by whichever credential."""
+        return self.counts_as or self.id
 
 
 def list_filled(names: Sequence[str], people: Collection[Actor]) -> list[str]:
@@ -79,9 +89,14 @@ class Represented(Immutable):
 
 
 class Delegate(Actor):
-    """A reviewer who may decide for absent ones; records keep only the `Actor` with the one that counted."""
+    """A reviewer who may decide for absent ones, or by a credential that `made_by` made or reset at `made_at_ms`.
+
+    Records keep only the `Actor` with what counted.
+    """
 
     represents: tuple[Represented, ...] = ()
+    made_by: str = ""
+    made_at_ms: int = 0
 
 
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")

@@ -14,7 +14,7 @@ from sayso.sentences.names import join_words, name_each, name_reviewers
 from sayso.sentences.rulebook.mandates import PlanWords, describe_plan
 from sayso.text.language import _, mark
 from sayso.transitions.closing import args_of
-from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing
+from sayso.transitions.decision_checks import entitle, find_alike, find_counted, list_agreeing
 
 _AFTER_DENIAL = {
     "continue": mark("If you deny it, the agent receives your reason and continues."),
@@ -132,21 +132,30 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
 
 def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
-    if by.id in record.run.list_excluded(item.terms):
-        if by.id in record.run.requesters:
-            return _("You requested this call, so another reviewer must decide it.")
-        return _("You made the key of this agent, so another reviewer must decide it.")
+    if excluded := _describe_exclusion(record, item, by):
+        return excluded
     entitled = entitle(record, item, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.terms.reviewers, "or"))
     own = next((one for one in item.decisions if one.by.id == by.id), None)
     if own is not None:
         return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
+    if (alike := find_alike(item, by)) is not None:
+        names = {"person": alike.by.id, "rest": _describe_lack(item, alike)}
+        return _("%(person)s decided by a credential that you made or reset, which counts as yours. %(rest)s", **names)
     counted = find_counted(item, entitled)
     if counted is not None:
         rest = _describe_lack(item, counted)
         return _("%(who)s has decided for the same reviewer. %(rest)s", who=counted.by.id, rest=rest)
     return ""
+
+
+def _describe_exclusion(record: SuspensionRecord, item: Item, by: Actor) -> str:
+    if by.id not in record.run.list_excluded(item.terms):
+        return ""
+    if by.id in record.run.requesters:
+        return _("You requested this call, so another reviewer must decide it.")
+    return _("You made the key of this agent, so another reviewer must decide it.")
 
 
 def describe_resemblance(names: Sequence[str]) -> str:

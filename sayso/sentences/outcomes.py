@@ -139,7 +139,15 @@ def describe_decision(item: Item, decision: Decision) -> str:
     if decision.args is not None:
         made = _("%(decision)s with %(changes)s", decision=made, changes=_count(item.tool.args, decision.args))
     absent = decision.by.for_person
-    return _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
+    made = _("%(decision)s for %(person)s", decision=made, person=absent) if absent else made
+    return f"{made}{describe_maker(decision.by.counts_as)}"
+
+
+def describe_maker(counts_as: str) -> str:
+    """Return that a decision counts as another person's, who made or reset its credential; empty if it does not."""
+    if not counts_as:
+        return ""
+    return _(", which counts as the decision of %(maker)s, who made or reset the credential", maker=counts_as)
 
 
 def describe_voided(voided: VoidedDecision) -> str:

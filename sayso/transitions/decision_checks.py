@@ -102,6 +102,9 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     if by.kind is not ActorKind.HUMAN:
         raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
     check_other_than_requester(record, item, by)
+    counts_as = _find_maker(record, by)
+    if counts_as in record.run.list_excluded(item.terms):
+        raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
     entitled = entitle(record, item, by)
     if entitled is None:
         reviewers = list(item.terms.reviewers)
@@ -114,7 +117,32 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
             f"{counted.by.id} has already decided on this item, for the same reviewer; it waits for other reviewers.",
             decided_by=counted.by.id,
         )
-    return entitled
+    return _check_human(item, entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled)
+
+
+def find_alike(item: Item, by: Actor) -> Decision | None:
+    """Return the earlier decision that counts as the same person's, by whichever credential."""
+    return next((one for one in item.decisions if one.by.human == by.human), None)
+
+
+def _check_human(item: Item, by: Actor) -> Actor:
+    """Return the actor; raises `AlreadyDecided` if another name has decided for the same person."""
+    earlier = find_alike(item, by)
+    if earlier is None:
+        return by
+    other = earlier.by
+    maker, person = (other.counts_as, other.id) if other.counts_as else (by.counts_as, by.id)
+    raise AlreadyDecided(
+        f"{maker} made or reset the credential of {person}, so both count as one person, who has decided. "
+        "Another reviewer must decide, or the person with a password and keys of their own.",
+        decided_by=other.id,
+    )
+
+
+def _find_maker(record: SuspensionRecord, by: Actor) -> str:
+    """Return who else made or reset the credential after the items were asked; empty for nobody."""
+    made = isinstance(by, Delegate) and by.made_by != by.id and by.made_at_ms >= record.created_at_ms
+    return by.made_by if made and isinstance(by, Delegate) else ""
 
 
 def check_other_than_requester(record: SuspensionRecord, item: Item, by: Actor) -> None:
@@ -221,13 +249,13 @@ def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> N
 def is_quorum_met(item: Item, decision: Decision) -> bool:
     """Whether enough reviewers agree; approvals agree only on the same arguments."""
     if decision.action is DecisionAction.DENY:
-        people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
+        people = {one.by.human for one in item.decisions if one.action is DecisionAction.DENY}
         return len(people) >= item.terms.quorum.deny
     quorum = item.terms.quorum
     if quorum.approve == 1 and not quorum.each_of:
         return True
     agreeing = list_agreeing(item, decision)
-    enough = len({by.id for by in agreeing}) >= quorum.approve
+    enough = len({by.human for by in agreeing}) >= quorum.approve
     return enough and len(list_filled(quorum.each_of, agreeing)) == len(quorum.each_of)
 
 

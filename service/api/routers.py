@@ -17,7 +17,7 @@ from service.api import (
     webhooks,
 )
 from service.api.discussions import attachments, comments
-from service.api.operations import channels, diagnostics, drills, metrics, reports, second_look, trials
+from service.api.operations import activity, channels, diagnostics, drills, metrics, reports, second_look, trials
 from service.api.people import accounts, administration, contacts, duty, groups, saved_views, who
 from service.api.policy import grants, mandates, replays, shadows, versions
 
@@ -38,6 +38,7 @@ for _router in (  # routes are matched in this order; the most frequent come fir
     attachments.router,
     freezes.router,
     diagnostics.router,
+    activity.router,
     trials.router,
     channels.router,
     reports.router,

@@ -11,6 +11,7 @@ from service.api.views.base import RequestBody, Timestamp
 from service.auth.hosts import check_host, origin_of
 from service.auth.reviewers import SignIn
 from service.http.openapi import problems
+from service.operations.people.sign_ins import sign_in as sign_in_by
 from service.wiring import Wiring
 
 opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)
@@ -32,6 +33,7 @@ class SessionView(BaseModel):
     token: str = Field(examples=["3f1c…"])
     name: str
     roles: tuple[str, ...]
+    password_by: str = Field(description="Who else set the password: change it first. Empty for yourself.")
     expires_at: Timestamp = Field(description="When the session ends in any case.")
     idle_timeout_s: int = Field(description="The session ends after this many seconds without use.")
 
@@ -41,7 +43,7 @@ async def sign_in(body: SignInRequest, request: Request, parts: OpenParts) -> Se
     """Sign in. Send the token as `Authorization: Bearer …`."""
     await check_host(request)
     password = body.password.get_secret_value()
-    return view_session(parts, await parts.reviewers.sign_in(body.name, password, origin_of(request)))
+    return view_session(parts, await sign_in_by(parts, body.name, password, origin_of(request), "api"))
 
 
 def view_session(parts: Wiring, opened: SignIn) -> SessionView:
@@ -50,6 +52,7 @@ def view_session(parts: Wiring, opened: SignIn) -> SessionView:
         token=opened.token,
         name=opened.session.name,
         roles=opened.session.roles,
+        password_by=opened.password_by,
         expires_at=opened.session.created_at_ms + parts.settings.session_max_s * 1000,
         idle_timeout_s=parts.settings.session_idle_s,
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
-from service.auth.reviewers import hash_token, refuse_our_names
+from service.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.settings import SHORTEST_KEY
-from service.store.people import ApiKey, KeyKind, People
+from service.store.people import ApiKey, KeyKind, Made, People
 from service.store.tokens import Tokens
 
 _NAME = re.compile(r"[!-~]{1,64}")
@@ -33,10 +33,12 @@ class ApiKeys:
         context: JsonObject | None = None,
         owner: str | None = None,
         by: str = "",
+        made: Made = NOBODY,
     ) -> tuple[ApiKey, str]:
         """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`.
 
-        `owner` is the active person who owns the key of an agent, and `by` the person who makes it.
+        `owner` is the active person who owns the key of an agent, and `by` the person who makes it, by a credential
+        that `made` tells of.
         """
         if predecessor_id is None:
             _check_name(name)
@@ -61,6 +63,8 @@ class ApiKeys:
             context=context or {},
             owner=owner,
             created_by=by,
+            made_by=made.by,
+            made_at_ms=made.at_ms,
         )
         await self.people.save_key(key_hash, key)
         return key, plain
@@ -72,7 +76,7 @@ class ApiKeys:
             key_id, lambda key: key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or at_ms})
         )
 
-    async def rotate(self, key_id: str, overlap_s: int, by: str = "") -> tuple[ApiKey, str]:
+    async def rotate(self, key_id: str, overlap_s: int, by: str = "", made: Made = NOBODY) -> tuple[ApiKey, str]:
         """Create the successor of a key, which ends after the overlap; `by` makes it. Raises `NotFound`, `Conflict`."""
         key_hash = await self.people.find_key_hash(key_id)
         key = await self.tokens.find_key(key_hash) if key_hash else None
@@ -80,15 +84,13 @@ class ApiKeys:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended. Create a new one instead.")
-        made, plain = await self.create(
-            key.name, kind=key.kind, predecessor_id=key.id, context=key.context, owner=key.owner, by=by
-        )
+        successor, plain = await self.create(key.name, None, key.kind, key.id, key.context, key.owner, by, made)
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._change(
             key_id,
             lambda found: found.model_copy(update={"ends_at_ms": min(ends_at_ms, found.ends_at_ms or LATEST_MS)}),
         )
-        return made, plain
+        return successor, plain
 
     async def note_withdrawn(self, key_id: str) -> None:
         """Record that all runs of a revoked key were withdrawn."""

@@ -3,14 +3,13 @@
 import re
 from dataclasses import dataclass
 
-import structlog
-
 from sayso.clock import new_code, now_ms
 from sayso.errors import InvalidInput, NotFound
-from service.auth.reviewers import hash_token
+from service.auth.activity import ActivityLog
+from service.auth.reviewers import NOBODY, hash_token
 from service.store.attempts import Allowance, Attempts
-from service.store.directory.contacts import Contact, ContactStore
-from service.store.people import People
+from service.store.directory.contacts import CodeOwner, Contact, ContactStore
+from service.store.people import Made, People
 
 CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 """Letters and digits that cannot be mistaken for each other."""
@@ -29,7 +28,6 @@ With 30^8 codes, 500 attempts guess one of a hundred valid codes with a chance b
 """
 
 _CHANNEL = re.compile(r"[a-z0-9-]{1,40}")
-_LOG = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -44,19 +42,26 @@ class ContactCode:
 class Contacts:
     """The linked addresses of one tenant's people."""
 
-    def __init__(self, tenant: str, store: ContactStore, people: People, attempts: Attempts) -> None:
+    def __init__(
+        self, tenant: str, store: ContactStore, people: People, attempts: Attempts, activity: ActivityLog
+    ) -> None:
         self._tenant = tenant
         self._store = store
         self._people = people
         self._attempts = attempts
+        self._activity = activity
 
-    async def create_code(self, person: str, channel: str) -> ContactCode:
-        """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`."""
+    async def create_code(self, person: str, channel: str, made: Made = NOBODY) -> ContactCode:
+        """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`.
+
+        `made` tells who else made the person's credential; it goes with the address.
+        """
         _check_channel(channel)
         await self._attempts.count(CODES, f"{self._tenant} {person}")
         code = new_code(CODE_ALPHABET, CODE_CHARS)
         at_ms = now_ms()
-        await self._store.save_code(_hash_code(channel, code), person, CODE_VALID_MS)
+        owner = CodeOwner(person=person, made_by=made.by, made_at_ms=made.at_ms)
+        await self._store.save_code(_hash_code(channel, code), owner, CODE_VALID_MS)
         return ContactCode(code, channel, at_ms + CODE_VALID_MS)
 
     async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Contact:
@@ -71,20 +76,32 @@ class Contacts:
         await self._attempts.count(BY_CHANNEL, f"{self._tenant} {channel}")
         await self._attempts.count(BY_ADDRESS, f"{self._tenant} {channel} {address}")
         code_hash = _hash_code(channel, code)
-        person = await self._store.find_code(code_hash) or ""
+        owner = await self._store.find_code(code_hash) or CodeOwner(person="")
+        person = owner.person
         if person and await self._find_active(person) is None:
             raise InvalidInput(f"The reviewer {person} is deactivated. Ask an admin.")
         contact = Contact(
-            person=person, channel=channel, address=address, label=label[:LONGEST_LABEL], linked_at_ms=now_ms()
+            person=person,
+            channel=channel,
+            address=address,
+            label=label[:LONGEST_LABEL],
+            linked_at_ms=now_ms(),
+            made_by=owner.made_by,
+            made_at_ms=owner.made_at_ms,
         )
         await self._store.redeem(code_hash, contact)
         await self._attempts.forget(BY_ADDRESS, f"{self._tenant} {channel} {address}")
-        _LOG.info("contact_linked", person=person, channel=channel, contact=contact.id)
+        await self._activity.record("contact_linked", person, door=channel, target=contact.id, label=contact.label)
         return contact
 
     async def find(self, channel: str, address: str) -> Contact | None:
         """Return the contact with this address, also of a deactivated person; or None."""
         return await self._store.find(channel, address)
+
+    async def find_made(self, channel: str, address: str) -> Made:
+        """Return who else made the credential that linked this address."""
+        contact = await self._store.find(channel, address)
+        return Made(contact.made_by, contact.made_at_ms) if contact is not None else NOBODY
 
     async def find_person(self, channel: str, address: str) -> str | None:
         """Return the active reviewer with this address, or None."""
@@ -106,7 +123,6 @@ class Contacts:
         for contact in await self._store.list_of(person):
             if contact.id == contact_id:
                 await self._store.delete(contact)
-                _LOG.info("contact_unlinked", person=person, channel=contact.channel, contact=contact.id, by=by)
                 return
         raise NotFound(f"{person} has no contact {contact_id!r}. List the contacts to see their ids.")
 

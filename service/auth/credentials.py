@@ -12,9 +12,9 @@ from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import NotAllowed, NotAuthenticated, Unavailable
 from sayso.records.decisions import Actor, ActorKind, Represented
 from service.auth.person_tokens.verifying import PersonTokens
-from service.auth.reviewers import Holder, Reviewers, add_represented, hash_token
+from service.auth.reviewers import NOBODY, Holder, Reviewers, describe_actor, hash_token
 from service.cache import USED_WITHIN_MS, Refresher
-from service.store.people import PERSON, ApiKey, Session
+from service.store.people import PERSON, ApiKey, Made, Session
 from service.store.tokens import Tokens
 
 TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
@@ -50,6 +50,12 @@ class Principal:
     key_maker: str = ""
     """The person who made the key, if that is known."""
 
+    made: Made = NOBODY
+    """Who else made or reset a person's credential."""
+
+    password_by: str = ""
+    """Who else set the password of a session, if its person has not changed it."""
+
     groups: tuple[str, ...] = ()
     """The groups of a person."""
 
@@ -63,7 +69,7 @@ class Principal:
     def reviewer(self, channel: str) -> Actor:
         """Return this principal with their groups and the absent people they represent, to decide an item."""
         by = Actor(id=self.name, kind=self.kind, channel=channel, groups=self.groups)
-        return add_represented(by, self.represents)
+        return describe_actor(by, self.represents, self.made)
 
     @property
     def owner(self) -> str | None:
@@ -203,8 +209,16 @@ class Credentials:
             return None
         if in_use:
             await self._note_use(session.tenant, f"{PERSON}{session.name}")
-        roles, csrf = holder.person.roles, session.csrf
-        return Principal(session.tenant, session.name, ActorKind.HUMAN, roles, csrf, **_list_rights(holder))
+        return Principal(
+            session.tenant,
+            session.name,
+            ActorKind.HUMAN,
+            holder.person.roles,
+            session.csrf,
+            made=Made(session.made_by, session.made_at_ms),
+            password_by=holder.person.password_by,
+            **_list_rights(holder),
+        )
 
     async def _extend_session(self, token_hash: str, in_use: bool) -> bool:
         return not in_use or await self._tokens.extend_session(token_hash, self._idle_ms)
@@ -228,7 +242,8 @@ class Credentials:
         if holder is None:
             return None
         await self._note_use(key.tenant, key.id)
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id, **_list_rights(holder))
+        made, roles = Made(key.made_by, key.made_at_ms), ("reviewer",)
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, roles, key_id=key.id, made=made, **_list_rights(holder))
 
     async def _note_use(self, tenant: str, holder: str) -> None:
         """Record the use of a credential, at most once a minute; a store that cannot write does not shut it out."""
@@ -244,6 +259,14 @@ class Credentials:
 
 def _list_rights(holder: Holder) -> _Rights:
     return {"groups": holder.groups, "represents": holder.represents}
+
+
+def require_own_password(principal: Principal) -> None:
+    """Raise `NotAllowed` where somebody else set the person's password: it makes no further credential."""
+    if principal.password_by:
+        raise NotAllowed(
+            f"{principal.password_by} set your password. Change it first: on the page Me, or with `sayso password`."
+        )
 
 
 def require_person(principal: Principal) -> Principal:

@@ -1,7 +1,5 @@
 """Rules of preferences and absences."""
 
-import structlog
-
 from sayso.clock import DAY_MS, iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.groups import check_working_hours
@@ -11,8 +9,6 @@ from service.store.people import People
 LONGEST_ABSENCE_MS = 400 * DAY_MS
 _KEPT_MS = 90 * DAY_MS
 """How long an ended absence stays listed."""
-
-_LOG = structlog.get_logger(__name__)
 
 
 class Duty:
@@ -36,7 +32,6 @@ class Duty:
         await self._check_known(person)
         check_working_hours(preferences.working_hours)
         await self._store.save_preferences(person, preferences)
-        _LOG.info("preferences_saved", person=person, by=by)
         return preferences
 
     async def list_absences(self, person: str | None = None) -> list[Absence]:
@@ -69,7 +64,6 @@ class Duty:
             return (*kept, made)
 
         await self._store.change_absences(person, add)
-        _LOG.info("absence_added", person=person, absence=made.id, delegate=delegate, by=by)
         return made
 
     async def delete_absence(self, person: str, absence_id: str, by: str) -> None:
@@ -82,7 +76,6 @@ class Duty:
             return kept
 
         await self._store.change_absences(person, delete)
-        _LOG.info("absence_deleted", person=person, absence=absence_id, by=by)
 
     async def _check_delegate(self, person: str, delegate: str) -> None:
         if delegate == person:

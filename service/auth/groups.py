@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import structlog
-
 from sayso.calendars.hours import WorkingHours
 from sayso.calendars.public_holidays import check_country
 from sayso.clock import now_ms
@@ -14,8 +12,6 @@ from service.store.people import People
 
 MOST_GROUPS = 500
 MOST_MEMBERS = 500
-
-_LOG = structlog.get_logger(__name__)
 
 
 class Groups:
@@ -49,7 +45,6 @@ class Groups:
             return made
 
         await self._store.change(name, create)
-        _LOG.info("group_created", group=name, by=by, members=list(members), editors=list(editors))
         return made
 
     async def update(
@@ -77,9 +72,7 @@ class Groups:
                 raise NotAllowed("Only an admin can change the editors of a group. Ask an admin.", role="admin")
             return group.model_copy(update={"members": members, "editors": editors, "working_hours": working_hours})
 
-        saved = _found(await self._store.change(name, update), name)
-        _LOG.info("group_changed", group=name, by=by, members=list(saved.members), editors=list(saved.editors))
-        return saved
+        return _found(await self._store.change(name, update), name)
 
     async def delete(self, name: str, by: str) -> None:
         """Delete a group; raises `NotFound`. Rules that still name it find nobody."""
@@ -88,7 +81,6 @@ class Groups:
             _found(current, name)
 
         await self._store.change(name, delete)
-        _LOG.info("group_deleted", group=name, by=by)
 
     async def read(self, name: str) -> Group:
         """Return a group; raises `NotFound`."""

@@ -12,6 +12,27 @@ _HASHER = PasswordHash.recommended()
 _AT_ONCE = 2  # one verification takes 64 MiB and half a second; more at once would exhaust the machine
 
 
+_OBVIOUS = frozenset(
+    (
+        *("password", "passwort", "passw0rd", "p@ssword", "sayso", "admin", "administrator", "root", "secret"),
+        *("changeme", "letmein", "welcome", "default", "iloveyou", "qwerty", "qwertz", "qwertyuiop", "qwertzuiop"),
+        *("asdfghjkl", "abcdefgh", "abcd", "1q2w3e4r", "trustno1", "football", "baseball", "sunshine", "princess"),
+        *("superman", "correcthorsebatterystaple", "reviewer", "approve"),
+    )
+)
+_DIGITS = "01234567890123456789"
+
+
+def is_obvious(password: str, name: str = "") -> bool:
+    """Return whether a password is one of the first that are guessed: its case, repetitions and ends do not count."""
+    plain = "".join(one for one in password.casefold() if not one.isspace())
+    core = plain.strip("0123456789!.?*_-#$") or plain
+    words = {*_OBVIOUS, name.casefold(), name.casefold().partition("@")[0]} - {""}
+    if plain in _DIGITS or plain in _DIGITS[::-1] or len({*plain}) <= 2:
+        return True
+    return any(text == word * (len(text) // len(word)) for text in (plain, core) for word in words)
+
+
 class Passwords:
     """Hash and verify passwords in threads, a few at a time."""
 
@@ -19,10 +40,12 @@ class Passwords:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._decoy: str | None = None
 
-    async def hash(self, password: str) -> str:
-        """Return the hash; raises `InvalidInput` for a password that is too short or too long."""
+    async def hash(self, password: str, name: str = "") -> str:
+        """Return the hash; raises `InvalidInput` for a password that is too short, too long or easily guessed."""
         if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
             raise InvalidInput(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters. Choose another.")
+        if is_obvious(password, name):
+            raise InvalidInput("This password is among the first that anybody guesses. Choose a longer sentence.")
         async with self._slots:
             return await asyncio.to_thread(_HASHER.hash, password)
 

@@ -17,10 +17,10 @@ from service.settings import Settings
 from service.settings.edge import network_of
 from service.store.attempts import Allowance, Attempts
 from service.store.directory.duty import DutyStore
-from service.store.people import PERSON, OpenSession, People, Reviewer, Session
+from service.store.people import PERSON, Made, OpenSession, People, Reviewer, Session
 from service.store.tokens import Tokens
 
-ROLES = ("reviewer", "admin")
+ROLES = ("reviewer", "admin", "auditor")
 BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
 """Sign-in attempts from one address for one name, and for all names. The right password resets the pair's count.
@@ -38,6 +38,8 @@ class SignIn:
 
     token: str
     session: Session
+    password_by: str = ""
+    """Who else set the password; the person changes it first."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Origin:
 
 
 NOWHERE = Origin()
+NOBODY = Made()
 
 
 class Holder(NamedTuple):
@@ -92,25 +95,44 @@ class Reviewers:
         self._max_ms = settings.session_max_s * 1000
         self._absences = Memory(duty.list_absences, refresher)
 
-    async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
-        """Create a reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
+    async def add(self, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
+        """Create a reviewer, whose first password `by` chose.
+
+        Raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name.
+        """
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidInput(NAME_RULE)
         refuse_our_names(name)
         if not roles or any(role not in ROLES for role in roles):
-            raise InvalidInput(f"Roles are {' and '.join(ROLES)}; give at least one of them.")
+            raise InvalidInput(f"Roles are {', '.join(ROLES)}; give at least one of them.")
+        hashed, at_ms = await self._passwords.hash(password, name), now_ms()
         reviewer = Reviewer(
-            name=name, password_hash=await self._passwords.hash(password), roles=roles, created_at_ms=now_ms()
+            name=name,
+            password_hash=hashed,
+            roles=roles,
+            created_at_ms=at_ms,
+            password_by=by,
+            reset_by=by,
+            reset_at_ms=at_ms if by else 0,
         )
         if not await self._people.add_reviewer(reviewer):
             raise Conflict(f"There is already a reviewer named {name}. Choose another name.")
         return reviewer
 
-    async def set_password(self, name: str, password: str) -> None:
-        """Set a reviewer's password and end the sessions opened with the old one; raises `NotFound`."""
+    async def set_password(self, name: str, password: str, by: str = "") -> None:
+        """Set a reviewer's password and end the sessions opened with the old one; raises `NotFound`.
+
+        It is marked as that of `by`, unless that is the person, until the person changes it.
+        """
         await self._known(name)
-        hashed = await self._passwords.hash(password)
-        await self._change(name, lambda: {"password_hash": hashed, "password_set_at_ms": now_ms()})
+        hashed, other = await self._passwords.hash(password, name), by if by != name else ""
+
+        def update() -> dict[str, object]:
+            at_ms = now_ms()
+            marks: dict[str, object] = {"reset_by": other, "reset_at_ms": at_ms} if other else {}
+            return {"password_hash": hashed, "password_set_at_ms": at_ms, "password_by": other, **marks}
+
+        await self._change(name, update)
 
     async def has_password(self, name: str, password: str) -> bool:
         """Return whether the reviewer has this password; raises `NotFound`."""
@@ -225,10 +247,10 @@ class Reviewers:
             return None
         return Holder(person, groups, await self.list_represented(name))
 
-    async def find_actor(self, name: str, channel: str) -> Actor:
-        """Return a person as the author of decisions on a channel."""
+    async def find_actor(self, name: str, channel: str, made: Made = NOBODY) -> Actor:
+        """Return a person as the author of decisions on a channel, by an address that `made` tells of."""
         by = Actor(id=name, kind=ActorKind.HUMAN, channel=channel, groups=await self.list_groups(name))
-        return add_represented(by, await self.list_represented(name))
+        return describe_actor(by, await self.list_represented(name), made)
 
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
@@ -268,9 +290,11 @@ class Reviewers:
             created_at_ms=at_ms,
             address=origin.address,
             client=origin.client[:200],
+            made_by=reviewer.made.by,
+            made_at_ms=reviewer.made.at_ms,
         )
         await self._people.open_session(hash_token(token), session, self._idle_ms)
-        return SignIn(token, session)
+        return SignIn(token, session, reviewer.password_by)
 
     async def _known(self, name: str) -> Reviewer:
         return _found(await self._people.find_reviewer(name), name)
@@ -287,11 +311,19 @@ def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
     return reviewer
 
 
-def add_represented(by: Actor, represents: tuple[Represented, ...]) -> Actor:
-    """Return the actor with the absent people for whom they may decide."""
-    if not represents:
+def describe_actor(by: Actor, represents: tuple[Represented, ...], made: Made) -> Actor:
+    """Return the actor with the absent people for whom they may decide, and who else made their credential."""
+    if not represents and not made.by:
         return by
-    return Delegate(id=by.id, kind=by.kind, channel=by.channel, groups=by.groups, represents=represents)
+    return Delegate(
+        id=by.id,
+        kind=by.kind,
+        channel=by.channel,
+        groups=by.groups,
+        represents=represents,
+        made_by=made.by,
+        made_at_ms=made.at_ms,
+    )
 
 
 def hash_token(token: str) -> str:
@@ -302,6 +334,12 @@ def hash_token(token: str) -> str:
 def id_of_session(token_hash: str) -> str:
     """Return the public id of a session; it does not reveal the token."""
     return f"ses_{token_hash[:32]}"
+
+
+def require_log_reader(roles: tuple[str, ...]) -> None:
+    """Raise `NotAllowed` for somebody who is neither an admin nor an auditor."""
+    if not {"admin", "auditor"}.intersection(roles):
+        raise NotAllowed("Admins and auditors read the activity log; ask an admin for the role.", role="auditor")
 
 
 def require_role(roles: tuple[str, ...], role: str) -> None:

@@ -12,7 +12,8 @@ async def find_actor(parts: Wiring, channel: Channel, address: str) -> Actor | N
     person = await parts.contacts.find_person(channel.name, address)
     if person is None:
         return None
-    return await parts.reviewers.find_actor(person, channel.name)
+    made = await parts.contacts.find_made(channel.name, address)
+    return await parts.reviewers.find_actor(person, channel.name, made)
 
 
 async def link_address(parts: Wiring, channel: Channel, code: str, address: str, label: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from service.channels.background import Background
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
 from service.channels.mail.outbound import MailChannel, MailConfig
@@ -70,6 +71,8 @@ class Channels:
 
     by_name: Mapping[str, Channel] = field(default_factory=dict)
     configs: Mapping[str, ChannelConfig] = field(default_factory=dict)
+    notices: Background = field(default_factory=lambda: Background("notices"))
+    """Notices to people about their accounts, which are sent beside requests."""
 
     def find(self, name: str) -> Channel | None:
         """Return the channel of that name, or None."""
@@ -84,7 +87,8 @@ class Channels:
         return self
 
     async def aclose(self) -> None:
-        """Close all channels."""
+        """Send what is under way, and close all channels."""
+        await self.notices.finish()
         for channel in self.by_name.values():
             await channel.aclose()
 

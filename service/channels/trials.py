@@ -64,7 +64,7 @@ async def send_test_card(parts: Wiring, channels: Channels, name: str, person: s
     places = await _find_places(parts, channel, person)
     at_ms = await parts.schedule.now_ms()
     card = build_test_card(name, person, by, at_ms, parts.settings.public_url)
-    return tuple([await _send(parts, channel, to, card) for to in places])
+    return tuple([await send_card(parts, channel, to, card, new_id("test")) for to in places])
 
 
 async def _find_places(parts: Wiring, channel: Channel, person: str) -> list[Recipient]:
@@ -80,11 +80,12 @@ async def _find_places(parts: Wiring, channel: Channel, person: str) -> list[Rec
     return [Recipient(person, address) for address in found]
 
 
-async def _send(parts: Wiring, channel: Channel, to: Recipient, card: Card) -> Answer:
+async def send_card(parts: Wiring, channel: Channel, to: Recipient, card: Card, message_id: str) -> Answer:
+    """Send a card that is about no item; return the provider's answer. Raises `TooManyRequests` over the limit."""
     await parts.attempts.count(Allowance("channel", channel.per_minute, 60), channel.destination)
     try:
         async with asyncio.timeout(ATTEMPT_S):
-            reference = await channel.send(to, card, new_id("test"))
+            reference = await channel.send(to, card, message_id)
     except TimeoutError:
         return Answer(False, f"{channel.destination} did not respond within {ATTEMPT_S:g} s.")
     except DeliveryFailed as failure:

@@ -44,6 +44,7 @@ _TAGS = [
     {"name": "suspensions", "description": "Open items, and the decisions on them."},
     {"name": "freezes", "description": "Freeze a tool, an agent or everything, and unfreeze it."},
     {"name": "reviewers", "description": "Reviewers, for admins."},
+    {"name": "activity", "description": "What people did and what was refused, in a hash chain."},
     {"name": "inquiries", "description": "Claims of items, and questions of reviewers to requesters."},
     {"name": "comments", "description": "Comments of reviewers on items, for other reviewers only."},
     {"name": "attachments", "description": "Files attached to items, by reviewers and by the owner of the run."},

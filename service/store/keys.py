@@ -19,6 +19,7 @@ class TenantKeys:
         self.tenant = tenant
         prefix = self.prefix = f"sayso:{{{tenant}}}:"
         self.absences = f"{prefix}absences"  # by person
+        self.activity = f"{prefix}activity"  # acts of people and refusals, the oldest first
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
         self.announcements = f"{prefix}announcements"
         self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
@@ -73,6 +74,10 @@ class TenantKeys:
         self.rule_changes = f"{prefix}rule-changes"  # which version came into force when, the latest last
         self.rule_versions = f"{prefix}rule-versions"  # versions of the rules by the time of saving
         self.shadows = f"{prefix}shadows"  # candidates that judge or judged calls in shadow, the latest first
+
+    def refusals(self, hour: int) -> str:
+        """The counts of refusals in an hour since 1970, by source."""
+        return f"{self.prefix}refusals:{hour}"
 
     def handed(self, holder: str) -> str:
         """The runs that were handed to one waiting worker."""

@@ -19,6 +19,17 @@ PERSON = "person:"
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
+FOREVER_MS = 2**53
+"""A moment that never comes."""
+
+
+class Made(NamedTuple):
+    """Who else made or reset a credential, and when; empty for a credential of its person alone."""
+
+    by: str = ""
+    at_ms: int = 0
+
+
 class Reviewer(Immutable):
     """A person who may decide; an admin also manages people and keys."""
 
@@ -29,7 +40,16 @@ class Reviewer(Immutable):
     manager: str | None = None  # set by admins; rules may ask the manager of a person
     created_at_ms: int
     password_set_at_ms: int = 0
+    password_by: str = ""  # who set the password, until its person changes it; empty for the person
+    reset_by: str = ""  # who else set a password last, and when; it stays when the person changes it
+    reset_at_ms: int = 0
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
+
+    @property
+    def made(self) -> Made:
+        """Who else made the password: of items asked before that; of all while a reset one is in use."""
+        reset = bool(self.password_by) and self.reset_at_ms > self.created_at_ms
+        return Made(self.reset_by, FOREVER_MS if reset else self.reset_at_ms) if self.reset_by else Made()
 
 
 class Session(Immutable):
@@ -42,6 +62,8 @@ class Session(Immutable):
     created_at_ms: int
     address: str = ""
     client: str = ""
+    made_by: str = ""  # who else set the password with which it was opened
+    made_at_ms: int = 0
 
 
 class OpenSession(NamedTuple):
@@ -72,6 +94,8 @@ class ApiKey(Immutable):
 
     owner: str | None = None  # the person who answers for the agent, set by admins
     created_by: str = ""  # the person who made the key; empty for setup, and for keys of earlier versions
+    made_by: str = ""  # who else set the password of the session that made the key
+    made_at_ms: int = 0
     withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
     def holds(self, at_ms: int) -> bool:

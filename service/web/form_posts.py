@@ -1,16 +1,19 @@
-"""Forms of the pages: parse them, and refuse forms from other sites or sessions."""
+"""Forms of the pages: parse them, refuse forms from other sites or sessions, and record their acts."""
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from hmac import compare_digest
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import Request
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.http.compression import unmask_token
+from service.operations.people.acts import PAGE_ACTS, Respond, record_act
 from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
@@ -94,3 +97,32 @@ def _parse(body: bytes) -> Post:
 def _is_own(request: Request, origin: str) -> bool:
     own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
     return urlsplit(origin).netloc in own
+
+
+class RecordedRoute(APIRoute):
+    """A route of a page; its acts are in `PAGE_ACTS`."""
+
+    def get_route_handler(self) -> Respond:
+        """Return a function that serves the page and records what its form did."""
+        respond, acts = super().get_route_handler(), PAGE_ACTS.get(self.path)
+        if acts is None or not (self.methods == {"POST"} or self.path == "/history/export"):
+            return respond
+
+        async def respond_recorded(request: Request) -> Response:
+            post = await _read(request)
+            act = acts.get(post.get("act", ""), acts.get(""))
+            if act is None:
+                return await respond(request)
+            return await record_act(request, act, respond, partial(_read, request))
+
+        return respond_recorded
+
+
+async def _read(request: Request) -> Mapping[str, str]:
+    """Return the form; empty for one that cannot be read, which its page refuses."""
+    if request.method != "POST":
+        return {}
+    try:
+        return await read_form(request)
+    except SaysoError:
+        return {}

@@ -62,13 +62,13 @@ from service.web.content.external_events import describe_both, read_external_eve
 from service.web.content.secrets import SHOW, check_shown, look_at, note_shown
 from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
-from service.web.form_posts import Post, check_session
+from service.web.form_posts import Post, RecordedRoute, check_session
 from service.web.pages import render, show
 from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import receive_form
 from service.web.waiting.counting import count_mine
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 _NO_POST: Post = {}
 

@@ -16,6 +16,7 @@ class Place:
     name: str
     key: str = ""
     admins: bool = False
+    auditors: bool = False
 
 
 MAIN = (
@@ -34,6 +35,7 @@ OTHERS = (
     Place("/people", mark("People"), admins=True),
     Place("/keys", mark("Keys"), admins=True),
     Place("/channels", mark("Channels"), admins=True),
+    Place("/activity", mark("Activity"), admins=True, auditors=True),
     Place("/drills", mark("Drills"), admins=True),
     Place("/webhooks", mark("Webhooks"), admins=True),
     Place("/welcome", mark("First steps"), admins=True),
@@ -42,6 +44,6 @@ FREEZE = "/operate"
 """Where an admin freezes, one press away on every page."""
 
 
-def list_others(*, admin: bool) -> list[Place]:
+def list_others(*, admin: bool, auditor: bool = False) -> list[Place]:
     """Return the pages that are not among the main ones, as the visitor may open them."""
-    return [place for place in OTHERS if admin or not place.admins]
+    return [place for place in OTHERS if admin or not place.admins or (auditor and place.auditors)]

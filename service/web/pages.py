@@ -91,7 +91,9 @@ def render(
         "run_id": None,
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
-    frame["others"] = navigation.list_others(admin=bool(frame["admin"]))
+    frame["others"] = navigation.list_others(
+        admin=bool(frame["admin"]), auditor=visitor is not None and "auditor" in visitor.principal.roles
+    )
     with speaking(load_catalogue(language)):
         html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send a form's origin only under this policy; check_origin needs it.

@@ -29,6 +29,7 @@ from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_page_again
 from service.web.form_posts import (
     EarlierSignIn,
+    RecordedRoute,
     check_admin,
     check_session,
     describe_refusal,
@@ -45,7 +46,7 @@ _BATCH = 100
 _MAX_SEARCHED = 1000
 _MAX_SUSPENSIONS = 50
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/runs")

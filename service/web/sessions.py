@@ -17,7 +17,7 @@ from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to the inbox
-    r"/(?:|batch(?:/[\w-]+)?|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|welcome|me(?:/notifications)?"
+    r"/(?:|batch(?:/[\w-]+)?|history|insights|runs|runs/[\w-]+(?:/cancel)?|operate|people|keys|activity|welcome|me(?:/notifications)?"
     r"|groups|channels|items/[\w-]+/[\w-]+)"
     r"(?:\?[\w=&%.+-]*)?",
     re.ASCII,

@@ -11,8 +11,9 @@ from sayso.text.language import _, mark
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
 from service.http.middleware import STRANGER_BYTES
+from service.operations.people.sign_ins import sign_in as sign_in_by
 from service.web.errors import show_again
-from service.web.form_posts import Post, read_form, read_post
+from service.web.form_posts import Post, RecordedRoute, read_form, read_post
 from service.web.pages import render
 from service.web.sessions import (
     SignedIn,
@@ -34,7 +35,7 @@ _TOO_LONG = mark(
     "sign in in another tab, then reload this page to send it again."
 )
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/sign-in")
@@ -55,12 +56,14 @@ async def sign_in(request: Request) -> Response:
     post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
     try:
-        opened = await wiring.reviewers.sign_in(name, post.get("password", ""), origin_of(request))
+        opened = await sign_in_by(wiring, name, post.get("password", ""), origin_of(request), "web")
     except SaysoError as error:
         sentence = error.message
         show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_input(post)))
         raise
     await _close(request)
+    if opened.password_by and not keep_input(post):
+        place = "/me"  # it asks for another password
     # With 307 the browser resends the earlier form. Its CSRF token is old, so the page only shows the input.
     response = RedirectResponse(place, 307 if keep_input(post) and _KEEPING_PAGES.fullmatch(place) else 303)
     set_session(response, wiring.settings, opened.token)

@@ -16,7 +16,7 @@ from service.operations.endpoints import EndpointDraft
 from service.store.suspensions.announcements import WebhookEvent
 from service.store.webhooks.endpoints import Endpoint
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -31,7 +31,7 @@ _DONE = {
     "revoke": mark("The sender is revoked. Nothing from it is accepted any more."),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class Secret(NamedTuple):

@@ -11,7 +11,7 @@ from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client.administration import Key
 from sayso.errors import InvalidInput
 
-keys = typer.Typer(help="Manage keys. Requires an admin.", no_args_is_help=True)
+keys = typer.Typer(help="Manage keys. Requires an admin; a reviewer's key is made by its person.", no_args_is_help=True)
 
 KINDS = ("agent", "reviewer", "provisioner")
 
@@ -39,10 +39,13 @@ def list_all(json: JsonOption = False) -> None:
     with connect() as client:
         found = client.keys().keys
     rows = (
-        (key.id, key.name, key.kind, key.owner or "", format_time(key.created_at), _describe_state(key))
+        (
+            *(key.id, key.name, key.kind, key.owner or "", key.created_by, format_time(key.created_at)),
+            *(format_time(key.last_used_at) if key.last_used_at else "never", _describe_state(key)),
+        )
         for key in found
     )
-    print_list(found, json, ("id", "name", "kind", "owner", "created", "state"), rows)
+    print_list(found, json, ("id", "name", "kind", "owner", "made by", "created", "last used", "state"), rows)
 
 
 @keys.command("rotate")

@@ -7,11 +7,12 @@ from pydantic import BaseModel, Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from service.api.routing.contexts import Context
-from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
+from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, OpenChannels, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute
 from service.api.sessions import Password
 from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.credentials import Principal
+from service.channels.notices import reset_password
 from service.http.openapi import WRITES, problems
 from service.operations.people import keys as managing
 from service.operations.people import reviewers as operations
@@ -30,7 +31,12 @@ class ReviewerRequest(RequestBody):
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
     password: Password
-    roles: tuple[Literal["reviewer", "admin"], ...] = Field(default=("reviewer",), min_length=1, max_length=2)
+    roles: tuple[Literal["reviewer", "admin", "auditor"], ...] = Field(
+        default=("reviewer",),
+        min_length=1,
+        max_length=3,
+        description="Admins also manage people and keys; auditors also read the activity log.",
+    )
 
 
 class PasswordRequest(RequestBody):
@@ -52,6 +58,7 @@ class ReviewerView(View):
     roles: tuple[str, ...]
     active: bool
     manager: str | None
+    password_by: str = Field(description="Who else set the password; empty once the person has changed it.")
     created_at: Timestamp = Field(validation_alias="created_at_ms")
 
 
@@ -93,6 +100,7 @@ class KeyView(View):
     context: JsonObject
     owner: str | None
     created_by: str = Field(description="The person who made the key; empty where nobody is known.")
+    last_used_at: Timestamp | None = Field(default=None, description="To a minute; null for a key that was never used.")
 
 
 class RotateRequest(RequestBody):
@@ -122,7 +130,7 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     known = await parts.reviewers.find(repeated) if repeated else None
     if known is not None:
         return ReviewerView.model_validate(known)
-    added = await operations.add_reviewer(parts, body.name, body.password.get_secret_value(), body.roles)
+    added = await operations.add_reviewer(parts, body.name, body.password.get_secret_value(), body.roles, caller.name)
     if request:
         await parts.replays.remember(request)
     return ReviewerView.model_validate(added)
@@ -136,9 +144,14 @@ async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
 
 
 @reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
-async def set_password(name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts) -> None:
-    """Set a reviewer's password. Existing sessions end."""
-    await parts.reviewers.set_password(name, body.password.get_secret_value())
+async def set_password(
+    name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts, channels: OpenChannels
+) -> None:
+    """Set a reviewer's password. Existing sessions end, and the person is told over every channel that is linked.
+
+    Until its person changes it, the password is marked: decisions with it count as yours, too.
+    """
+    await reset_password(parts, channels, name, body.password.get_secret_value(), caller.name)
 
 
 @reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
@@ -154,21 +167,24 @@ async def set_manager(name: ReviewerName, body: ManagerRequest, caller: Admin, p
 
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
-async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
-    """Create a key. Its secret is returned once; the store has only a hash."""
+async def create_key(body: KeyRequest, caller: Person, parts: Parts, key: IdempotencyKey) -> NewKeyView:
+    """Create a key. Its secret is returned once; the store has only a hash.
+
+    A reviewer's key is made by its person alone, all others by admins.
+    """
     request: list[JsonValue] = ["create key", body.name, body.kind, body.context]
     request += [body.owner] if body.owner is not None else []
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await managing.create_key(parts, body.name, body.kind, body.context, body.owner, caller.name)
+    created, secret = await managing.create_key(parts, caller, body.name, body.kind, body.context, body.owner)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
 @keys.post("/{key_id}/rotate", status_code=201, operation_id="rotateKey", responses=WRITES)
 async def rotate_key(
     key_id: KeyId,
-    caller: Admin,
+    caller: Person,
     parts: Parts,
     key: IdempotencyKey,
     body: Annotated[RotateRequest | None, Body()] = None,
@@ -179,21 +195,22 @@ async def rotate_key(
     repeated = await _recall_key(parts, _idempotency(caller, key, request))
     if repeated is not None:
         return NewKeyView.model_validate(repeated)
-    created, secret = await parts.api_keys.rotate(key_id, overlap_s, caller.name)
+    created, secret = await managing.rotate_key(parts, caller, key_id, overlap_s)
     return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
 @keys.get("", operation_id="listKeys", responses=_ADMIN_READS)
-async def list_keys(caller: Admin, parts: Parts) -> KeyList:
-    """List all keys, including revoked ones."""
-    found = await parts.api_keys.list_all()
-    return KeyList(keys=[KeyView.model_validate(one) for one in found])
+async def list_keys(caller: Person, parts: Parts) -> KeyList:
+    """List all keys, including revoked ones; people who are no admins see the reviewer's keys of their own."""
+    found, uses = await managing.list_keys(parts, caller), await parts.api_keys.list_uses()
+    views = [KeyView.model_validate(one).model_copy(update={"last_used_at": uses.get(one.id)}) for one in found]
+    return KeyList(keys=views)
 
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
-async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
+async def revoke_key(key_id: KeyId, caller: Person, parts: Parts) -> KeyView:
     """Revoke a key everywhere within a second, and cancel its unfinished runs for good."""
-    return KeyView.model_validate(await managing.revoke_key(parts, key_id))
+    return KeyView.model_validate(await managing.revoke_key(parts, caller, key_id))
 
 
 async def _recall_key(parts: Wiring, request: Idempotency | None) -> ApiKey | None:

@@ -9,6 +9,7 @@ from service.api.people.accounts import Member
 from service.api.routing.dependencies import Admin, Parts, ReviewerName
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
+from service.auth.credentials import require_own_password
 from service.http.openapi import WRITES, problems
 from service.wiring import Wiring
 
@@ -58,7 +59,8 @@ async def list_own_contacts(caller: Member, parts: Parts) -> ContactList:
 @account.post("/codes", status_code=201, operation_id="createContactCode", responses=problems(400, 401, 403, 415, 429))
 async def create_contact_code(body: CodeRequest, caller: Member, parts: Parts) -> CodeView:
     """Create a code that links one of your addresses within 10 minutes."""
-    return CodeView.model_validate(await parts.contacts.create_code(caller.name, body.channel))
+    require_own_password(caller)
+    return CodeView.model_validate(await parts.contacts.create_code(caller.name, body.channel, caller.made))
 
 
 @account.delete("/{contact_id}", status_code=204, operation_id="unlinkOwnContact", responses=_PROBLEMS)

@@ -1,7 +1,8 @@
 """Routes stricter than FastAPI's about JSON and queries. The credential is checked before the body is read."""
 
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -11,8 +12,10 @@ from starlette.requests import ClientDisconnect
 
 from sayso.canonical_json import parse_json
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
-from service.auth.credentials import Principal
+from service.auth.credentials import TENANT, Principal
+from service.auth.hosts import origin_of
 from service.http.middleware import admit_body
+from service.operations.people.acts import ACTS, record_act
 from service.wiring import Process
 
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
@@ -34,7 +37,8 @@ class OpenRoute(APIRoute):
             check_query(request, names)
             if body is not None:
                 raw = await _read_body(request, required=required)
-                request = _ReadRequest(request, raw, parse_json(raw) if raw else None)
+                request.state.sent = parse_json(raw) if raw else None
+                request = _ReadRequest(request, raw, request.state.sent)
             return await respond_checked(request)
 
         return respond
@@ -44,17 +48,42 @@ class OpenRoute(APIRoute):
 
 
 class SignedInRoute(OpenRoute):
-    """A route that needs a credential. Sets `request.state.principal`."""
+    """A route that needs a credential. Sets `request.state.principal`, and records acts in the activity log."""
+
+    def get_route_handler(self) -> Respond:
+        """Return a function that checks the request and records what it did."""
+        respond, act = super().get_route_handler(), ACTS.get(self.operation_id or "")
+        if act is None:
+            return respond
+
+        async def respond_recorded(request: Request) -> Response:
+            return await record_act(request, act, respond, partial(_find_sent, request))
+
+        return respond_recorded
 
     async def admit(self, request: Request) -> None:
         """Identify the caller. Raises `NotAuthenticated`."""
         request.state.principal = await identify(request)
 
 
+async def _find_sent(request: Request) -> Mapping[str, Any]:
+    sent = getattr(request.state, "sent", None)
+    return sent if isinstance(sent, dict) else {}
+
+
 async def identify(request: Request) -> Principal:
     """Return the caller of the bearer token. Cookies are ignored. Raises `NotAuthenticated`."""
     process: Process = request.app.state.process
-    principal = await process.credentials.identify(bearer_token(request))
+    token = bearer_token(request)
+    try:
+        principal = await process.credentials.identify(token)
+    except NotAuthenticated as error:
+        if token is not None:
+            address = origin_of(request).address
+            await process.tenant(TENANT).activity.refuse(
+                "credential_used", "", error.message, door="api", address=address
+            )
+        raise
     admit_body(request)
     request.state.wiring = process.tenant(principal.tenant)
     return principal

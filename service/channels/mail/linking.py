@@ -9,6 +9,7 @@ from service.channels.mail.outbound import MailChannel, check_address
 from service.store.attempts import Allowance
 from service.store.channels.mail_codes import MailedCode
 from service.store.directory.contacts import Contact
+from service.store.people import Made
 from service.wiring import Wiring
 
 MAILS = Allowance("mail-codes", most=3, window_s=3600)
@@ -18,14 +19,14 @@ ENTRIES = Allowance("mail-code-entries", most=10, window_s=600)
 """Codes that one person may enter."""
 
 
-async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: str, page: str) -> None:
+async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: str, page: str, made: Made) -> None:
     """Mail a code to an address; raises `InvalidInput`, `TooManyRequests` or `DeliveryFailed`."""
     check_address(address)
     await parts.attempts.count(MAILS, f"{parts.tenant} {address.lower()}")
-    made = await parts.contacts.create_code(person, channel.name)
+    created = await parts.contacts.create_code(person, channel.name, made)
     mailed = MailedCode(person=person, address=address)
-    await parts.mailed_codes.save(_hash_code(channel, made.code), mailed, CODE_VALID_MS)
-    await channel.send_code(address, person, made.code, page)
+    await parts.mailed_codes.save(_hash_code(channel, created.code), mailed, CODE_VALID_MS)
+    await channel.send_code(address, person, created.code, page)
 
 
 async def enter_code(parts: Wiring, channel: MailChannel, person: str, code: str) -> Contact:

@@ -153,7 +153,8 @@ class SlackDesk:
 
     async def _identify(self, user: Presser) -> Actor:
         name = await find_reviewer(self.parts.contacts, self.channel.members, self.channel.name, user.id, now_ms())
-        return await self.parts.reviewers.find_actor(name, self.channel.name)
+        made = await self.parts.contacts.find_made(self.channel.name, user.id)
+        return await self.parts.reviewers.find_actor(name, self.channel.name, made)
 
     async def _approve(self, origin: Origin, by: Actor, key: str, sent: BlockActions) -> None:
         request = DecisionRequest(action="approve", digest=origin.digest)

@@ -28,12 +28,12 @@ class Shortage:
     missing: int
 
 
-async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
+async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
     """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
     keys = await parts.api_keys.list_all()
     if any(one.name.casefold() == name and one.kind != "reviewer" for one in keys):
         raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
-    return await parts.reviewers.add(name, password, roles)
+    return await parts.reviewers.add(name, password, roles, by)
 
 
 async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:

@@ -1,6 +1,6 @@
 """Addresses of people in channels, and the one-time codes that link them."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import digest_json
@@ -19,11 +19,23 @@ class Contact(BaseModel):
     address: str
     label: str = ""
     linked_at_ms: int
+    made_by: str = ""  # who else set the password of the session that linked it
+    made_at_ms: int = 0
 
     @property
     def id(self) -> str:
         """The public id, made from channel and address."""
         return f"con_{_field(self.channel, self.address)[:32]}"
+
+
+class CodeOwner(BaseModel):
+    """The person who may link an address with a code, and who else set the password of their session."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    person: str
+    made_by: str = ""
+    made_at_ms: int = 0
 
 
 class ContactStore:
@@ -32,16 +44,16 @@ class ContactStore:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
 
-    async def save_code(self, code_hash: str, person: str, valid_ms: int) -> None:
+    async def save_code(self, code_hash: str, owner: CodeOwner, valid_ms: int) -> None:
         """Save the hash of a code, which becomes invalid after `valid_ms`."""
         async with translated():
-            await self._redis.set(self._keys.contact_code(code_hash), person, px=valid_ms)
+            await self._redis.set(self._keys.contact_code(code_hash), owner.model_dump_json(), px=valid_ms)
 
-    async def find_code(self, code_hash: str) -> str | None:
-        """Return the person of a valid code, or None."""
+    async def find_code(self, code_hash: str) -> CodeOwner | None:
+        """Return the owner of a valid code, or None."""
         async with translated():
-            person = await self._redis.get(self._keys.contact_code(code_hash))
-        return text(person) if person is not None else None
+            raw = await self._redis.get(self._keys.contact_code(code_hash))
+        return _read_owner(raw)
 
     async def redeem(self, code_hash: str, contact: Contact) -> None:
         """Delete the code and save its person's address, atomically.
@@ -53,8 +65,8 @@ class ContactStore:
         field = _field(contact.channel, contact.address)
 
         async def write(pipe: Pipeline) -> None:
-            person, raw = await pipe.get(code), await pipe.hget(contacts, field)
-            if person is None or text(person) != contact.person:
+            owner, raw = _read_owner(await pipe.get(code)), await pipe.hget(contacts, field)
+            if owner is None or owner.person != contact.person:
                 raise InvalidInput(
                     f"This code is not valid for {contact.channel}. Create a new one on your account page."
                 )
@@ -89,6 +101,14 @@ class ContactStore:
             pipe.hdel(self._keys.contacts, field)
             pipe.srem(self._keys.contacts_of(contact.person), field)
             await pipe.execute()
+
+
+def _read_owner(raw: bytes | str | None) -> CodeOwner | None:
+    """Return the owner of a stored code; None without one, and for a code of an earlier version."""
+    try:
+        return CodeOwner.model_validate_json(raw) if raw is not None else None
+    except ValidationError:
+        return None
 
 
 def _field(channel: str, address: str) -> str:

@@ -4,11 +4,12 @@ Filters and counts choose buckets by their facets, so they read no records. Each
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
+from sayso.records.decisions import Actor
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord, Who
 from sayso.records.terms import FallbackAction
@@ -63,7 +64,7 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
     run, who = record.run, record.run.who or Who()
-    decided = tuple(sorted((one.by.id, one.by.for_person) for one in item.decisions)) if item.decisions else ()
+    decided = tuple(sorted({pair for one in item.decisions for pair in _list_deciders(one.by)}))
     return Facets(
         tool=item.tool.name,
         agent=run.agent,
@@ -81,6 +82,13 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
         escalated=item.escalated > 0,
         unattended=terms.fallback.action is FallbackAction.APPROVE,
     )
+
+
+def _list_deciders(by: Actor) -> Iterator[tuple[str, str]]:
+    """Yield who decided and for whom, and who made the credential of that decision, if it counts as theirs."""
+    yield by.id, by.for_person
+    if by.counts_as:
+        yield by.counts_as, ""
 
 
 def list_places(record: SuspensionRecord | None) -> Mapping[str, Place]:

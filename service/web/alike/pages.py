@@ -20,7 +20,7 @@ from service.web.content.alike.tables import MOST, make_tables
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import EVERYTHING
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_reason
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_reason
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import receive_form
@@ -29,7 +29,7 @@ MOST_SEARCHED = 1_000
 _PAGE = "pages/batch.html"
 _READ_AT_ONCE = 100
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 Items = Annotated[list[str] | None, Query(max_length=MOST)]
 

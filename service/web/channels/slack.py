@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import new_secret
 from sayso.errors import NotAllowed, NotFound, Unavailable
+from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, require_role
 from service.channels.base import DeliveryFailed
 from service.channels.slack.installing import consent_url, exchange_code
@@ -42,6 +43,8 @@ async def finish(request: Request, visitor: SignedIn, name: str, state: Word = "
     except DeliveryFailed as failure:
         raise Unavailable(f"The app is not installed: {failure.reason} Begin again.") from failure
     await installs.save_token(channel.name, seal_token(channel.config, token))
+    activity, address = wiring_of(request).activity, origin_of(request).address
+    await activity.record("channel_installed", visitor.name, door="web", address=address, target=channel.name)
     return RedirectResponse("/me", 303)
 
 

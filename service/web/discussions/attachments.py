@@ -10,10 +10,10 @@ from sayso.errors import InvalidInput
 from sayso.text.language import _
 from service.http.middleware import SANDBOX
 from service.operations.discussing.attachments import attach, find_media_type, read_attachment
-from service.web.form_posts import check_session
+from service.web.form_posts import RecordedRoute, check_session
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 

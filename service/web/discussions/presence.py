@@ -9,10 +9,10 @@ from sayso.clock import now_ms
 from sayso.text.invisible import write_signs
 from sayso.transitions.deciding import find_item
 from service.store.presence import Presence
-from service.web.form_posts import read_post
+from service.web.form_posts import RecordedRoute, read_post
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 _LONGEST_S = 3_600.0
 
 

@@ -10,6 +10,7 @@ from sayso.text.language import _
 from service.store.directory.views import LONGEST_SEARCH
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
+from service.web.form_posts import RecordedRoute
 from service.web.history.exports import write_csv, write_json
 from service.web.history.searching import STATES, Filter, Found, list_deciders, search
 from service.web.pages import show
@@ -19,7 +20,7 @@ from service.web.sessions import SignedIn, wiring_of
 PAGE = 25
 _MAX_SEARCHED = 1000
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 Text = Annotated[str, Query(max_length=200)]
 

@@ -20,13 +20,13 @@ from service.channels.previews import Preview, build_sample_card, read_sample, r
 from service.channels.table import Channels
 from service.channels.trials import Answer, send_test_card
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/channels.html"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from service.auth.reviewers import require_role
 from service.operations.drills.planting import plant_drill
 from service.operations.drills.templates import drills_of
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 
 _PAGE = "pages/drills.html"
 _PLANTED = mark("The drill is planted. Only its reviewer can decide it; the insights show the result.")
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/drills")

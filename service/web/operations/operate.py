@@ -12,7 +12,7 @@ from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.known_names import Held, check_known, count_held, freeze_known, list_known
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_post, read_reason
+from service.web.form_posts import Post, RecordedRoute, check_admin, describe_refusal, read_post, read_reason
 from service.web.operations.checks import Checked, find_checked
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -38,7 +38,7 @@ _PARTS = {
 }
 """The parts of the diagnostics as the page names them."""
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class Line(NamedTuple):

@@ -10,7 +10,7 @@ from sayso.text.language import _, mark
 from sayso.transitions.reviewers.second_look import Opinion
 from service.operations.insights.second_look import list_second_look
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -23,7 +23,7 @@ VERDICTS = {
     "denied": mark("denied"),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/second-looks")

@@ -20,7 +20,7 @@ from service.operations.runs.starts import is_demo_served, start_demo
 from service.store.suspensions.reading import split_readable
 from service.web.content.cards import Card, item_href, make_cards
 from service.web.errors import show_page_again
-from service.web.form_posts import check_admin, describe_refusal, read_form, read_post
+from service.web.form_posts import RecordedRoute, check_admin, describe_refusal, read_form, read_post
 from service.web.operations.first_visits import skip_first_steps
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -30,7 +30,7 @@ _MOST_WAITING = 3
 _PAGE_ROWS = 20
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")  # what the id of a rule cannot have
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

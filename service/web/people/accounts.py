@@ -10,10 +10,11 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
+from service.operations.people.keys import list_own_keys
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.people import Session
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form, read_post
+from service.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form, read_post
 from service.web.languages import COOKIE, list_languages
 from service.web.pages import show
 from service.web.people.display_choices import make_display, set_display, set_language
@@ -27,10 +28,11 @@ _DONE = {
     "contacts": mark("The address is unlinked."),
     "preferences": mark("Your preferences are saved."),
     "absences": mark("Your absences are saved."),
+    "key": mark("The key is revoked. It fails everywhere within a second."),
     "display": mark("Saved for this browser."),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/me")
@@ -109,6 +111,8 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
         "sessions": [(id_of_session(one.token_hash), one.session) for one in found],
         "shortest": SHORTEST_PASSWORD,
         "longest": LONGEST_PASSWORD,
+        "own_keys": await list_own_keys(wiring, visitor.principal),
+        "key_uses": await wiring.api_keys.list_uses(),
         "contacts": await wiring.contacts.list_of(visitor.name),
         "contact_code": None,
         "channel": "",

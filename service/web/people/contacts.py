@@ -4,12 +4,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import SaysoError
-from service.web.form_posts import check_session, read_form
+from service.auth.credentials import require_own_password
+from service.web.form_posts import RecordedRoute, check_session, read_form
 from service.web.pages import show
 from service.web.people.accounts import PAGE, gather, show_again
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.post("/me/contacts")
@@ -18,7 +19,10 @@ async def create_code(request: Request, visitor: SignedIn) -> Response:
     post = await read_form(request)
     try:
         check_session(post, visitor)
-        code = await wiring_of(request).contacts.create_code(visitor.name, post.get("channel", "").strip())
+        require_own_password(visitor.principal)
+        code = await wiring_of(request).contacts.create_code(
+            visitor.name, post.get("channel", "").strip(), visitor.principal.made
+        )
     except SaysoError as error:
         await show_again(request, visitor, error, channel=post.get("channel", ""))
         raise

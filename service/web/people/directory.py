@@ -10,10 +10,16 @@ from sayso.clock import new_secret
 from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
-from service.operations.people.reviewers import add_reviewer, deactivate_reviewer, find_shortages, list_duties
+from service.channels.notices import reset_password
+from service.operations.people.reviewers import (
+    add_reviewer,
+    deactivate_reviewer,
+    find_shortages,
+    list_duties,
+)
 from service.store.people import Reviewer
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.secrets import Secret, show_secret
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -26,7 +32,7 @@ _DONE = {
     "manager": mark("The manager is set. Runs that have begun keep the earlier one."),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class PersonRow(NamedTuple):
@@ -52,8 +58,8 @@ async def add(request: Request, visitor: SignedIn) -> Response:
     name, password = post.get("name", "").strip(), new_secret()[:_PASSWORD_CHARS]
     try:
         check_admin(post, visitor)
-        roles = ("reviewer", "admin") if "admin" in post else ("reviewer",)
-        await add_reviewer(wiring_of(request), name, password, roles)
+        roles = ("reviewer", *(role for role in ("admin", "auditor") if role in post))
+        await add_reviewer(wiring_of(request), name, password, roles, visitor.name)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -69,7 +75,7 @@ async def change(request: Request, visitor: SignedIn, name: str) -> Response:
         check_admin(post, visitor)
         if act == "password":
             password = new_secret()[:_PASSWORD_CHARS]
-            await wiring.reviewers.set_password(name, password)
+            await reset_password(wiring, request.app.state.channels, name, password, visitor.name)
             return await _show_password(request, visitor, _("%(who)s has a new password", who=name), name, password)
         if act == "ask":
             return await _ask(request, visitor, name)
@@ -118,7 +124,7 @@ async def _gather(request: Request, post: Post, *, sentence: str = "", done: str
     return {
         "title": _("People"),
         "rows": await _list_rows(request),
-        "typed": {name: post.get(name, "") for name in ("name", "admin")},
+        "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
         "sentence": sentence,
         "done": done,
     }

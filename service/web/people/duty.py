@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _
 from service.store.directory.duty import Preferences
-from service.web.form_posts import Post, check_session, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, read_form
 from service.web.people.accounts import show_again
 from service.web.people.hours import read_hours, read_moment, read_working_hours
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.post("/me/preferences")

@@ -13,7 +13,7 @@ from service.auth.groups import may_edit
 from service.auth.reviewers import require_role
 from service.store.directory.groups import Group
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.hours import read_working_hours, write_working_hours
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -25,7 +25,7 @@ _DONE = {
     "deleted": mark("The group is deleted."),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

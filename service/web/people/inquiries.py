@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from service.web.form_posts import read_post
+from service.web.form_posts import RecordedRoute, read_post
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.post("/items/{suspension_id}/{item_id}/claim")

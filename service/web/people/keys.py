@@ -12,8 +12,9 @@ from service.auth.reviewers import require_role
 from service.operations.people import keys as managing
 from service.store.people import ApiKey, KeyKind
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_admin, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
 from service.web.pages import show
+from service.web.people.accounts import show_again
 from service.web.people.secrets import Secret, show_secret
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -39,7 +40,7 @@ OVERLAPS = (
     (0, mark("none: it ends now")),
 )
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class KeyRow(NamedTuple):
@@ -66,7 +67,7 @@ async def create(request: Request, visitor: SignedIn) -> Response:
         check_admin(post, visitor)
         name, kind = post.get("name", "").strip(), _read_kind(post)
         owner = post.get("owner", "").strip() or None
-        made, secret = await managing.create_key(wiring_of(request), name, kind, owner=owner, by=visitor.name)
+        made, secret = await managing.create_key(wiring_of(request), visitor.principal, name, kind, owner=owner)
     except SaysoError as error:
         await _show_again(request, visitor, post, error)
         raise
@@ -81,7 +82,7 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
     try:
         check_admin(post, visitor)
         if act == "rotate":
-            made, secret = await wiring.api_keys.rotate(key_id, _read_overlap(post), visitor.name)
+            made, secret = await managing.rotate_key(wiring, visitor.principal, key_id, _read_overlap(post))
             hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
@@ -91,11 +92,37 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
             return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
         if act != "revoke":
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
-        await managing.revoke_key(wiring, key_id)
+        await managing.revoke_key(wiring, visitor.principal, key_id)
     except SaysoError as error:
         await _show_again(request, visitor, {}, error)
         raise
     return RedirectResponse("/keys?done=revoke", 303)
+
+
+@router.post("/me/keys")
+async def create_own(request: Request, visitor: SignedIn) -> Response:
+    """Create a key that decides in the visitor's name, and show it once."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        made, secret = await managing.create_key(wiring_of(request), visitor.principal, visitor.name, "reviewer")
+    except SaysoError as error:
+        await show_again(request, visitor, error)
+        raise
+    return await _show_key(request, visitor, made, secret, _("Copy it now: it is shown only once."), "/me")
+
+
+@router.post("/me/keys/{key_id}/revoke")
+async def revoke_own(request: Request, visitor: SignedIn, key_id: str) -> Response:
+    """Revoke a key of the visitor's."""
+    post = await read_form(request)
+    try:
+        check_session(post, visitor)
+        await managing.revoke_key(wiring_of(request), visitor.principal, key_id)
+    except SaysoError as error:
+        await show_again(request, visitor, error)
+        raise
+    return RedirectResponse("/me?done=key", 303)
 
 
 def _read_kind(post: Post) -> KeyKind:
@@ -112,11 +139,13 @@ def _read_overlap(post: Post) -> int:
     return seconds
 
 
-async def _show_key(request: Request, visitor: Visitor, made: ApiKey, secret: str, hint: str) -> Response:
+async def _show_key(
+    request: Request, visitor: Visitor, made: ApiKey, secret: str, hint: str, back: str = "/keys"
+) -> Response:
     url = wiring_of(request).settings.public_url
     command = f'curl -H "Authorization: Bearer {secret}" {url}{_TRIALS[made.kind]}'
     title = _("New key of the %(kind)s %(name)s", kind=made.kind, name=made.name)
-    return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, "/keys"))
+    return await show_secret(request, visitor, Secret(title, mark("Key"), secret, hint, command, back))
 
 
 async def _show_again(request: Request, visitor: Visitor, post: Post, error: SaysoError) -> None:

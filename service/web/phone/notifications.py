@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
+from service.auth.credentials import require_own_password
 from service.channels.base import DeliveryFailed
 from service.channels.mail.linking import enter_code, mail_code
 from service.channels.mail.outbound import MailChannel
@@ -14,7 +15,7 @@ from service.channels.push.linking import subscribe
 from service.channels.push.outbound import PushChannel, forget_browser
 from service.channels.table import Channels
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -29,7 +30,7 @@ _DONE = {
 
 Kind = TypeVar("Kind", MailChannel, PushChannel)
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get(PATH)
@@ -66,7 +67,9 @@ async def _send_code(request: Request, visitor: Visitor, post: Post) -> None:
     channel = _find(request, MailChannel, post)
     page = f"{wiring_of(request).settings.public_url}{PATH}"
     try:
-        await mail_code(wiring_of(request), channel, visitor.name, post.get("address", "").strip(), page)
+        await mail_code(
+            wiring_of(request), channel, visitor.name, post.get("address", "").strip(), page, visitor.principal.made
+        )
     except DeliveryFailed as failure:
         raise InvalidInput(_("The code could not be mailed: %(reason)s", reason=failure.reason)) from failure
 
@@ -96,6 +99,8 @@ async def _act(request: Request, visitor: Visitor, act: Any, done: str) -> Respo
     post = await read_form(request)
     try:
         check_session(post, visitor)
+        if act is not _remove:
+            require_own_password(visitor.principal)
         await act(request, visitor, post)
     except SaysoError as error:
         context = await _gather(request, visitor, sentence=describe_refusal(error), address=post.get("address", ""))

@@ -17,7 +17,7 @@ from service.auth.reviewers import require_role
 from service.operations.rule_checks import find_known
 from service.policy.recorded_calls import MOST_CALLS, read_recorded
 from service.web.errors import show_page_again
-from service.web.form_posts import check_admin, describe_refusal, read_form
+from service.web.form_posts import RecordedRoute, check_admin, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -28,7 +28,7 @@ _EFFECTS = {Effect.ALLOWED: mark("allowed"), Effect.ASKED: mark("asked"), Effect
 _FILE = "draft"
 _PAGE = "pages/rule_draft.html"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

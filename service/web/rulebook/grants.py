@@ -20,7 +20,7 @@ from service.operations.rulebook.learning import reinstate
 from service.store.memory.grants import Use
 from service.store.memory.lessons import Trial
 from service.web.errors import show_page_again
-from service.web.form_posts import check_session, describe_refusal, read_form
+from service.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -28,7 +28,7 @@ _PAGE = "pages/grants.html"
 _WAITING = (GrantState.PROBATION, GrantState.WAITING)
 _OVER = (GrantState.ENDED, GrantState.REVOKED, GrantState.SUSPENDED)
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class GrantRow(NamedTuple):

@@ -20,7 +20,7 @@ from service.auth.reviewers import require_role
 from service.operations.rulebook.replays import ReplayRequest, RuleReplays
 from service.store.rulebook.replays import ReplayStatus
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form, read_post
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 
@@ -29,7 +29,7 @@ _FORM = "pages/replays.html"
 _DAYS = 7
 _REFRESH_S = "2"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

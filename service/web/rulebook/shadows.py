@@ -19,7 +19,7 @@ from service.operations.rulebook.shadows import (
 )
 from service.operations.rulebook.versions import read_version
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.rulebook.replays import replays_of
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -28,7 +28,7 @@ _FILE = "candidate"
 _PAGE = "pages/rule_shadow.html"
 _PATH = "/rules/-/shadow"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get(_PATH)

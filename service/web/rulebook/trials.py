@@ -20,7 +20,7 @@ from sayso.text.summaries import write_pretty
 from service.operations.rule_checks import read_manifests
 from service.operations.rule_trials import Tried, find_definition, read_past, try_call
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 from service.wiring import Wiring
@@ -28,7 +28,7 @@ from service.wiring import Wiring
 _PAGE = "pages/rule_trial.html"
 _NAME_CHARS = 200
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 Text = Annotated[str, Query(max_length=_NAME_CHARS)]
 

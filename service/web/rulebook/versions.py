@@ -25,13 +25,13 @@ from service.operations.rulebook.versions import (
     restore,
 )
 from service.web.errors import show_page_again
-from service.web.form_posts import Post, check_session, describe_refusal, read_form
+from service.web.form_posts import Post, RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/rule_version.html"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

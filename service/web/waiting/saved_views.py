@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
 from service.store.directory.views import LONGEST_NAME, SavedView
-from service.web.form_posts import read_post
+from service.web.form_posts import RecordedRoute, read_post
 from service.web.sessions import SignedIn, wiring_of
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.post("/views")

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from structlog.testing import capture_logs
 
 from sayso.calendars.hours import WorkingHours
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
@@ -20,23 +19,15 @@ async def add_people(wiring: Wiring) -> None:
 
 async def test_group_is_created_changed_and_deleted_with_its_index(wiring: Wiring) -> None:
     await add_people(wiring)
-    with capture_logs() as logs:
-        made = await wiring.groups.create("payments", ("ben", "anna", "ben"), ("carla",), "root")
-        assert (made.members, made.editors) == (("anna", "ben"), ("carla",))
-        await wiring.groups.create("ops", ("anna",), (), "root")
-        assert await wiring.reviewers.list_groups("anna") == ("ops", "payments")
-        await wiring.groups.update("payments", ("carla",), ("carla",), "carla", ("reviewer",))
-        assert [await wiring.reviewers.list_groups(name) for name in ("anna", "carla")] == [("ops",), ("payments",)]
-        await wiring.groups.delete("payments", "root")
+    made = await wiring.groups.create("payments", ("ben", "anna", "ben"), ("carla",), "root")
+    assert (made.members, made.editors) == (("anna", "ben"), ("carla",))
+    await wiring.groups.create("ops", ("anna",), (), "root")
+    assert await wiring.reviewers.list_groups("anna") == ("ops", "payments")
+    await wiring.groups.update("payments", ("carla",), ("carla",), "carla", ("reviewer",))
+    assert [await wiring.reviewers.list_groups(name) for name in ("anna", "carla")] == [("ops",), ("payments",)]
+    await wiring.groups.delete("payments", "root")
     assert await wiring.reviewers.list_groups("carla") == ()
     assert [one.name for one in await wiring.groups.list_all()] == ["ops"]
-    named = [(one["event"], one["group"], one["by"]) for one in logs]
-    assert named == [
-        ("group_created", "payments", "root"),
-        ("group_created", "ops", "root"),
-        ("group_changed", "payments", "carla"),
-        ("group_deleted", "payments", "root"),
-    ]
 
 
 @pytest.mark.parametrize("name", ["", "Payments", "a b", "group:x", "x" * 65, "timeout", "sayso"])

@@ -46,9 +46,9 @@ async def test_refused_key_keeps_the_input(settings: Settings) -> None:
         assert "Choose the kind of the key." in page
         assert 'value="support-bot"' in page
         assert "names must not be confused" in await anna.send("/keys", 409, name="ben", kind="agent")
-        assert "No active reviewer is named" in await anna.send("/keys", 409, name="nobody", kind="reviewer")
+        assert "Only ben can make a key" in await anna.send("/keys", 403, name="ben", kind="reviewer")
         await anna.send("/keys", 403, name="support-bot", kind="agent", csrf="x")
-        for kind, name in (("reviewer", "ben"), ("provisioner", "gateway")):
+        for kind, name in (("reviewer", "anna"), ("provisioner", "gateway")):
             assert (await create(anna, name, kind)).startswith(f"sayso_{kind}_")
 
 

@@ -1,0 +1,67 @@
+"""Notices to one person about their account, over every channel that they have linked."""
+
+import asyncio
+
+import structlog
+
+from sayso.clock import iso_utc, new_id
+from service.channels.base import Recipient
+from service.channels.cards import Card, Line
+from service.channels.table import Channels
+from service.channels.trials import send_card
+from service.wiring import Wiring
+
+_CLOSING = "This is a notice about your account. Nothing waits for a decision."
+_LOG = structlog.get_logger(__name__)
+
+
+async def reset_password(parts: Wiring, channels: Channels, name: str, password: str, by: str) -> None:
+    """Set a person's password and tell them over every channel that they have linked; raises `NotFound`.
+
+    It is told in the background, so that no slow provider holds the reset.
+    """
+    await parts.reviewers.set_password(name, password, by)
+    if by != name:
+        text = f"{by} set your Sayso password. If you did not ask for that, tell another admin."
+        channels.notices.later(send_notices(parts, channels, name, text))
+
+
+def build_notice(text: str, at_ms: int, public_url: str) -> Card:
+    """Return a card that says something about an account and has no control but the link to it."""
+    return Card(
+        suspension_id="sus_notice",
+        item_id="notice",
+        digest="",
+        version="notice",
+        headline=text,
+        tool="account",
+        agent="Sayso",
+        facts=(Line("At", iso_utc(at_ms)),),
+        claims=(),
+        warnings=(),
+        args={},
+        masked=False,
+        answers=(),
+        choices=None,
+        response_schema=None,
+        target_arg=None,
+        decisions=(),
+        live=False,
+        closing=_CLOSING,
+        ended=_CLOSING,
+        link=f"{public_url}/me",
+        urgent=True,
+    )
+
+
+async def send_notices(parts: Wiring, channels: Channels, person: str, text: str) -> None:
+    """Send a notice to every address of a person; failures are logged, and stop no other."""
+    contacts = await parts.contacts.list_of(person)
+    card = build_notice(text, await parts.schedule.now_ms(), parts.settings.public_url)
+    found = [(one, channel) for one in contacts if (channel := channels.find(one.channel)) is not None]
+    sending = (send_card(parts, channel, Recipient(person, one.address), card, new_id("ntc")) for one, channel in found)
+    answers = await asyncio.gather(*sending, return_exceptions=True)
+    for (contact, _), answer in zip(found, answers, strict=True):
+        accepted = not isinstance(answer, BaseException) and answer.accepted
+        why = "" if accepted else str(answer) if isinstance(answer, BaseException) else answer.text
+        _LOG.info("account_notice", person=person, channel=contact.channel, accepted=accepted, why=why)
