@@ -34,6 +34,7 @@ class Key(ResponseModel):
     owner: str | None = None
     created_by: str = ""
     last_used_at: datetime | None = None
+    listed: bool = True
     key: str | None = None
 
 

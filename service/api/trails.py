@@ -76,7 +76,10 @@ class TrailPage(BaseModel):
         description="The end of the trail according to the run's record, read before these events; null if the record "
         "cannot be read."
     )
-    fault: str | None = Field(description="What is wrong with the whole trail: it was cut, extended or altered.")
+    fault: str | None = Field(
+        description="What is wrong with the trail: it was cut, extended or altered, or a call started without a "
+        "decision. The first page names faults of the whole trail, and later ones those of their own events."
+    )
 
 
 async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:
@@ -132,12 +135,15 @@ async def list_events(
         await _find_readable(parts, caller, run_id)
     end = await parts.trails.find_end(run_id)
     entries = await parts.runs.trail(run_id, after=after, limit=limit)
+    fault = end.fault or await (
+        parts.trails.find_slice_fault(run_id, entries) if after else parts.trails.find_fault(run_id)
+    )
     is_agent = caller.owner is not None
     return TrailPage(
         events=[EventView.model_validate(entry) for entry in entries if not (is_agent and _shows_draw(entry))],
         next_after=after + len(entries),
         head=HeadView.model_validate(end.head) if end.head is not None else None,
-        fault=end.fault or None,
+        fault=fault or None,
     )
 
 
@@ -203,7 +209,7 @@ async def _stream(
                 data = EventView.model_validate(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:
-                fault = (await parts.trails.find_end(run_id)).fault
+                fault = (await parts.trails.find_end(run_id)).fault or await parts.trails.find_fault(run_id)
                 end = {"status": status} | ({"fault": fault} if fault else {})
                 yield format_sse_event(data_str=json.dumps(end), event="end")
                 return

@@ -9,7 +9,7 @@ from sayso.clock import new_id, new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.reviewers import NOBODY, hash_token, refuse_our_names
 from service.settings import SHORTEST_KEY
-from service.store.people import ApiKey, KeyKind, Made, People
+from service.store.people import ApiKey, KeyKind, Made, People, StoredKey
 from service.store.tokens import Tokens
 
 _NAME = re.compile(r"[!-~]{1,64}")
@@ -100,6 +100,10 @@ class ApiKeys:
         """Return all API keys, including revoked ones, the oldest first."""
         return list(await self.people.list_keys())
 
+    async def scan(self) -> list[StoredKey]:
+        """Return all records of API keys, also of keys that are not in the index; the oldest first. It is slow."""
+        return await self.people.scan_keys()
+
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, was last used; ms. Unused keys are left out."""
         return await self.people.list_uses()
@@ -119,8 +123,11 @@ class ApiKeys:
         return key
 
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
+        """Change a key; without an entry in the index, all records with its id."""
         key_hash = await self.people.find_key_hash(key_id)
-        changed = await self.people.change_key(key_hash, change) if key_hash else None
+        hashes = [one.key_hash for one in await self.scan() if one.key.id == key_id] if key_hash is None else [key_hash]
+        changes = [await self.people.change_key(one, change) for one in hashes]
+        changed = next((one for one in changes if one is not None), None)
         if changed is None:
             raise _not_found(key_id)
         return changed

@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import dataclass
+from hmac import digest
 
 from sayso.clock import new_code, now_ms
 from sayso.errors import InvalidInput, NotFound
 from service.auth.activity import ActivityLog
-from service.auth.reviewers import NOBODY, hash_token
+from service.auth.reviewers import NOBODY
 from service.store.attempts import Allowance, Attempts
 from service.store.directory.contacts import CodeOwner, Contact, ContactStore
 from service.store.people import Made, People
@@ -50,6 +51,16 @@ class Contacts:
         self._people = people
         self._attempts = attempts
         self._activity = activity
+        self._code_key = b""
+
+    def use_code_key(self, key: bytes) -> None:
+        """Store codes as HMACs under a key that is not in the store, so that a copy of it reveals none."""
+        self._code_key = key
+
+    def hash_code(self, channel: str, code: str) -> str:
+        """Return the stored HMAC of a code, which counts for one channel and in any case and spacing."""
+        plain = re.sub(r"[\s-]", "", code).upper()
+        return digest(self._code_key, f"{channel} {plain}".encode(), "sha256").hex()
 
     async def create_code(self, person: str, channel: str, made: Made = NOBODY) -> ContactCode:
         """Return a new code for one address of the person; raises `InvalidInput` or `TooManyRequests`.
@@ -61,7 +72,7 @@ class Contacts:
         code = new_code(CODE_ALPHABET, CODE_CHARS)
         at_ms = now_ms()
         owner = CodeOwner(person=person, made_by=made.by, made_at_ms=made.at_ms)
-        await self._store.save_code(_hash_code(channel, code), owner, CODE_VALID_MS)
+        await self._store.save_code(self.hash_code(channel, code), owner, CODE_VALID_MS)
         return ContactCode(code, channel, at_ms + CODE_VALID_MS)
 
     async def redeem_code(self, channel: str, code: str, address: str, label: str = "") -> Contact:
@@ -75,7 +86,7 @@ class Contacts:
             raise InvalidInput(f"An address has 1 to {LONGEST_ADDRESS} characters, not {len(address)}.")
         await self._attempts.count(BY_CHANNEL, f"{self._tenant} {channel}")
         await self._attempts.count(BY_ADDRESS, f"{self._tenant} {channel} {address}")
-        code_hash = _hash_code(channel, code)
+        code_hash = self.hash_code(channel, code)
         owner = await self._store.find_code(code_hash) or CodeOwner(person="")
         person = owner.person
         if person and await self._find_active(person) is None:
@@ -134,9 +145,3 @@ class Contacts:
 def _check_channel(channel: str) -> None:
     if not _CHANNEL.fullmatch(channel):
         raise InvalidInput("A channel's name is 1 to 40 of a-z, 0-9 and '-'.")
-
-
-def _hash_code(channel: str, code: str) -> str:
-    """Return the stored hash of a code, which counts for one channel and in any case and spacing."""
-    plain = re.sub(r"[\s-]", "", code).upper()
-    return hash_token(f"{channel} {plain}")

@@ -1,12 +1,15 @@
 """The table of channels: one row for each kind, and the channels of a process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from fastapi import APIRouter
+from pydantic import JsonValue, SecretStr
 
+from sayso.canonical_json import canonical_json
 from service.channels.background import Background
 from service.channels.base import Channel
 from service.channels.config import ChannelConfig, read_channels
@@ -79,7 +82,8 @@ class Channels:
         return self.by_name.get(name)
 
     def attach(self, parts: Wiring) -> "Channels":
-        """Give the parts of this process to the channels that need them."""
+        """Give the parts of this process to the channels that need them, and the key of link codes to the parts."""
+        parts.contacts.use_code_key(derive_code_key(self.configs.values()))
         for channel in self.by_name.values():
             row = KINDS.get(channel.kind)
             if row is not None and row.attach is not None:
@@ -91,6 +95,20 @@ class Channels:
         await self.notices.finish()
         for channel in self.by_name.values():
             await channel.aclose()
+
+
+def derive_code_key(configs: Iterable[ChannelConfig]) -> bytes:
+    """Return the key of link codes: every process that reads the channels file has it, and the store has not."""
+    return sha256(canonical_json([_reveal(one.model_dump()) for one in configs], limited=False)).digest()
+
+
+def _reveal(value: object) -> JsonValue:
+    """Return a configuration with its secrets in plain text, as JSON."""
+    if isinstance(value, dict):
+        return {str(name): _reveal(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return sorted((_reveal(one) for one in value), key=str)
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def open_channels(settings: Settings) -> Channels:

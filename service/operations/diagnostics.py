@@ -48,6 +48,8 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_records(wiring)
         yield await _check_buckets(wiring)
         yield await _check_trails(wiring)
+        yield await _check_keys(wiring)
+        yield await _check_activity(wiring)
         yield await _check_holders(wiring)
         if (held := wiring.rules.held_back) is not None:
             yield Finding("rules held back", False, *describe_held_back(held))
@@ -147,11 +149,30 @@ async def _check_buckets(wiring: Wiring) -> Finding:
 async def _check_trails(wiring: Wiring) -> Finding:
     count, faults = await wiring.inspections.look_through_trails()
     if not faults:
-        return Finding("trails", True, f"The newest {count} end where their runs' records say.")
+        text = f"The newest {count} are whole: events fit the ones before, and calls started after decisions."
+        return Finding("trails", True, text)
     named = " ".join(f"{run_id}: {fault}" for run_id, fault in list(faults.items())[:_NAMED])
     more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-    text = f"{len(faults)} of {count} do not end where their runs' records say. {named}{more}"
+    text = f"{len(faults)} of {count} are damaged. {named}{more}"
     return Finding("trails", False, text, "Find out who can write to the store, and compare with a backup of it.")
+
+
+async def _check_keys(wiring: Wiring) -> Finding:
+    keys, at_ms = await wiring.api_keys.scan(), now_ms()
+    forged = [one.key for one in keys if not one.listed and one.key.holds(at_ms)]
+    if not forged:
+        return Finding("keys", True, f"All {len(keys)} keys were made by Sayso.")
+    named = "; ".join(f"{one.id} of the {one.kind} {one.name}" for one in forged[:_NAMED])
+    text = f"{len(forged)} of {len(keys)} keys were written into the store beside Sayso: {named}."
+    return Finding("keys", False, text, "Revoke them on /keys, and find out who can write to the store.")
+
+
+async def _check_activity(wiring: Wiring) -> Finding:
+    broken = await wiring.activity.check()
+    if broken is None:
+        return Finding("activity", True, "Each entry of the activity log fits the one before it.")
+    text = f"Entry {broken} of the activity log was changed, or entries before it are missing."
+    return Finding("activity", False, text, "Find out who can write to the store, and compare with a backup of it.")
 
 
 async def _check_holders(wiring: Wiring) -> Finding:

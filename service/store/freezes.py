@@ -1,6 +1,7 @@
 """Freezes in force or still needed, and the mark: the latest server time that a clock confirmed."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from sayso.clock import monotonic_ms
 from sayso.records.clock_readings import ClockReading
@@ -27,6 +28,7 @@ class FreezeStore:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._connections = store.redis, store.keys, store.connections
+        self._readings = store.readings
 
     async def now_ms(self) -> int:
         async with translated():
@@ -41,8 +43,15 @@ class FreezeStore:
             found, mark, time = await pipe.execute()
         at_ms = as_ms(*time)
         self._connections.time_read = (at_ms, monotonic_ms())
-        freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
+        freezes = sorted((self._read(raw, at_ms) for raw in found), key=lambda one: (one.at_ms, one.id))
         return Kept(tuple(freezes), int(mark or 0), at_ms)
+
+    def _read(self, raw: bytes, at_ms: int) -> Freeze:
+        """Return a freeze; one that this version cannot read freezes everything, since it may hold anything."""
+        name = f"freeze {sha256(raw).hexdigest()[:12]}"
+        read = self._readings.read_other(Freeze, raw, name)
+        reason = "A freeze in the store cannot be read. Run the version of Sayso that wrote it."
+        return read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms)
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
         async with translated(), self._redis.pipeline(transaction=True) as pipe:

@@ -41,12 +41,18 @@ class Inspections:
         return len(ids), self.readings.list_unreadable()
 
     async def look_through_trails(self) -> tuple[int, dict[str, str]]:
-        """Compare the newest trails with their records; return their number and the fault of each damaged run."""
+        """Check the newest trails; return their number and the fault of each run whose trail is damaged.
+
+        It must end as its record says, every event must fit the chain, and no call may start without a decision.
+        """
         run_ids = await self.runs.list_ids(_MOST)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):
             ends: list[TrailEnd] = await self.trails.find_ends(some)
             faults |= {one.run_id: one.fault for one in ends if one.fault}
+            for run_id in some:
+                if run_id not in faults and (fault := await self.trails.find_fault(run_id)):
+                    faults[run_id] = fault
         return len(run_ids), faults
 
     async def _list_ids(self, limit: int) -> list[str]:

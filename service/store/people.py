@@ -13,6 +13,7 @@ from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS
 from service.store.tenants import TenantStore
 
+_SCANNED = 1_000
 PERSON = "person:"
 """The prefix of a person's name where uses of keys and of sessions are kept together."""
 
@@ -103,11 +104,20 @@ class ApiKey(Immutable):
         return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
 
 
+class StoredKey(NamedTuple):
+    """An API key as the store has it. `listed` is false for one that is not in the index, so no Sayso made it."""
+
+    key_hash: str
+    key: ApiKey
+    listed: bool
+
+
 class People:
     """Reviewers, sessions and API keys."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
+        self._tenant, self._readings = store.keys.tenant, store.readings
         self._pipeline = store.connections.changes
 
     async def add_reviewer(self, reviewer: Reviewer) -> bool:
@@ -131,7 +141,8 @@ class People:
 
         async def write(pipe: Pipeline) -> Reviewer | None:
             kept: dict[Any, Any] = await pipe.hgetall(self._keys.reviewers)
-            found = [Reviewer.model_validate_json(raw) for raw in kept.values()]
+            read = [self._read(Reviewer, raw, f"person {text(one)}") for one, raw in kept.items()]
+            found = [one for one in read if one is not None]
             known = next((one for one in found if one.name == name), None)
             if known is None:
                 return None
@@ -148,7 +159,7 @@ class People:
     async def find_reviewer(self, name: str) -> Reviewer | None:
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
-        return Reviewer.model_validate_json(raw) if raw else None
+        return self._read(Reviewer, raw, f"person {name}") if raw else None
 
     async def find_with_groups(self, name: str) -> tuple[Reviewer | None, tuple[str, ...]]:
         """Return a reviewer, or None, and the names of their groups, sorted."""
@@ -157,12 +168,14 @@ class People:
             raw, groups = await self._pipeline.ask_all(
                 ("HGET", keys.reviewers, name), ("SMEMBERS", keys.groups_of(name))
             )
-        return Reviewer.model_validate_json(raw) if raw else None, tuple(sorted(map(text, groups)))
+        person = self._read(Reviewer, raw, f"person {name}") if raw else None
+        return person, tuple(sorted(map(text, groups)))
 
     async def list_reviewers(self) -> list[Reviewer]:
         async with translated():
             found = await self._redis.hgetall(self._keys.reviewers)
-        return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
+        people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in found.items())
+        return sorted((one for one in people if one is not None), key=lambda one: one.name)
 
     async def find_inactive(self) -> frozenset[str]:
         """Return the names of the deactivated reviewers, as of now."""
@@ -198,9 +211,9 @@ class People:
             if gone:
                 await self._redis.zrem(index, *gone)
         return [
-            OpenSession(one, Session.model_validate_json(raw), left_ms)
+            OpenSession(one, session, left_ms)
             for one, raw, left_ms in zip(hashes, found[::2], found[1::2], strict=True)
-            if raw is not None
+            if raw is not None and (session := self._readings.read_other(Session, raw, f"session {one[:12]}"))
         ]
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
@@ -225,7 +238,30 @@ class People:
         async with translated():
             hashes = await self._redis.hvals(self._keys.api_keys)
             found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
-        return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)
+        keys = (self._read(ApiKey, raw, f"key {text(one)[:12]}") for one, raw in zip(hashes, found, strict=True) if raw)
+        return sorted((one for one in keys if one is not None), key=lambda one: one.created_at_ms)
+
+    async def scan_keys(self) -> list[StoredKey]:
+        """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""
+        index: Any
+        async with translated():
+            index = await self._redis.hgetall(self._keys.api_keys)
+            names = [text(one) async for one in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
+            found: list[Any] = []
+            for begin in range(0, len(names), _SCANNED):
+                found += await self._redis.mget(names[begin : begin + _SCANNED])
+        listed = {(text(key_id), text(key_hash)) for key_id, key_hash in index.items()}
+        stored = []
+        for name, raw in zip(names, found, strict=True):
+            key_hash = name.removeprefix(KEYS)
+            key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
+            if key is not None and key.tenant == self._tenant:
+                stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
+        return sorted(stored, key=lambda one: one.key.created_at_ms)
+
+    def _read(self, model: type[Kept], raw: Any, name: str) -> Kept | None:
+        """Return a stored record; None for one that cannot be read, which is noted."""
+        return self._readings.read_other(model, raw, name)
 
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""

@@ -263,7 +263,7 @@ async def _gather(
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "external_cut": external.cut,
-        "trail_fault": end.fault,
+        "trail_fault": end.fault or await wiring.trails.find_slice_fault(record.run.id, trail),
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "result": result,
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),

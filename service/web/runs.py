@@ -184,7 +184,7 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
         "result": await asyncio.to_thread(render_result, result),
         "remarks": remarks,
         "external_cut": external.cut,
-        "trail_fault": end.fault,
+        "trail_fault": end.fault or await wiring.trails.find_fault(run_id),
         "trail_cut": len(trail) >= MAX_ENTRIES,
         "given_up": bool(records) and records[-1].status is Status.FAILED,
         "damaged": damaged,

@@ -100,6 +100,9 @@ class KeyView(View):
     context: JsonObject
     owner: str | None
     created_by: str = Field(description="The person who made the key; empty where nobody is known.")
+    listed: bool = Field(
+        default=True, description="False for a key that no Sayso made: find out who wrote it, and revoke it."
+    )
     last_used_at: Timestamp | None = Field(default=None, description="To a minute; null for a key that was never used.")
 
 
@@ -203,8 +206,12 @@ async def rotate_key(
 async def list_keys(caller: Person, parts: Parts) -> KeyList:
     """List all keys, including revoked ones; people who are no admins see the reviewer's keys of their own."""
     found, uses = await managing.list_keys(parts, caller), await parts.api_keys.list_uses()
-    views = [KeyView.model_validate(one).model_copy(update={"last_used_at": uses.get(one.id)}) for one in found]
-    return KeyList(keys=views)
+    return KeyList(
+        keys=[
+            KeyView.model_validate(key).model_copy(update={"last_used_at": uses.get(key.id), "listed": listed})
+            for _, key, listed in found
+        ]
+    )
 
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)

@@ -1,10 +1,7 @@
 """Addresses of people: each is linked by a code that was mailed to it and is entered on the account's page."""
 
-import re
-
 from sayso.errors import InvalidInput
 from service.auth.contacts import CODE_VALID_MS
-from service.auth.reviewers import hash_token
 from service.channels.mail.outbound import MailChannel, check_address
 from service.store.attempts import Allowance
 from service.store.channels.mail_codes import MailedCode
@@ -25,21 +22,18 @@ async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: s
     await parts.attempts.count(MAILS, f"{parts.tenant} {address.lower()}")
     created = await parts.contacts.create_code(person, channel.name, made)
     mailed = MailedCode(person=person, address=address)
-    await parts.mailed_codes.save(_hash_code(channel, created.code), mailed, CODE_VALID_MS)
+    await parts.mailed_codes.save(
+        parts.contacts.hash_code(f"mailed {channel.name}", created.code), mailed, CODE_VALID_MS
+    )
     await channel.send_code(address, person, created.code, page)
 
 
 async def enter_code(parts: Wiring, channel: MailChannel, person: str, code: str) -> Contact:
     """Link the address that the code was mailed to; raises `InvalidInput` or `TooManyRequests`."""
     await parts.attempts.count(ENTRIES, f"{parts.tenant} {person}")
-    mailed = await parts.mailed_codes.find(_hash_code(channel, code))
+    mailed = await parts.mailed_codes.find(parts.contacts.hash_code(f"mailed {channel.name}", code))
     if mailed is None or mailed.person != person:
         raise InvalidInput("This code is not valid. Enter the newest one, or have another one mailed.")
     contact = await parts.contacts.redeem_code(channel.name, code, mailed.address, mailed.address)
     await parts.attempts.forget(ENTRIES, f"{parts.tenant} {person}")
     return contact
-
-
-def _hash_code(channel: MailChannel, code: str) -> str:
-    plain = re.sub(r"[\s-]", "", code).upper()
-    return hash_token(f"mailed {channel.name} {plain}")

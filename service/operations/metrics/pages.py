@@ -47,6 +47,7 @@ def _describe(reading: Reading) -> Iterator[Metric]:
     yield _gauge("sayso_overdue_oldest_seconds", "How long the first of them is due.", overdue.since_ms / 1000)
     yield _by("sayso_runs", "Runs that are kept, by status.", "status", _named(reading))
     yield _gauge("sayso_workers", "Workers that are registered.", reading.workers)
+    yield _gauge("sayso_unreadable_records", "Stored records that this version cannot read.", reading.unreadable)
     yield _cards(reading)
     messages = {"queued": reading.messages.queued, "failed": reading.messages.failed}
     yield _by("sayso_webhook_messages", "Signed messages, by state.", "state", messages.items())

@@ -36,6 +36,7 @@ class Reading:
     messages: Messages
     cards: dict[str, CardCounts]
     starts: StartDelays
+    unreadable: int = 0
 
 
 class Readings:
@@ -69,6 +70,7 @@ class Readings:
             messages=await sizes.count_messages(),
             cards=await self._find_cards(),
             starts=await wiring.counters.starts.read(),
+            unreadable=len(await wiring.inspections.sample()),
         )
 
     async def _find_cards(self) -> dict[str, CardCounts]:

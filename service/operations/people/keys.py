@@ -6,7 +6,7 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from service.auth.credentials import Principal, require_own_password
 from service.auth.reviewers import require_role
 from service.operations.withdrawals import withdraw_runs
-from service.store.people import ApiKey, KeyKind
+from service.store.people import ApiKey, KeyKind, StoredKey
 from service.wiring import Wiring
 
 
@@ -50,27 +50,31 @@ async def revoke_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
     return revoked
 
 
-async def list_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
-    """Return all keys for an admin, and for others the reviewer's keys of their own; the oldest first.
+async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
+    """Return all keys in the store for an admin, and for others the reviewer's keys of their own; the oldest first.
 
     Raises `NotAllowed` for a key: it manages no keys.
     """
     if by.key_id is not None:
         raise NotAllowed("A key manages no keys. Sign in with your password first.")
-    keys = await parts.api_keys.list_all()
-    return keys if "admin" in by.roles else [one for one in keys if (one.name, one.kind) == (by.name, "reviewer")]
+    keys = await parts.api_keys.scan()
+    return keys if "admin" in by.roles else [one for one in keys if _is_own(by, one.key)]
 
 
 async def list_own_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
     """Return the valid reviewer's keys of a person."""
     at_ms = now_ms()
     keys = await parts.api_keys.list_all()
-    return [one for one in keys if (one.name, one.kind) == (by.name, "reviewer") and one.holds(at_ms)]
+    return [one for one in keys if _is_own(by, one) and one.holds(at_ms)]
+
+
+def _is_own(by: Principal, key: ApiKey) -> bool:
+    return (key.name, key.kind) == (by.name, "reviewer")
 
 
 async def find_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
     """Return a key that this person may see; raises `NotFound`."""
-    found = next((one for one in await list_keys(parts, by) if one.id == key_id), None)
+    found = next((one.key for one in await list_keys(parts, by) if one.key.id == key_id), None)
     if found is None:
         raise NotFound(f"There is no API key {key_id!r}.")
     return found

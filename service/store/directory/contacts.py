@@ -42,7 +42,7 @@ class ContactStore:
     """The linked addresses and codes of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def save_code(self, code_hash: str, owner: CodeOwner, valid_ms: int) -> None:
         """Save the hash of a code, which becomes invalid after `valid_ms`."""
@@ -84,15 +84,18 @@ class ContactStore:
         """Return the contact with this address, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
-        return Contact.model_validate_json(raw) if raw else None
+        return self._readings.read_other(Contact, raw, f"contact on {channel}") if raw else None
 
     async def list_of(self, person: str) -> list[Contact]:
         """Return a person's contacts, the oldest first."""
         async with translated():
             fields = await self._redis.smembers(self._keys.contacts_of(person))
             found = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
-        contacts = [Contact.model_validate_json(raw) for raw in found if raw]
-        return sorted((one for one in contacts if one.person == person), key=lambda one: (one.linked_at_ms, one.id))
+        read = [self._readings.read_other(Contact, raw, f"contact of {person}") for raw in found if raw]
+        return sorted(
+            (one for one in read if one is not None and one.person == person),
+            key=lambda one: (one.linked_at_ms, one.id),
+        )
 
     async def delete(self, contact: Contact) -> None:
         """Unlink an address."""

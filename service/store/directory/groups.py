@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio.client import Pipeline
 
 from sayso.calendars.hours import WorkingHours
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 
 
@@ -26,19 +26,20 @@ class GroupStore:
     """The groups of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def find(self, name: str) -> Group | None:
         """Return the group with this name, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.groups, name)
-        return Group.model_validate_json(raw) if raw else None
+        return self._readings.read_other(Group, raw, f"group {name}") if raw else None
 
     async def list_all(self) -> list[Group]:
         """Return all groups by name."""
         async with translated():
-            found = await self._redis.hvals(self._keys.groups)
-        return sorted(map(Group.model_validate_json, found), key=lambda one: one.name)
+            found = await self._redis.hgetall(self._keys.groups)
+        groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in found.items())
+        return sorted((one for one in groups if one is not None), key=lambda one: one.name)
 
     async def change(self, name: str, change: Callable[[Group | None], Group | None]) -> Group | None:
         """Create, change or delete a group atomically, with the index of its members; return it as saved."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import structlog
+from pydantic import ValidationError
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.clock import DAY_MS
@@ -36,6 +38,9 @@ class Use(NamedTuple, Generic[Kept]):
     calls: int
     total: int
     last_ms: int | None
+
+
+_LOG = structlog.get_logger(__name__)
 
 
 class Kind(NamedTuple, Generic[Kept]):
@@ -78,8 +83,21 @@ async def read_current(
 
 
 def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    found = (kind.read(raw) for raw in held if raw)
-    return (one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms))
+    found = (_try_read(kind, raw) for raw in held if raw)
+    return (one for one in found if one is not None and _counts(one, now_ms))
+
+
+def _try_read(kind: Kind[Kept], raw: Any) -> Kept | None:
+    """Return a grant or mandate; None for one that this version cannot read, which then allows nothing."""
+    try:
+        return kind.read(raw)
+    except ValidationError as error:
+        _LOG.error("grant_unreadable", reason=str(error.errors()[0]["msg"]))
+        return None
+
+
+def _counts(one: Grant | Mandate, now_ms: int) -> bool:
+    return one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms)
 
 
 def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:

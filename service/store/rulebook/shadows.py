@@ -32,7 +32,7 @@ class ShadowStore:
     """The candidates of one tenant: one in shadow at most."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def read(self) -> Shadow | None:
         """Return the candidate in shadow."""
@@ -45,7 +45,8 @@ class ShadowStore:
         """Return the candidates that are or were in shadow, the latest first."""
         async with translated():
             found: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
-        return [Shadow.model_validate_json(raw) for raw in found]
+        shadows = (self._readings.read_other(Shadow, raw, "shadow") for raw in found)
+        return [one for one in shadows if one is not None]
 
     async def begin(self, shadow: Shadow) -> None:
         """Put a candidate in shadow; raises `Conflict` while there is another one."""

@@ -66,7 +66,7 @@ class VersionStore:
     """The versions of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._restore = store.redis.register_script(_RESTORE)
 
     async def save(self, found: RuleVersion) -> None:
@@ -106,7 +106,8 @@ class VersionStore:
             ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
             names = [text(one) for one in ids]
             found = await self._redis.mget([self._keys.rule_version(one) for one in names]) if names else []
-        return [RuleVersion.model_validate_json(raw) for raw in found if raw is not None]
+        versions = (self._readings.read_other(RuleVersion, raw, "version of the rules") for raw in found if raw)
+        return [one for one in versions if one is not None]
 
     async def list_changes(self) -> list[ForceChange]:
         """Return when which version came into force, the latest first."""

@@ -1,14 +1,18 @@
 """Comparison of trails with the heads in their runs' records: it detects a trail that was cut or extended."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.errors import Unreadable
-from sayso.records.events import TrailHead
+from sayso.records.events import ChainCheck, TrailEntry, TrailHead
 from service.store.connection.connecting import text, translated
+from service.store.runs.chains import find_chain_fault, name_break
 from service.store.runs.runs import read_entry
 from service.store.tenants import TenantStore
 
+_BATCH = 1_000
+_MOST_EVENTS = 5_000
 _ROUNDS = 10  # attempts to read a run that moves to its next suspension at the same time
 
 
@@ -56,6 +60,42 @@ class Trails:
             ends |= await self._read(left)
         unknown = TrailHead()
         return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
+
+    async def find_fault(self, run_id: str, *, most: int = _MOST_EVENTS) -> str:
+        """Return what is wrong inside a run's trail, of up to `most` events; empty if nothing is.
+
+        A fault counts only if a second read finds it, too: the contents may be erased in between.
+        """
+        fault = ""
+        for _ in range(2):
+            entries = await self._read_entries(run_id, most)
+            fault = await asyncio.to_thread(find_chain_fault, entries)
+            if not fault:
+                return ""
+        return fault
+
+    async def find_slice_fault(self, run_id: str, entries: Sequence[TrailEntry]) -> str:
+        """Return which of these consecutive events does not fit the event before it; empty if all do."""
+        head = TrailHead()
+        if entries and entries[0].seq > 1:
+            async with translated():
+                raw: Any = await self._redis.lindex(self._keys.trail(run_id), entries[0].seq - 2)
+            before = read_entry(raw or b"", entries[0].seq - 1)
+            head = TrailHead(before.seq, before.hash)
+        check = ChainCheck(head)
+        broken = next((one.seq for one in entries if not check.accept(one)), None)
+        return "" if broken is None else name_break(broken)
+
+    async def _read_entries(self, run_id: str, most: int) -> list[TrailEntry]:
+        entries: list[TrailEntry] = []
+        while len(entries) < most:
+            async with translated():
+                begin, key = len(entries), self._keys.trail(run_id)
+                found: list[Any] = await self._redis.lrange(key, begin, min(begin + _BATCH, most) - 1)
+            entries += [read_entry(raw, begin + place) for place, raw in enumerate(found, start=1)]
+            if len(found) < _BATCH:
+                break
+        return entries
 
     async def _read(self, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
         """Return the ends of those runs that did not move to their next suspension meanwhile."""

@@ -1,9 +1,10 @@
 """Reading of records. Lists name unreadable ones and go on; nothing about them can be decided."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
+from pydantic import BaseModel, ValidationError
 
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
@@ -12,6 +13,7 @@ from service.store.suspensions.packing import unpack_record
 
 _MOST_REMEMBERED = 1_000
 
+Model = TypeVar("Model", bound=BaseModel)
 _LOG = structlog.get_logger(__name__)
 
 
@@ -87,6 +89,18 @@ class Readings:
             return self.read(suspension_id, raw).record
         except Unreadable as error:
             return UnreadableRecord(suspension_id, str(error.facts["reason"]))
+
+    def read_other(self, model: type[Model], raw: bytes | str, name: str) -> Model | None:
+        """Return a stored record of another kind; None for an unreadable one, which is logged and listed once."""
+        try:
+            found = model.model_validate_json(raw)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            self._note(UnreadableRecord(name, f"{where}: {first['msg']}." if where else f"{first['msg']}."))
+            return None
+        self.forget(name)
+        return found
 
     def forget(self, suspension_id: str) -> None:
         """Drop a record that is gone or readable again."""

@@ -11,13 +11,14 @@ class AnnouncementQueue:
     """The announcements of one tenant. The commit of a suspension writes them while an endpoint exists."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._key = store.redis, store.keys.announcements
+        self._redis, self._key, self._readings = store.redis, store.keys.announcements, store.readings
 
     async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement]]:
         """Return waiting announcements with their stored form, the oldest first."""
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
-        return [(text(one), Announcement.model_validate_json(one)) for one in found]
+        read = ((text(one), self._readings.read_other(Announcement, one, "announcement")) for one in found)
+        return [(stored, one) for stored, one in read if one is not None]
 
     async def defer(self, stored: str, again_at_ms: int) -> None:
         """Postpone an announcement that could not be read, so that it does not delay the others."""

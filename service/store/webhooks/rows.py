@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 from redis.asyncio.client import Pipeline
 
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import text, translated
 from service.store.tenants import TenantStore
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -17,16 +17,18 @@ class RowStore(Generic[Row]):
 
     def __init__(self, store: TenantStore, key: str, model: type[Row]) -> None:
         self._redis, self._key, self._model = store.redis, key, model
+        self._readings, self._name = store.readings, model.__name__.lower()
 
     async def list_all(self) -> list[Row]:
         async with translated():
-            found = await self._redis.hvals(self._key)
-        return [self._model.model_validate_json(raw) for raw in found]
+            found = await self._redis.hgetall(self._key)
+        rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(one)}") for one, raw in found.items())
+        return [one for one in rows if one is not None]
 
     async def find(self, row_id: str) -> Row | None:
         async with translated():
             raw = await self._redis.hget(self._key, row_id)
-        return self._model.model_validate_json(raw) if raw else None
+        return self._readings.read_other(self._model, raw, f"{self._name} {row_id}") if raw else None
 
     async def add(self, row_id: str, row: Row) -> None:
         async with translated():

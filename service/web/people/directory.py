@@ -18,6 +18,7 @@ from service.operations.people.reviewers import (
     list_duties,
 )
 from service.store.people import Reviewer
+from service.store.suspensions.reading import UnreadableRecord
 from service.web.errors import show_page_again
 from service.web.form_posts import Post, RecordedRoute, check_admin, describe_refusal, read_form
 from service.web.pages import show
@@ -124,10 +125,17 @@ async def _gather(request: Request, post: Post, *, sentence: str = "", done: str
     return {
         "title": _("People"),
         "rows": await _list_rows(request),
+        "damaged": list_damaged(request, "person "),
         "typed": {name: post.get(name, "") for name in ("name", "admin", "auditor")},
         "sentence": sentence,
         "done": done,
     }
+
+
+def list_damaged(request: Request, kind: str) -> list[UnreadableRecord]:
+    """Return the known records of this kind that cannot be read, for a row each."""
+    found = wiring_of(request).inspections.readings.list_unreadable()
+    return [one for one in found if one.suspension_id.startswith(kind)]
 
 
 async def _list_rows(request: Request) -> Sequence[PersonRow]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import now_ms
-from sayso.errors import InvalidInput, NotFound, SaysoError
+from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.operations.people import keys as managing
@@ -15,6 +15,7 @@ from service.web.errors import show_page_again
 from service.web.form_posts import Post, RecordedRoute, check_admin, check_session, describe_refusal, read_form
 from service.web.pages import show
 from service.web.people.accounts import show_again
+from service.web.people.directory import list_damaged
 from service.web.people.secrets import Secret, show_secret
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -49,6 +50,7 @@ class KeyRow(NamedTuple):
     key: ApiKey
     used_at_ms: int | None
     holds: bool
+    listed: bool
 
 
 @router.get("/keys")
@@ -86,9 +88,7 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
             hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
-            found = next((one for one in await wiring.api_keys.list_all() if one.id == key_id), None)
-            if found is None:
-                raise NotFound(_("There is no API key “%(id)s”.", id=key_id))
+            found = await managing.find_key(wiring, visitor.principal, key_id)
             return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
         if act != "revoke":
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
@@ -157,11 +157,13 @@ async def _show_again(request: Request, visitor: Visitor, post: Post, error: Say
 async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
     wiring, at_ms = wiring_of(request), now_ms()
     uses = await wiring.api_keys.list_uses()
-    rows = [KeyRow(one, uses.get(one.id), one.holds(at_ms)) for one in await wiring.api_keys.list_all()]
+    found = await wiring.api_keys.scan()
+    rows = [KeyRow(one, uses.get(one.id), one.holds(at_ms), listed) for _hash, one, listed in found]
     return {
         "title": _("Keys"),
         "rows": [row for row in rows if row.holds],
         "ended": [row for row in reversed(rows) if not row.holds],
+        "damaged": list_damaged(request, "key "),
         "kinds": KINDS,
         "overlaps": OVERLAPS,
         "typed": {name: post.get(name, "") for name in ("kind", "name", "owner")},
