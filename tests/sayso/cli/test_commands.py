@@ -197,7 +197,7 @@ def test_inbox_lists_unreadable_suspensions(desk: tuple[str, str, str, str], say
 
 def test_keys_create_rotate_and_revoke(desk: tuple[str, str, str, str], sayso: Run) -> None:
     root = desk[3]
-    for kind, name in (("provisioner", "fleet"), ("agent", "new-bot"), ("reviewer", "anna")):
+    for kind, name in (("provisioner", "fleet"), ("agent", "new-bot"), ("reviewer", "root")):
         made = sayso("keys", "create", name, "--kind", kind, key=root)
         assert made.stdout.startswith(f"sayso_{kind}_"), made.stderr
         assert len(made.stdout.split()) == 1
@@ -210,7 +210,9 @@ def test_keys_create_rotate_and_revoke(desk: tuple[str, str, str, str], sayso: R
     assert "is revoked" in sayso("keys", "revoke", key_id, key=root).stdout
     with Client(desk[0], first) as client:
         assert wait_until(lambda: fails(client.runs), 2), "a revoked key fails"
-    assert sayso("keys", "list", key=desk[2]).returncode == 1
+    assert sayso("keys", "list", key=desk[1]).returncode == 1
+    assert "new-bot" not in sayso("keys", "list", key=desk[2]).stdout  # nobody sees keys of others
+    assert "Only anna can make" in sayso("keys", "create", "anna", "--kind", "reviewer", key=root).stderr
 
 
 def fails(call: Callable[[], object]) -> bool:
