@@ -13,7 +13,7 @@ from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from sayso.text.language import _, mark
 from service.auth.reviewers import require_role
 from service.http.compression import unmask_token
-from service.operations.people.acts import PAGE_ACTS, Respond, record_act
+from service.operations.people.acts import PAGE_ACTS, Act, Respond, record_act
 from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
@@ -109,20 +109,15 @@ class RecordedRoute(APIRoute):
             return respond
 
         async def respond_recorded(request: Request) -> Response:
-            post = await _read(request)
-            act = acts.get(post.get("act", ""), acts.get(""))
-            if act is None:
-                return await respond(request)
-            return await record_act(request, act, respond, partial(_read, request))
+            return await record_act(request, respond, partial(_find_act, request, acts))
 
         return respond_recorded
 
 
-async def _read(request: Request) -> Mapping[str, str]:
-    """Return the form; empty for one that cannot be read, which its page refuses."""
-    if request.method != "POST":
-        return {}
+async def _find_act(request: Request, acts: Mapping[str, Act]) -> tuple[Act | None, Mapping[str, str]]:
+    """Return the act of the form that the page has read, and the form; of an unread one the first act."""
     try:
-        return await read_form(request)
+        post = await read_form(request) if hasattr(request, "_body") else {}
     except SaysoError:
-        return {}
+        post = {}
+    return acts.get(post.get("act", ""), acts.get("")) if post or "" in acts else next(iter(acts.values())), post

@@ -15,7 +15,7 @@ from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthentica
 from service.auth.credentials import TENANT, Principal
 from service.auth.hosts import origin_of
 from service.http.middleware import admit_body
-from service.operations.people.acts import ACTS, record_act
+from service.operations.people.acts import ACTS, Act, record_act
 from service.wiring import Process
 
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
@@ -57,7 +57,7 @@ class SignedInRoute(OpenRoute):
             return respond
 
         async def respond_recorded(request: Request) -> Response:
-            return await record_act(request, act, respond, partial(_find_sent, request))
+            return await record_act(request, respond, partial(_find_act, request, act))
 
         return respond_recorded
 
@@ -66,9 +66,9 @@ class SignedInRoute(OpenRoute):
         request.state.principal = await identify(request)
 
 
-async def _find_sent(request: Request) -> Mapping[str, Any]:
+async def _find_act(request: Request, act: Act) -> tuple[Act, Mapping[str, Any]]:
     sent = getattr(request.state, "sent", None)
-    return sent if isinstance(sent, dict) else {}
+    return act, sent if isinstance(sent, dict) else {}
 
 
 async def identify(request: Request) -> Principal:

@@ -24,6 +24,9 @@ class Act(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
+FindAct = Callable[[], Coroutine[Any, Any, tuple[Act | None, Sent]]]
+"""Finds the act of a request, and what was sent, once the request was served: only then is its sender known."""
+
 _FREEZE = Act("frozen", ("scope", "tool", "agent", "everything", "reason"))
 _GROUP = ("members", "editors")
 _ABSENCE = ("from", "to", "delegate")
@@ -177,21 +180,20 @@ NO_PAGE_ACTS = frozenset(
 """Forms that are recorded elsewhere (`/sign-in`, and in trails), that change nothing, or only one's own views."""
 
 
-async def record_act(
-    request: Request, act: Act, respond: Respond, sent: Callable[[], Coroutine[Any, Any, Sent]]
-) -> Response:
+async def record_act(request: Request, respond: Respond, find: FindAct) -> Response:
     """Serve the request, and record what was done, or that it was refused."""
     try:
         response = await respond(request)
     except NotAllowed as error:
-        if (caller := _find_caller(request)) is not None:
+        act, _ = await find()
+        if act is not None and (caller := _find_caller(request)) is not None:
             wiring, address = _wiring_of(request), origin_of(request).address
             place = {"door": _name_door(request), "address": address, "target": _name_target(request, {})}
             await wiring.activity.refuse(act.name, caller.name, error.message, **place)
         raise
     caller = _find_caller(request)
-    if caller is not None and response.status_code < 400:
-        fields = await sent()
+    act, fields = await find() if caller is not None and response.status_code < 400 else (None, {})
+    if act is not None and caller is not None:
         facts = {name: fields[name] for name in act.fields if name in fields}
         made = {"made_by": caller.made.by} if caller.made.by else {}
         await _wiring_of(request).activity.record(
