@@ -8,6 +8,7 @@ from sayso.records.decisions import DecisionAction, Verdict
 from sayso.records.events import EventType, TrailEntry
 from sayso.sentences.deliveries import name_recipient
 from sayso.sentences.names import join_words, name_reviewers
+from sayso.sentences.outcomes import describe_maker
 from sayso.sentences.times import describe_span
 from sayso.text.invisible import UNCHECKED
 from sayso.text.language import _, mark, ngettext
@@ -131,12 +132,12 @@ def _decision_recorded(facts: Facts) -> Sentence:
     action = facts.text("action")
     named = {"who": facts.actor, "item": facts.item, "action": action}
     text = _(_DECISIONS.get(action, "%(who)s %(action)s %(item)s")) % named
+    text += describe_maker(facts.object("by").text("counts_as"))
     if facts.flag("edited"):
         text = _("%(decision)s with edited arguments", decision=text)
     if facts.text("grant_id"):
         text = _("%(decision)s, with grant %(grant)s", decision=text, grant=facts.text("grant_id"))
-    if suspended := facts.texts("suspends"):
-        grants = join_words(suspended)
+    if grants := join_words(facts.texts("suspends")):
         text = _("%(decision)s, which suspends grant %(grant)s", decision=text, grant=grants)
     if not facts.text("verdict"):
         text = _("%(decision)s; more decisions are needed", decision=text)
