@@ -8,7 +8,7 @@ from sayso.clock import iso_utc, new_id
 from service.channels.base import Recipient
 from service.channels.cards import Card, Line
 from service.channels.table import Channels
-from service.channels.trials import send_card
+from service.channels.trials import build_plain_card, send_card
 from service.wiring import Wiring
 
 _CLOSING = "This is a notice about your account. Nothing waits for a decision."
@@ -28,30 +28,7 @@ async def reset_password(parts: Wiring, channels: Channels, name: str, password:
 
 def build_notice(text: str, at_ms: int, public_url: str) -> Card:
     """Return a card that says something about an account and has no control but the link to it."""
-    return Card(
-        suspension_id="sus_notice",
-        item_id="notice",
-        digest="",
-        version="notice",
-        headline=text,
-        tool="account",
-        agent="Sayso",
-        facts=(Line("At", iso_utc(at_ms)),),
-        claims=(),
-        warnings=(),
-        args={},
-        masked=False,
-        answers=(),
-        choices=None,
-        response_schema=None,
-        target_arg=None,
-        decisions=(),
-        live=False,
-        closing=_CLOSING,
-        ended=_CLOSING,
-        link=f"{public_url}/me",
-        urgent=True,
-    )
+    return build_plain_card("notice", text, (Line("At", iso_utc(at_ms)),), _CLOSING, f"{public_url}/me")
 
 
 async def send_notices(parts: Wiring, channels: Channels, person: str, text: str) -> None:

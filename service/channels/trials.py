@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, new_id
 from sayso.errors import InvalidInput, NotFound
 from service.channels.base import Channel, DeliveryFailed, Recipient
@@ -25,18 +26,26 @@ class Answer:
 
 def build_test_card(channel: str, person: str, by: str, at_ms: int, public_url: str) -> Card:
     """Return a card that is marked as a test and has no control but the link."""
+    facts = (Line("Test for", person or channel), Line("Sent by", by), Line("Sent at", iso_utc(at_ms)))
+    return build_plain_card("test", f"Test card of {channel}", facts, _CLOSING, f"{public_url}/me", {"test": True})
+
+
+def build_plain_card(
+    kind: str, headline: str, facts: tuple[Line, ...], closing: str, link: str, args: JsonObject | None = None
+) -> Card:
+    """Return a card that is about no item: it decides nothing and has no control but the link."""
     return Card(
-        suspension_id="sus_test",
-        item_id="test",
+        suspension_id=f"sus_{kind}",
+        item_id=kind,
         digest="",
-        version="test",
-        headline=f"Test card of {channel}",
-        tool="test",
+        version=kind,
+        headline=headline,
+        tool=kind,
         agent="Sayso",
-        facts=(Line("Test for", person or channel), Line("Sent by", by), Line("Sent at", iso_utc(at_ms))),
+        facts=facts,
         claims=(),
         warnings=(),
-        args={"test": True},
+        args=args or {},
         masked=False,
         answers=(),
         choices=None,
@@ -44,9 +53,9 @@ def build_test_card(channel: str, person: str, by: str, at_ms: int, public_url: 
         target_arg=None,
         decisions=(),
         live=False,
-        closing=_CLOSING,
-        ended=_CLOSING,
-        link=f"{public_url}/me",
+        closing=closing,
+        ended=closing,
+        link=link,
         urgent=False,
     )
 
