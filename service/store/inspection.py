@@ -56,7 +56,7 @@ class Inspections:
         return len(run_ids), faults
 
     async def _list_ids(self, limit: int) -> list[str]:
-        known = [one.suspension_id for one in self.readings.list_unreadable()]
+        known = [one.suspension_id for one in self.readings.list_unreadable() if " " not in one.suspension_id]
         waiting = await self.runs.inbox(limit=limit)
         scheduled = (await self.schedule.everything())[:limit]
         decided = await self.runs.decided(limit=limit)
