@@ -13,7 +13,7 @@ _AWS_COMMON = harmless(
     "--table-name --queue-url --topic-arn --metric-name --namespace --statistics --period --dimensions --max-results "
     "--repository-name --hosted-zone-id --alarm-names --load-balancer-arns --target-group-arn --time-period "
     "--granularity --metrics --resource-arn --include-all-instances --order-by --descending",
-    refused=r"^(?:file|fileb|https?)://",
+    refused=r"(?:file|fileb|https?)://",
 )
 
 AWS = Tool(

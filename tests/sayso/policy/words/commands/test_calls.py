@@ -107,6 +107,8 @@ def test_rule_that_allows_git_log_allows_its_harmless_forms(command: str) -> Non
         ("aws s3 rm s3://x --recursive", ["aws s3 rm", "aws s3 rm --recursive"]),
         ("aws --profile p ec2 describe-instances", ["aws ec2 describe-instances", "aws --profile"]),
         ("aws sts x --endpoint-url y", ["aws sts x", "aws sts x --endpoint-url"]),
+        ("aws ec2 x --filters=file://y", ["aws ec2 x", "aws ec2 x --filters"]),
+        ("aws ec2 x --filters file://y", ["aws ec2 x", "aws ec2 x file://y"]),
         ("terraform -chdir=x plan", ["terraform plan", "terraform -chdir"]),
         ("terraform plan -out=x", ["terraform plan", "terraform plan -out"]),
         ("terraform state rm x", ["terraform state rm"]),
