@@ -53,16 +53,21 @@ def _mark_short(word: str) -> tuple[int, ...]:
 
 
 def _mark(word: str) -> tuple[int, ...]:
-    foreign = [place for place, sign in enumerate(word) if not sign.isascii()]
-    scripts = [name_script(sign) for sign in word]
-    known = [one for one in scripts if one not in ("COMMON", "INHERITED")]
-    base = "LATIN" if "LATIN" in known else next((one for one, _ in Counter(known).most_common(1)), "")
-    mixed = {*known} - {base}
+    signs = Counter(word)
+    scripts = {sign: name_script(sign) for sign in signs}
+    known: Counter[str] = Counter()
+    for sign, count in signs.items():
+        if scripts[sign] not in ("COMMON", "INHERITED"):
+            known[scripts[sign]] += count
+    base = "LATIN" if "LATIN" in known else next((one for one, _ in known.most_common(1)), "")
+    mixed, foreign = {*known} - {base}, {sign for sign in signs if not sign.isascii()}
     if mixed and not ({*known} - {"LATIN"} <= _EAST_ASIAN):
-        return tuple(place for place in foreign if scripts[place] in mixed)
-    if {*scripts} <= _SCRIPTS_LIKE_ASCII and all(word[place] in _ascii_likes() for place in foreign):
-        return tuple(foreign)
-    return tuple(place for place in foreign if scripts[place] == "COMMON" and word[place] in _ascii_likes())
+        marked = {sign for sign in foreign if scripts[sign] in mixed}
+    elif {*scripts.values()} <= _SCRIPTS_LIKE_ASCII and foreign <= _ascii_likes():
+        marked = foreign
+    else:
+        marked = {sign for sign in foreign if scripts[sign] == "COMMON" and sign in _ascii_likes()}
+    return tuple(place for place, sign in enumerate(word) if sign in marked) if marked else ()
 
 
 def _find_accents(text: str) -> Iterator[int]:
