@@ -1,6 +1,7 @@
 """Strict reading and canonical writing of JSON: what is approved is byte for byte what runs.
 
-Reading refuses duplicate keys, NaN, lone surrogates and integers beyond 2^53. Writing follows RFC 8785 (JCS).
+Reading refuses duplicate keys, NaN and lone surrogates. Writing follows RFC 8785 (JCS), but writes
+every integer in full: RFC 8785 has no form for those beyond 2^53.
 """
 
 import hashlib
@@ -19,12 +20,18 @@ JsonObject = dict[str, JsonValue]
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53
+"""The largest integer that every program reads exactly: the limit of counts, not of arguments."""
+
+MAX_DIGITS = 4_000
+"""The digits of an integer. Python reads and writes 4,300 at most."""
+
 _LONGEST_STEP = 80
 """The characters of a key that an error repeats."""
 
 _DIFFERENT_FRACTION = re.compile(r"(?:\.0|e\+(?:0[0-9]|1[0-9]|20)|e-0[1-9])[,\]]")
 """One of several numbers, as Python writes a list, that RFC 8785 writes differently."""
 
+_BEYOND = 10**MAX_DIGITS
 _quote = json.encoder.encode_basestring
 _PLAIN = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
 
@@ -77,7 +84,7 @@ def parse_json(raw: bytes | str, around: Around = NOTHING) -> JsonValue:
     except RecursionError as error:
         raise TooLarge(f"The JSON is nested deeper than {MAX_DEPTH} levels. Flatten it.") from error
     except ValueError as error:
-        raise InvalidJson(f"The JSON has a number that cannot be read: {error}. Send it as a string.") from error
+        raise InvalidJson(f"The JSON has an integer of more than {MAX_DIGITS} digits. Send fewer digits.") from error
     check_json(value, around=around)
     return value
 
@@ -104,7 +111,7 @@ def _check_quickly(value: Any, around: Around, *, limited: bool) -> bool | None:
         fractions: list[float] = []
         for node in level:
             kind = type(node)
-            if (kind is str and node.isascii()) or (kind is int and -MAX_INTEGER <= node <= MAX_INTEGER):
+            if (kind is str and node.isascii()) or (kind is int and -_BEYOND < node < _BEYOND):
                 continue
             if kind is dict:
                 if not _has_plain_keys(node):
@@ -148,7 +155,7 @@ def _check_plain_scalar(node: Any) -> bool | None:
     if node is None or isinstance(node, bool):
         return True
     if isinstance(node, int):
-        return True if -MAX_INTEGER <= node <= MAX_INTEGER else None
+        return True if -_BEYOND < node < _BEYOND else None
     if isinstance(node, float) and math.isfinite(node):
         return not _differs_from_rfc(node)
     if isinstance(node, str):
@@ -269,8 +276,8 @@ def _check_scalar(node: Any, place: Place) -> None:
         if has_lone_surrogate(node):
             raise _invalid(place, "holds half of a surrogate pair. Send whole characters.")
     elif isinstance(node, int):
-        if abs(node) > MAX_INTEGER:
-            raise _invalid(place, "is an integer beyond 2^53, which not every program can read. Send it as a string.")
+        if not -_BEYOND < node < _BEYOND:
+            raise _invalid(place, f"is an integer of more than {MAX_DIGITS} digits. Send fewer digits.")
     elif isinstance(node, float):
         if not math.isfinite(node):
             raise _invalid(place, "is not a finite number. Send null or a string instead.")

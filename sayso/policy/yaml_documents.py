@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import JsonValue
 
-from sayso.canonical_json import MAX_INTEGER
+from sayso.canonical_json import MAX_DIGITS
 
 MAX_BYTES = 262_144
 MAX_DEPTH = 24
@@ -25,7 +25,7 @@ _TAG = "tag:yaml.org,2002:"
 _SCALARS: dict[str, tuple[str, str, Callable[[str], JsonValue]]] = {
     f"{_TAG}null": (r"^(?:~|null|Null|NULL|)$", "~nN", lambda _: None),
     f"{_TAG}bool": (r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF", lambda text: text.lower() == "true"),
-    f"{_TAG}int": (r"^-?(?:0|[1-9][0-9]{0,17})$", "-0123456789", int),
+    f"{_TAG}int": (rf"^-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})$", "-0123456789", int),
     f"{_TAG}float": (r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", "-0123456789", float),
 }
 
@@ -156,9 +156,6 @@ def _read_scalar(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:
     value: JsonValue = _SCALARS[node.tag][2](node.value) if node.tag in _SCALARS else str(node.value)
     if isinstance(value, float) and not math.isfinite(value):
         document.report(loc, "the number is too large; use a smaller one, or a text in quotes")
-        return None
-    if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        document.report(loc, "an integer beyond 2^53 cannot be read exactly; use a text in quotes")
         return None
     if isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
         document.report(loc, "the text has half of a surrogate pair; use whole characters")

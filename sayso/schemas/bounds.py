@@ -96,7 +96,7 @@ def check_size(schema: JsonObject) -> int:
 def without_argument(schema: JsonObject, name: str) -> JsonObject:
     """Return the schema for arguments of which one is unknown: it may be missing or have any value."""
     ref = schema.get("$ref")
-    target = _resolve(ref, schema) if isinstance(ref, str) else None
+    target = resolve(ref, schema) if isinstance(ref, str) else None
     if isinstance(target, dict):
         schema = {key: value for key, value in schema.items() if key != "$ref"} | target
     required, properties = schema.get("required"), schema.get("properties")
@@ -248,14 +248,15 @@ def _follow(node: Any, root: JsonObject) -> list[Any] | None:
     found: list[Any] = [one for one in inside if isinstance(one, dict | list | tuple)]
     ref = node.get("$ref") if isinstance(node, dict) else None
     if isinstance(ref, str):
-        target = _resolve(ref, root)
+        target = resolve(ref, root)
         if target is None:
             return None
         found.append(target)
     return found
 
 
-def _resolve(ref: str, root: JsonObject) -> Any:
+def resolve(ref: str, root: JsonObject) -> Any:
+    """Return the part of the schema that a local reference names; None without one."""
     if ref != "#" and not ref.startswith("#/"):
         return None
     node: Any = root

@@ -15,6 +15,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 from sayso.runner.agents import AgentManifest
 from sayso.schemas.bounds import check_size
+from sayso.schemas.integers import settle_object
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts, PersonToken
 from service.api.routing.lookups import find_agent
@@ -205,7 +206,8 @@ def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> Externa
         known = ", ".join(one.name for one in manifest.tools) or "none"
         why = f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}."
         raise _misfit(why, f"$.calls[{index}].tool", "is not a tool of the agent")
-    return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
+    args = settle_object(definition.parameters, call.args)
+    return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=args), definition)
 
 
 def _misfit(why: str, path: str, fault: str) -> InvalidInput:

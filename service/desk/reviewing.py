@@ -22,6 +22,7 @@ from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.learning import Denial
 from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.schemas.integers import has_whole_fraction, settle_integers, settle_object
 from sayso.transitions.deciding import ask_again, cancel, extend, find_item
 from sayso.transitions.decision_checks import check_canceller, check_draft, check_open
 from sayso.transitions.execution import revive
@@ -79,6 +80,7 @@ class Reviewing:
         seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
+        request = await self._settle(suspension_id, item_id, request) if changed else request
         renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
         if renewed is not None and request.grant is not None:
             raise InvalidInput("These arguments need another decision. Approve them first, and grant like calls then.")
@@ -240,6 +242,19 @@ class Reviewing:
         frozen_ms = lost_ms(record, item, known, now_ms)
         check_in_time(known, record, item, now_ms - frozen_ms)
         return frozen_ms
+
+    async def _settle(self, suspension_id: str, item_id: str, request: DecisionRequest) -> DecisionRequest:
+        """Return the request with `3` for a `3.0` that its schema takes for an integer."""
+        if not has_whole_fraction([request.args, request.value]):
+            return request
+        item = find_item((await self.changes.suspensions.read(suspension_id)).record, item_id)
+        definition = await self.runs.definition(item.tool.definition)
+        parameters = definition.parameters if definition is not None else {}
+        args = settle_object(parameters, request.args) if request.args is not None else None
+        value = settle_integers(item.response_schema or {}, request.value)
+        if item.target_arg is not None:
+            value = settle_object(parameters, {item.target_arg: value})[item.target_arg]
+        return request.model_copy(update={"args": args, "value": value})
 
     async def _check_answer(
         self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str

@@ -50,6 +50,14 @@ def test_canonical_json_round_trips(value: object) -> None:
     assert parse_json(canonical_json(value)) == value
 
 
+@given(st.integers(min_value=MAX_INTEGER + 1) | st.integers(max_value=-MAX_INTEGER - 1))
+def test_integers_beyond_2_to_53_stay_exact(number: int) -> None:
+    written = canonical_json({"n": [number]})
+    assert written == b'{"n":[%d]}' % number
+    assert parse_json(written) == {"n": [number]}
+    assert digest_json([number]) not in {digest_json([number + 1]), digest_json([str(number)])}
+
+
 @given(st.dictionaries(TEXT, SCALARS, min_size=2, max_size=6))
 def test_the_order_of_keys_makes_no_difference_to_the_digest(value: dict[str, object]) -> None:
     assert digest_json(value) == digest_json(dict(reversed(value.items())))
@@ -67,16 +75,16 @@ def test_the_order_of_keys_makes_no_difference_to_the_digest(value: dict[str, ob
         (b"[1,-Infinity]", "-Infinity is not JSON"),
         (b'"\\ud800"', "half of a surrogate pair"),
         (b'{"\\udc00":1}', "half of a surrogate pair"),
-        (b"9007199254740993", "beyond 2^53"),
+        (b"[" + b"9" * 4001 + b"]", r"\$\[0\] is an integer of more than 4000 digits"),
         (b"1e999", "not a finite number"),
         (b"[1] []", "not JSON"),
         (b"'a'", "not JSON"),
         (b"\xef\xbb\xbf{}", "not JSON"),
-        (b"1" * 5000, "cannot be read"),
+        (b"1" * 5000, "more than 4000 digits"),
     ],
 )
 def test_parse_json_refuses_ambiguous_json(raw: bytes, said: str) -> None:
-    with pytest.raises(InvalidJson, match=said.replace("^", r"\^")):
+    with pytest.raises(InvalidJson, match=said):
         parse_json(raw)
 
 
@@ -132,8 +140,8 @@ def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
 
 
 def test_an_error_names_the_place_and_cuts_a_long_key() -> None:
-    with pytest.raises(InvalidJson, match=r"^\$\.a\[1\]\.k{80} is an integer beyond"):
-        check_json({"a": [0, {"k" * 500: 2**60}]})
+    with pytest.raises(InvalidJson, match=r"^\$\.a\[1\]\.k{80} is an integer of more than 4000 digits"):
+        check_json({"a": [0, {"k" * 500: 10**4000}]})
 
 
 @pytest.mark.parametrize("value", [{"é": 1, "a": 2}, {"\uffee": 1, "\U0001f600": 2}, {"ß": [1.0, 1e30, 1e-9, -0.5]}])

@@ -84,7 +84,7 @@ def test_report_falls_back_to_the_closest_place() -> None:
         ("1: x", "f:1:1: a key must be a text"),
         ("? [1]\n: x", "f:1:3: a key must be a text"),
         ("a: 1e999", "f:1:4: the number is too large"),
-        ("a: 123456789012345678", "f:1:4: an integer beyond 2^53"),
+        ("a: " + "9" * 4001, "f:1:4: the number is too large; use a smaller one"),
         ('a: "\\ud800"', "f:1:4: the text has half of a surrogate pair"),
         ("a: [1, 2", "f:1:9: this is not YAML"),
         ("a: 1\n\tb: 2", "f:2:1: this is not YAML"),
@@ -99,6 +99,12 @@ def test_report_falls_back_to_the_closest_place() -> None:
 )
 def test_read_document_reports_unsupported_yaml(text: str | bytes, expected: str) -> None:
     assert any(expected in problem for problem in problems(text))
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2512292042121000001, 10**3999])
+def test_read_document_reads_integers_exactly(number: int) -> None:
+    read = read_document(f"a: {number}".encode(), "f")
+    assert (read.content, read.problems) == ({"a": number}, [])
 
 
 def test_read_document_does_not_expand_aliases() -> None:

@@ -113,7 +113,7 @@ async def test_claims_are_separate_from_the_agents_context() -> None:
         (("refund", '{"order": "A", "order": "B", "amount": 1}'), "appears twice"),
         (("refund", '{"order": "A", "amount": NaN}'), "NaN is not JSON"),
         (("refund", '{"order": "\\ud800", "amount": 1}'), "surrogate"),
-        (("refund", '{"order": "A", "amount": 99999999999999999999}'), "2^53"),
+        (("refund", '{"order": "A", "amount": %s}' % ("9" * 4001)), "more than 4000 digits"),
         (("refund", '{"order": ' + "[" * 40 + "]" * 40 + "}"), "nested deeper"),
         (("refund", {"order": "A"}), "amount: Field required"),
         (("refund", {"order": "A", "amount": "5"}), "amount: Input should be a valid number"),

@@ -1,0 +1,95 @@
+"""Integers sent as fractions: JSON Schema takes `3.0` for an integer, and the tool behind it expects `3`."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.schemas.bounds import resolve
+
+_MOST_VISITS = 20_000
+_DEEPEST = 100  # of parts and values inside of each other; references may lead in circles
+_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+
+
+def settle_integers(schema: JsonObject, value: JsonValue) -> JsonValue:
+    """Return the value with whole fractions as integers where the schema asks for integers and not for numbers.
+
+    A value that takes too many steps stays as it is.
+    """
+    return _Settling(schema).settle(schema, value) if has_whole_fraction(value) else value
+
+
+def settle_object(schema: JsonObject, value: JsonObject) -> JsonObject:
+    """Do the same for an object."""
+    settled = settle_integers(schema, value)
+    return settled if isinstance(settled, dict) else value
+
+
+def has_whole_fraction(value: JsonValue) -> bool:
+    """Return whether the value holds a fraction without decimals."""
+    level: list[Any] = [value]
+    while level:
+        if any(isinstance(one, float) and one.is_integer() for one in level):
+            return True
+        inside = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [child for children in inside for child in children]
+    return False
+
+
+class _Settling:
+    """One pass over a value, with the schema that its references point into."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._left = _MOST_VISITS
+
+    def settle(self, schema: Any, value: JsonValue, depth: int = 0) -> JsonValue:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST or not isinstance(schema, dict):
+            return value
+        if isinstance(value, float):
+            wanted = value.is_integer() and self._kinds(schema) == {"integer"}
+            return int(Decimal(repr(value))) if wanted else value
+        for part in self._parts(schema):
+            value = self.settle(part, value, depth + 1)
+        if isinstance(value, dict):
+            return {key: self.settle(_find_property(schema, key), child, depth + 1) for key, child in value.items()}
+        if isinstance(value, list):
+            return [self.settle(_find_item(schema, index), child, depth + 1) for index, child in enumerate(value)]
+        return value
+
+    def _parts(self, schema: JsonObject) -> Iterator[Any]:
+        ref = schema.get("$ref")
+        if isinstance(ref, str):
+            yield resolve(ref, self._root)
+        for name in _ALTERNATIVES:
+            listed = schema.get(name)
+            if isinstance(listed, list):
+                yield from listed
+
+    def _kinds(self, schema: JsonObject, depth: int = 0) -> set[str]:
+        """Return which of integer and number the schema takes."""
+        self._left -= 1
+        kind = schema.get("type")
+        found = {kind} if isinstance(kind, str) else {str(one) for one in kind} if isinstance(kind, list) else set()
+        if depth < 8 and self._left > 0:
+            for part in self._parts(schema):
+                found |= self._kinds(part, depth + 1) if isinstance(part, dict) else set()
+        return found & {"integer", "number"}
+
+
+def _find_property(schema: JsonObject, key: str) -> Any:
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and key in properties:
+        return properties[key]
+    return schema.get("additionalProperties")
+
+
+def _find_item(schema: JsonObject, index: int) -> Any:
+    listed = schema.get("prefixItems")
+    if isinstance(listed, list) and index < len(listed):
+        return listed[index]
+    return schema.get("items")
