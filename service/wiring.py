@@ -133,7 +133,7 @@ class Process:
         self.settings = settings
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
-        self.posts = Posts(loopback=settings.aap_allow_loopback)
+        self.posts = Posts(loopback=settings.aap_allow_loopback, internal=settings.receivers)
         self._assessors = Assessors(assessors_of(settings.assessors), self.posts)
         self._connections = connections
         self._attempts = Attempts(connections.redis)

@@ -39,7 +39,7 @@ class AssessorPlan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    url: str | None = Field(default=None, pattern="^https://", max_length=2000)
+    url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
     secret: SecretStr | None = None
     function: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
     timeout_s: float = Field(default=2, ge=0.1, le=10)

@@ -1,7 +1,8 @@
-"""Connections to public addresses only.
+"""Connections to public addresses, and to the internal receivers that the operator names.
 
-A name is resolved once, and the connection goes to the checked address. The Host header and the TLS handshake keep the
-name, so the receiver's certificate must match it.
+A name is resolved once, and the connection goes to the checked address. The address that
+it has reached is checked again. The Host header and the TLS handshake keep the name, so the receiver's certificate must
+match it.
 """
 
 import asyncio
@@ -15,19 +16,26 @@ import httpcore
 import structlog
 
 from service.delivery.addresses import UnsafeUrl, is_allowed
+from service.settings.receivers import NO_RECEIVERS, InternalReceivers, unmap
 
 _LOOKUPS = 32
 _LOG = structlog.get_logger(__name__)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Opens connections to public addresses only, and to loopback addresses where allowed."""
+    """Opens connections to public addresses and internal receivers, and to loopback addresses where allowed."""
 
-    def __init__(self, *, loopback: bool = False) -> None:
-        self._loopback = loopback
+    def __init__(
+        self,
+        *,
+        loopback: bool = False,
+        internal: InternalReceivers = NO_RECEIVERS,
+        sockets: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._loopback, self._internal = loopback, internal
         # Slow name look-ups must not block the threads of the default executor.
         self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="names")
-        self._sockets = httpcore.AnyIOBackend()
+        self._sockets = sockets if sockets is not None else httpcore.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -41,9 +49,16 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in await self._resolve(host, port):
             try:
-                return await self._sockets.connect_tcp(str(address), port, timeout, local_address, socket_options)
+                stream = await self._sockets.connect_tcp(str(address), port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
+                continue
+            try:
+                self._check(host, ip_address(str(stream.get_extra_info("server_addr")[0]).partition("%")[0]), port)
+            except Exception:
+                await stream.aclose()
+                raise
+            return stream
         raise failure
 
     async def connect_unix_socket(
@@ -68,10 +83,19 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from error
         addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
         for address in addresses:
-            if not is_allowed(address, loopback=self._loopback):
-                _LOG.warning("receiver_not_public", host=host, address=str(address))
-                raise UnsafeUrl(f"{host} does not resolve to a public address. Use one that the internet can reach.")
+            self._check(host, address, port)
         return addresses
+
+    def _check(self, host: str, address: IPv4Address | IPv6Address, port: int) -> None:
+        """Raise `UnsafeUrl` for an address that is neither public nor that of an internal receiver."""
+        address = unmap(address)
+        if is_allowed(address, loopback=self._loopback) or self._internal.reaches(host, address, port):
+            return
+        _LOG.warning("receiver_not_public", host=host, address=str(address))
+        raise UnsafeUrl(
+            f"{host} does not resolve to a public address. Use one that the internet can reach, or let the operator "
+            "name it in SAYSO_INTERNAL_RECEIVERS."
+        )
 
 
 def _resolve_host(host: str, port: int) -> list[Any]:

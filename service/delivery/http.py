@@ -1,4 +1,4 @@
-"""One delivery attempt of a message: https only, ten seconds, no redirects."""
+"""One delivery attempt of a message: ten seconds, no redirects, and https unless the receiver is internal."""
 
 import asyncio
 import ssl
@@ -11,7 +11,9 @@ import httpx
 
 from sayso.clock import now_ms
 from sayso.signing import sign_message
+from service.delivery.addresses import check_url
 from service.delivery.connections import GuardedBackend
+from service.settings.receivers import NO_RECEIVERS, InternalReceivers
 
 ATTEMPT_S = 10.0
 _MAX_RESPONSE_BYTES = 65_536
@@ -39,8 +41,10 @@ class Answer:
 class Posts:
     """Connections to receivers; attempts share no state."""
 
-    def __init__(self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S) -> None:
-        self._loopback = loopback
+    def __init__(
+        self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S, internal: InternalReceivers = NO_RECEIVERS
+    ) -> None:
+        self._loopback, self._internal = loopback, internal
         self._attempt_s = attempt_s
         self._backend: GuardedBackend | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
@@ -49,6 +53,10 @@ class Posts:
         if self._pool is not None and self._backend is not None:
             await self._pool.aclose()
             self._backend.close()
+
+    def check_url(self, url: str) -> None:
+        """Raise `UnsafeUrl` for a URL to which nothing is sent; each attempt checks what its host resolves to."""
+        check_url(url, loopback=self._loopback, internal=self._internal)
 
     async def post(self, url: str, secrets: Sequence[str], message_id: str, body: bytes) -> Answer:
         """Make one attempt with a signature by each secret; raises as `send` does."""
@@ -63,6 +71,7 @@ class Posts:
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
+        self.check_url(url)
         answer = Answer(0)
         sent: dict[str | bytes, str | bytes] = {"User-Agent": "Sayso"}
         sent.update(headers)
@@ -87,7 +96,7 @@ class Posts:
     def _connections(self) -> httpcore.AsyncConnectionPool:
         """Create the connections on first use, because most processes never send."""
         if self._pool is None:
-            self._backend = GuardedBackend(loopback=self._loopback)
+            self._backend = GuardedBackend(loopback=self._loopback, internal=self._internal)
             self._pool = httpcore.AsyncConnectionPool(
                 ssl_context=_trust(),
                 max_connections=_MOST_CONNECTIONS,

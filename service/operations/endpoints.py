@@ -9,7 +9,6 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from sayso.records.decisions import ActorKind
 from sayso.signing import new_signing_key, new_signing_secret
 from service.auth.credentials import Principal
-from service.delivery.addresses import check_url
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.operations.verifications import Challenge, challenge_receiver
 from service.store.attempts import Allowance
@@ -56,7 +55,7 @@ async def list_endpoints(parts: Wiring, caller: Principal) -> list[Endpoint]:
 async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDraft) -> NewEndpoint:
     """Save an endpoint, which must be verified before it receives events."""
     owner = _scope_of(caller)
-    check_url(draft.url, loopback=parts.settings.aap_allow_loopback)
+    parts.posts.check_url(draft.url)
     known = await parts.endpoints.list_all()
     if len(known) >= MOST_ENDPOINTS:
         raise Conflict(f"There are {len(known)} endpoints, which is the limit. Delete one first.")

@@ -8,7 +8,7 @@ from sayso.canonical_json import parse_json
 from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.concurrency import Slots
-from service.delivery.addresses import check_url, host_and_port
+from service.delivery.addresses import host_and_port
 from service.delivery.http import Answer
 from service.store.attempts import Allowance
 from service.wiring import Wiring
@@ -32,7 +32,7 @@ async def challenge_receiver(parts: Wiring, asked: Challenge) -> str:
 
     Raises `TooManyRequests`, or `UnsafeUrl` for an address that is not public.
     """
-    check_url(asked.url, loopback=parts.settings.aap_allow_loopback)
+    parts.posts.check_url(asked.url)
     place = host_and_port(asked.url)
     await parts.attempts.count(*asked.allowance)
     await parts.attempts.count(PER_HOST, place)

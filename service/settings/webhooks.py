@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.settings.edge import SPLIT
+from service.settings.edge import SPLIT, Words
+from service.settings.receivers import InternalReceivers, read_receivers
 
 WEAKEST_WEBHOOK_SECRET_BYTES = 24
 
@@ -22,6 +23,20 @@ class WebhookSettings(BaseSettings):
     aap_allow_loopback: bool = False
     """Let webhook endpoints and receivers of the Agent Approval Protocol be on this very machine, for tests. Refused in
     production."""
+    internal_receivers: Words = ()
+    """Hosts and networks of your own to which webhooks, assessors and messages of the Agent Approval Protocol may be
+    sent, such as `n8n:5678,10.1.0.0/16`; without a port, every port. `http` is allowed to them. Empty: none."""
+
+    @property
+    def receivers(self) -> InternalReceivers:
+        """The internal receivers, parsed."""
+        return read_receivers(self.internal_receivers)
+
+    @field_validator("internal_receivers", mode="after")
+    @classmethod
+    def _check_receivers(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        read_receivers(words)
+        return words
 
     @field_validator("webhook_secret", mode="after")
     @classmethod

@@ -1,0 +1,101 @@
+"""Receivers on the operator's own network, which SAYSO_INTERNAL_RECEIVERS names."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+_PORT = re.compile(r"(.+):([0-9]{1,5})")
+_METADATA = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254")))
+"""Addresses at which clouds hand out credentials to whoever asks."""
+
+IpAddress = IPv4Address | IPv6Address
+
+
+@dataclass(frozen=True)
+class InternalReceivers:
+    """Hosts by name, and networks; each with one port, or None for every port."""
+
+    hosts: tuple[tuple[str, int | None], ...] = ()
+    networks: tuple[tuple[IPv4Network | IPv6Network, int | None], ...] = ()
+
+    def names(self, host: str, port: int) -> bool:
+        """Return whether a host is named, or is an address in a named network."""
+        if (address := read_address(host)) is not None:
+            return self.holds(address, port)
+        return any(name == host.lower().removesuffix(".") and known in (None, port) for name, known in self.hosts)
+
+    def holds(self, address: IpAddress, port: int) -> bool:
+        """Return whether an address lies in a named network. One that hands out credentials must be named itself."""
+        for network, known in self.networks:
+            exact = network.num_addresses == 1
+            if address in network and known in (None, port) and (exact or address not in _METADATA):
+                return True
+        return False
+
+    def reaches(self, host: str, address: IpAddress, port: int) -> bool:
+        """Return whether a host may be reached at this address.
+
+        A named host has addresses of private networks. This machine, its links and metadata are none of them: they are
+        named by address.
+        """
+        if self.holds(address, port):
+            return True
+        mine = address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified
+        return not mine and address not in _METADATA and read_address(host) is None and self.names(host, port)
+
+
+NO_RECEIVERS = InternalReceivers()
+
+
+def read_receivers(words: tuple[str, ...]) -> InternalReceivers:
+    """Return the receivers of a setting such as `n8n:5678,10.0.0.0/8`; raises `ValueError`."""
+    hosts: list[tuple[str, int | None]] = []
+    networks: list[tuple[IPv4Network | IPv6Network, int | None]] = []
+    for word in words:
+        name, port = _split(word)
+        network = _read_network(name)
+        if network is not None:
+            if not network.prefixlen:
+                raise ValueError(f"'{word}' names every address; name the networks of the receivers")
+            networks.append((network, port))
+        elif _HOST.fullmatch(name) and re.search("[a-z]", name):
+            hosts.append((name, port))
+        else:
+            raise ValueError(f"'{word}' is no receiver; write n8n, n8n:5678, 10.1.2.3:8080 or 10.0.0.0/8")
+    return InternalReceivers(tuple(hosts), tuple(networks))
+
+
+def read_address(host: str) -> IpAddress | None:
+    """Return the address that a text is; None for a name. One of version 4 may be mapped into version 6."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return unmap(address)
+
+
+def unmap(address: IpAddress) -> IpAddress:
+    """Return the address of version 4 behind a mapped one."""
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+def _split(word: str) -> tuple[str, int | None]:
+    name = word.lower()
+    bracketed = re.fullmatch(r"\[([0-9a-f:.]+)\](?::([0-9]{1,5}))?", name)
+    found = bracketed or (_PORT.fullmatch(name) if name.count(":") == 1 else None)
+    if found is None:
+        return name.removesuffix("."), None
+    port = int(found[2]) if found[2] else None
+    if port is not None and not 0 < port < 65_536:
+        raise ValueError(f"'{word}' has no port of 1 to 65535")
+    return found[1].removesuffix("."), port
+
+
+def _read_network(name: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(name)
+    except ValueError:
+        if "/" in name:
+            raise ValueError(f"'{name}' is no network; write it without host bits, such as 10.1.0.0/16") from None
+        return None
