@@ -19,6 +19,7 @@ from service.channels.slack.requests.payloads import (
     ViewSubmission,
     check_origin,
     read_payload,
+    source_of,
     type_of,
 )
 from service.channels.slack.screens.blocks import Block
@@ -39,13 +40,13 @@ async def answer_interaction(desk: SlackDesk, found: JsonValue, wait_s: float = 
     kind = type_of(found)
     if kind == "block_actions":
         pressed = read_payload(BlockActions, found)
-        check_origin(desk.channel.config, pressed.api_app_id, pressed.team.id, pressed.user)
+        check_origin(desk.channel.config, source_of(pressed), pressed.user)
         desk.channel.background.later(desk.press(pressed))
         return None
     if kind != "view_submission":
         return None
     sent = read_payload(ViewSubmission, found)
-    check_origin(desk.channel.config, sent.api_app_id, sent.team.id, sent.user)
+    check_origin(desk.channel.config, source_of(sent), sent.user)
     submitting = desk.channel.background.start(desk.submit(sent))
     if await _wait(submitting, wait_s):
         return submitting.result()
@@ -56,7 +57,7 @@ async def answer_interaction(desk: SlackDesk, found: JsonValue, wait_s: float = 
 async def answer_command(desk: SlackDesk, fields: Any, wait_s: float = ANSWER_S) -> Block:
     """Carry out `/sayso …`; return the sentence for its author."""
     sent = read_payload(Command, fields)
-    check_origin(desk.channel.config, sent.api_app_id, sent.team_id, Presser(id=sent.user_id))
+    check_origin(desk.channel.config, source_of(sent), Presser(id=sent.user_id))
     running = desk.channel.background.start(desk.run_command(sent))
     if await _wait(running, wait_s):
         return {"response_type": "ephemeral", "text": running.result()}
@@ -71,7 +72,7 @@ def answer_event(desk: SlackDesk, found: JsonValue) -> Block | None:
     if type_of(found) != "event_callback":
         raise InvalidInput("This is no event of Slack. Send an event_callback.")
     sent = read_payload(EventCallback, found)
-    check_origin(desk.channel.config, sent.api_app_id, sent.team_id)
+    check_origin(desk.channel.config, source_of(sent))
     if sent.event.type == "app_home_opened" and sent.event.tab == "home" and sent.event.user:
         desk.channel.background.later(desk.show_home(sent.event.user))
     return None

@@ -1,8 +1,10 @@
 """Calls of Slack's Web API with one app's token; every failure is a `SlackFailure`."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -16,6 +18,7 @@ CALL_S = 8
 """Longest time of one call; an attempt may make three within its own limit."""
 
 _DEFAULT_RETRY_S = 30.0
+_VISIBLE = re.compile(r"[!-~]{1,2000}")
 
 _PERMANENT = {
     "account_inactive": "The Slack app or its user is deactivated.",
@@ -87,7 +90,7 @@ class SlackApi:
 
         A failure is ignored by Slack's own rules: the address is valid for 30 minutes and five uses.
         """
-        if not url.startswith(self._config.hooks_url):
+        if not _is_below(url, self._config.hooks_url):
             return
         body = {"response_type": "ephemeral", "replace_original": False, "text": text}
         try:
@@ -126,3 +129,14 @@ def _describe(error: SlackApiError) -> SlackFailure:
 def _read_wait_s(headers: Any) -> float:
     text = str(headers.get("Retry-After", ""))
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else _DEFAULT_RETRY_S
+
+
+def _is_below(url: str, own: str) -> bool:
+    """Return whether a URL has the scheme, host and port of `own`, and a path below its path."""
+    try:
+        sent, known = urlsplit(url), urlsplit(own)
+        same = (sent.scheme, sent.hostname, sent.port) == (known.scheme, known.hostname, known.port)
+    except ValueError:
+        return False
+    plain = _VISIBLE.fullmatch(url) is not None and "@" not in sent.netloc and "\\" not in url
+    return same and plain and sent.path.startswith(known.path) and ".." not in sent.path

@@ -19,6 +19,11 @@ class SlackConfig(ChannelConfig):
     kind: Literal["slack"]
     app_id: str = Field(pattern=_ID, description="The app's id, `A…`; messages of other apps are refused.")
     team_id: str = Field(pattern=_ID, description="The workspace's id, `T…`; messages of other workspaces are refused.")
+    enterprise_id: str = Field(
+        default="",
+        pattern=r"^([A-Z0-9]{2,32})?$",
+        description="The organization's id, `E…`, for an app of an Enterprise Grid; its members may decide.",
+    )
     channel: str = Field(default="", description="The id of a room, `C…`, for cards that name no reviewer.")
     bot_token: Secret | None = Field(default=None, description="The bot token, `xoxb-…`; not needed with OAuth.")
     signing_secrets: tuple[Secret, ...] = Field(

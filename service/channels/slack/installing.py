@@ -31,9 +31,10 @@ async def exchange_code(channel: SlackChannel, code: str, redirect_url: str) -> 
             client_id=config.client_id, client_secret=secret, code=code, redirect_uri=redirect_url
         ),
     )
-    team, token = found.get("team"), found.get("access_token")
-    team_id = team.get("id") if isinstance(team, dict) else None
-    if (found.get("app_id"), team_id) != (config.app_id, config.team_id):
+    token = found.get("access_token")
+    team_id, enterprise_id = (_id_of(found.get(name)) for name in ("team", "enterprise"))
+    in_grid = bool(config.enterprise_id) and enterprise_id == config.enterprise_id
+    if found.get("app_id") != config.app_id or not (team_id == config.team_id or in_grid):
         raise NotAllowed(
             f"The app was installed in another workspace, or it is another app. Install {config.app_id} in "
             f"{config.team_id}."
@@ -41,3 +42,7 @@ async def exchange_code(channel: SlackChannel, code: str, redirect_url: str) -> 
     if not isinstance(token, str) or not token.startswith("xoxb-"):
         raise NotAllowed("Slack returned no bot token. Add the bot scopes to the app and install it again.")
     return token
+
+
+def _id_of(found: object) -> object:
+    return found.get("id") if isinstance(found, dict) else None

@@ -48,8 +48,8 @@ class Contacts(Protocol):
 class Members:
     """The members of a workspace, as Slack described them within `CACHE_MS`."""
 
-    def __init__(self, api: SlackApi, team_id: str) -> None:
-        self._api, self._team_id = api, team_id
+    def __init__(self, api: SlackApi, team_id: str, enterprise_id: str = "") -> None:
+        self._api, self._team_id, self._enterprise_id = api, team_id, enterprise_id
         self._found: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -73,7 +73,7 @@ class Members:
             if failure.error in ("user_not_found", "user_not_visible"):
                 return "people of other workspaces"
             raise Unavailable("Slack did not confirm who you are. Nothing was changed; try again.") from failure
-        return _find_problem(found.get("user"), self._team_id)
+        return _find_problem(found.get("user"), self._team_id, self._enterprise_id)
 
 
 async def find_reviewer(contacts: Contacts, members: Members, channel: str, user_id: str, now_ms: int) -> str:
@@ -85,8 +85,20 @@ async def find_reviewer(contacts: Contacts, members: Members, channel: str, user
     return person
 
 
-def _find_problem(user: Any, team_id: str) -> str:
+def _find_problem(user: Any, team_id: str, enterprise_id: str) -> str:
     """Return the kind of account that may not act; empty for a full member."""
-    if not isinstance(user, dict) or user.get("team_id") != team_id:
+    if not isinstance(user, dict) or not _belongs(user, team_id, enterprise_id):
         return "people of other workspaces"
     return next((name for key, name in _REFUSED if user.get(key)), "")
+
+
+def _belongs(user: dict[str, Any], team_id: str, enterprise_id: str) -> bool:
+    """Return whether Slack counts the account to the workspace; in an Enterprise Grid its home may be another one."""
+    if user.get("team_id") == team_id:
+        return True
+    member = user.get("enterprise_user")
+    if not isinstance(member, dict):
+        return False
+    teams = member.get("teams")
+    in_grid = bool(enterprise_id) and member.get("enterprise_id") == enterprise_id
+    return in_grid or (isinstance(teams, list) and team_id in teams)

@@ -49,7 +49,7 @@ class SlackChannel:
         self.name = config.name
         self.per_minute = config.per_minute
         self.api = SlackApi(config, self._find_token)
-        self.members = Members(self.api, config.team_id)
+        self.members = Members(self.api, config.team_id, config.enterprise_id)
         self.background = Background(config.name)
         self._installs: Installs | None = None
         self._places: OrderedDict[str, str] = OrderedDict()

@@ -3,7 +3,7 @@
 Slack adds fields at any time, so unknown ones are ignored.
 """
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -24,6 +24,12 @@ class _Payload(BaseModel):
 
 class Team(_Payload):
     """A workspace."""
+
+    id: str
+
+
+class Enterprise(_Payload):
+    """An Enterprise Grid, which holds several workspaces."""
 
     id: str
 
@@ -57,7 +63,8 @@ class BlockActions(_Payload):
 
     type: Literal["block_actions"]
     user: Presser
-    team: Team
+    team: Team | None = None
+    enterprise: Enterprise | None = None
     api_app_id: str
     trigger_id: str = ""
     container: Container = Container()
@@ -79,7 +86,8 @@ class ViewSubmission(_Payload):
 
     type: Literal["view_submission"]
     user: Presser
-    team: Team
+    team: Team | None = None
+    enterprise: Enterprise | None = None
     api_app_id: str
     view: Submitted
 
@@ -88,7 +96,8 @@ class Command(_Payload):
     """Somebody typed `/sayso …`."""
 
     api_app_id: str
-    team_id: str
+    team_id: str = ""
+    enterprise_id: str = ""
     user_id: str = Field(min_length=1, max_length=40)
     user_name: str = ""
     text: str = ""
@@ -108,7 +117,8 @@ class EventCallback(_Payload):
 
     type: Literal["event_callback"]
     api_app_id: str
-    team_id: str
+    team_id: str | None = None
+    enterprise_id: str | None = None
     event: Event
 
 
@@ -157,11 +167,34 @@ def read_payload(model: type[Model], found: object) -> Model:
         raise misfit(error.errors(include_url=False, include_input=False), "$") from None
 
 
-def check_origin(config: SlackConfig, app_id: str, team_id: str, user: Presser | None = None) -> None:
-    """Raise `NotAllowed` for another app or workspace than the channel's own, and for people of another workspace."""
-    if app_id != config.app_id or team_id != config.team_id:
-        raise NotAllowed(f"This is not the app and workspace of the channel {config.name}. Correct app_id and team_id.")
-    if user is not None and user.team_id not in (None, config.team_id):
+class Source(NamedTuple):
+    """Where a payload comes from; Slack leaves the workspace out for an app of a whole Enterprise Grid."""
+
+    app_id: str
+    team_id: str
+    enterprise_id: str
+
+
+def source_of(sent: BlockActions | ViewSubmission | Command | EventCallback) -> Source:
+    """Return where a payload comes from."""
+    if isinstance(sent, Command | EventCallback):
+        return Source(sent.api_app_id, sent.team_id or "", sent.enterprise_id or "")
+    team, enterprise = sent.team, sent.enterprise
+    return Source(sent.api_app_id, team.id if team else "", enterprise.id if enterprise else "")
+
+
+def check_origin(config: SlackConfig, source: Source, user: Presser | None = None) -> None:
+    """Raise `NotAllowed` for another app or workspace than the channel's own, and for people of another workspace.
+
+    In an Enterprise Grid the home workspace of a person may be another one: Slack is asked about them before they act.
+    """
+    in_grid = bool(config.enterprise_id) and source.enterprise_id == config.enterprise_id
+    if source.app_id != config.app_id or not (source.team_id == config.team_id or in_grid):
+        raise NotAllowed(
+            f"This is not the app and workspace of the channel {config.name}. Correct app_id and team_id, and set "
+            "enterprise_id for an app of a whole Enterprise Grid."
+        )
+    if user is not None and not source.enterprise_id and user.team_id not in (None, config.team_id):
         raise NotAllowed("People of other workspaces cannot decide here. Open the item's page instead.")
 
 
