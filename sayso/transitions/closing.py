@@ -8,7 +8,7 @@ from sayso.records.deliveries import CardDelivery
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.text.redaction import MASK, redact
+from sayso.text.redaction import redact
 from sayso.transitions.item_states import count_failed
 from sayso.transitions.permits import next_lapse
 
@@ -100,8 +100,8 @@ def describe_decision(item: Item, decision: Decision) -> JsonObject:
     if decision.message is not None:
         data["message"] = secrets.scrub(decision.message)
     if decision.action is DecisionAction.VALUE:
-        masked = item.target_arg is not None and secrets.args.get(item.target_arg) == MASK
-        data["value"] = MASK if masked else secrets.scrub_json(decision.value)
+        given = secrets.args.get(item.target_arg) if item.target_arg is not None else decision.value
+        data["value"] = secrets.scrub_json(given)
     return data
 
 

@@ -1,6 +1,6 @@
 """Items without the secrets in their arguments: for pages and lists."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -58,6 +58,46 @@ def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definition
         definition = definitions.get(item.tool.definition or "")
         found |= find_secrets(item, definition.parameters if definition is not None else None).secrets
     return Redacted({}, frozenset(found))
+
+
+def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
+    """Return the record with the secrets masked that people gave: as a value, or in an edit.
+
+    What the agent sent stays, because its owner reads the record. The call gets the value when its permit is redeemed.
+    """
+    typed = frozenset[str]().union(*(_redact(item, one, None).secrets for item, one in _list_given(record)))
+    if not typed:
+        return record
+    secrets = Redacted({}, typed)
+    items = tuple(_mask_given(item, secrets) if item.terms.secrets else item for item in record.items)
+    end = record.end and record.end.model_copy(
+        update={"result": secrets.scrub_json(record.end.result), "error": _scrub(secrets, record.end.error)}
+    )
+    return record.model_copy(update={"items": items, "end": end})
+
+
+def _list_given(record: SuspensionRecord) -> Iterator[tuple[Item, Outcome | Decision]]:
+    for item in record.items:
+        if item.terms.secrets:
+            yield from ((item, one) for one in (item.outcome, *item.decisions) if one is not None)
+
+
+def _mask_given(item: Item, secrets: Redacted) -> Item:
+    permit = item.permit
+    if permit is not None and permit.report is not None:
+        report = permit.report
+        said = {"output": secrets.scrub_json(report.output), "error": _scrub(secrets, report.error)}
+        permit = permit.model_copy(update={"report": report.model_copy(update=said)})
+    update = {
+        "outcome": _mask(item, item.outcome, secrets, None),
+        "decisions": tuple(_mask(item, one, secrets, None) for one in item.decisions),
+        "permit": permit,
+    }
+    return item.model_copy(update=update)
+
+
+def _scrub(secrets: Redacted, text: str | None) -> str | None:
+    return secrets.scrub(text) if text is not None else None
 
 
 def mask_record(record: SuspensionRecord) -> SuspensionRecord:

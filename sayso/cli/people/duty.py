@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -15,7 +16,7 @@ from sayso.errors import InvalidInput
 
 absence = typer.Typer(help="Say when you are absent, and who decides for you.", no_args_is_help=True)
 
-_TIME = "such as 2026-12-21 or 2026-12-21T08:00, in this machine's time zone"
+_TIME = "such as 2026-12-21 or 2026-12-21T08:00, in the time zone of the person, or with an offset such as +01:00"
 
 
 @absence.command("list")
@@ -41,11 +42,14 @@ def add(
     delegate: Annotated[str | None, typer.Option(help="Who decides meanwhile.")] = None,
     person: PersonOption = None,
 ) -> None:
-    """Add an absence."""
+    """Add an absence. A date begins at midnight where the person is."""
     with connect() as client:
-        made = client.exchange(requests.add_absence(person, _read_time(start), _read_time(end), delegate))
+        name = client.exchange(requests.find_preferences(person)).time_zone
+        zone = ZoneInfo(name)
+        made = client.exchange(requests.add_absence(person, _read_time(start, zone), _read_time(end, zone), delegate))
+    begins, ends = (format_time(one.astimezone(zone)) for one in (made.starts_at, made.ends_at))
     who = f"{made.delegate} decides for {made.person}" if made.delegate else f"Nobody decides for {made.person}"
-    make_console().print(show_line(f"{who} from {format_time(made.starts_at)} to {format_time(made.ends_at)}."))
+    make_console().print(show_line(f"{who} from {begins} to {ends} ({name})."))
 
 
 @absence.command("delete")
@@ -96,8 +100,9 @@ def _read_quiet(text: str) -> HoursView | None:
     return HoursView(start=start.strip(), end=end.strip())
 
 
-def _read_time(text: str) -> datetime:
+def _read_time(text: str, zone: ZoneInfo) -> datetime:
     try:
-        return datetime.fromisoformat(text).astimezone()
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo is not None else found.replace(tzinfo=zone)
     except ValueError as error:
         raise InvalidInput(f"{text[:40]!r} is not a time. Write one {_TIME}.") from error

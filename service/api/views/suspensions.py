@@ -9,6 +9,7 @@ from sayso.transitions.item_states import find_item_state
 from service.api.views.base import Timestamp, View
 from service.api.views.items import ItemView
 from service.api.views.runs import ErasureView, RunRefView
+from service.operations.masking import mask_typed
 
 
 class ReceiptView(View):
@@ -80,7 +81,11 @@ class SuspensionView(View):
 
     @classmethod
     def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":
-        """Return the view of a suspension; with `owner`, that of an agent: its numbers, and nothing of draws."""
+        """Return the view of a suspension; with `owner`, that of an agent: its numbers, and nothing of draws.
+
+        Secrets that people typed are masked for everybody; the call gets them with its permit.
+        """
+        record = mask_typed(record)
         view = cls.model_validate(record)
         items = zip(view.items, record.items, strict=True)
         numbers = owner is not None and owner == record.run.owner

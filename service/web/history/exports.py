@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import NamedTuple
 
@@ -58,12 +59,16 @@ _COLUMNS = (
 _FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
 
 
+_LATER = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029][\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""The beginning of a formula where a spreadsheet separates cells by `;`, as in many countries, or by tabs or lines."""
+
+
 async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
     """Yield the lines of a CSV. Hidden characters have signs, and no cell is a formula."""
     yield _write_row(_COLUMNS)
     async for found in _take(wiring, wanted, bounds):
         if isinstance(found, str):
-            yield _write_row([found])
+            yield _write_row([_write_cell(found)])
         else:
             yield _write_row([_write_cell(value) for value in found.values()])
 
@@ -128,10 +133,11 @@ def _describe(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[
 
 
 def _write_cell(value: JsonValue) -> str:
-    """Return a cell that no spreadsheet evaluates: what could begin a formula gets an apostrophe."""
+    """Return a cell of which no spreadsheet evaluates any part: what could begin a formula gets an apostrophe."""
     if value is None:
         return ""
     text = write_signs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = _LATER.sub(r"\1'\2", text)
     return f"'{text}" if (text.lstrip()[:1] in _FORMULA and text.strip()) or text[:1] in "\t\n" else text
 
 

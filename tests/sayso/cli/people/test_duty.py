@@ -14,13 +14,26 @@ def test_absence_add_list_and_delete(desk: Desk, sayso: Run) -> None:  # noqa: F
     added = sayso("absence", "add", start, end, "--delegate", "root")
     assert "root decides for anna from" in added.stdout, added.stderr
     (absence,) = json.loads(sayso("absence", "list", "--json").stdout)
-    assert datetime.fromisoformat(absence["starts_at"]) == datetime.fromisoformat(start).astimezone(UTC)
+    assert datetime.fromisoformat(absence["starts_at"]) == datetime.fromisoformat(start).replace(tzinfo=UTC)
     assert "anna" in sayso("absence", "list", "--all", key=desk[3]).stdout
     assert "already absent" in sayso("absence", "add", start, end).stderr
     assert "is not a time" in sayso("absence", "add", "tomorrow", end).stderr
     assert "is deleted" in sayso("absence", "delete", absence["id"]).stdout
     for_anna = sayso("absence", "add", start, end, "--person", "anna", key=desk[3])
     assert "Nobody decides for anna" in for_anna.stdout
+
+
+def test_absence_by_date_is_in_the_time_zone_of_the_person(desk: Desk, sayso: Run) -> None:  # noqa: F811
+    start, end = (iso_utc(now_ms() + days * DAY_MS)[:10] for days in (10, 12))
+    assert "Asia/Tokyo" in sayso("preferences", "--time-zone", "Asia/Tokyo").stdout
+    for who in ((), ("--person", "anna")):
+        added = sayso("absence", "add", start, end, *who, key=desk[3] if who else desk[2])
+        assert f"from {start} 00:00 to {end} 00:00 (Asia/Tokyo)." in added.stdout, added.stderr
+        (absence,) = json.loads(sayso("absence", "list", "--json").stdout)
+        assert datetime.fromisoformat(absence["starts_at"]) == datetime.fromisoformat(f"{start}T00:00+09:00")
+        assert "is deleted" in sayso("absence", "delete", absence["id"]).stdout
+    exact = sayso("absence", "add", f"{start}T08:00+01:00", end)
+    assert f"from {start} 16:00" in exact.stdout, exact.stderr
 
 
 def test_preferences_show_and_change(sayso: Run) -> None:  # noqa: F811

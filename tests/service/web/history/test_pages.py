@@ -190,6 +190,21 @@ async def test_export_has_no_formula_and_no_hidden_character(settings: Settings)
         assert [item["reason"] for item in exact["items"]][::-1] == [text[:2000] for text in CORPUS.values()]
 
 
+FORMULAS = ["x;=1+1;", "x\t=1+1", "x\n=1+1", "x\r\n@SUM(1)", 'x;"=1+1', "x; \t+1", "x;\uff1d1+1", "x;\n-1", "=1+1"]
+
+
+async def test_export_has_no_formula_for_any_list_separator(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        for number, text in enumerate(FORMULAS):
+            record = await asked(anna.wiring, make_ask(args={"x": text}, reason=text), title=text, owner=f"a{number}")
+            await decide(anna.wiring, record, "deny", message=text)
+        exported = await anna.read("/history/export?format=csv")
+    for separator in ",;\t":
+        cells = [cell for row in csv.reader(io.StringIO(exported), delimiter=separator) for cell in row]
+        lines = [line for cell in cells for line in re.split(r"[\r\n]+", cell)]
+        assert [one for one in lines if re.match(r"[\s\"]*[=+@\uff1d-]", one)] == [], separator
+
+
 @pytest.mark.parametrize("bounds", [Bounds(items=2), Bounds(suspensions=2)])
 async def test_cut_export_says_so(settings: Settings, bounds: Bounds) -> None:
     async with visit(settings) as anna:
