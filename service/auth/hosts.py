@@ -1,5 +1,7 @@
 """Refuse sign-ins and pages under unknown hosts, against DNS rebinding."""
 
+from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import Request
@@ -9,6 +11,8 @@ from service.auth.reviewers import Origin
 from service.settings import Settings, variable_of
 from service.settings.edge import LOOPBACK_HOSTS
 from service.settings.places import reached_at
+
+_PORTS = {"http": 80, "https": 443}
 
 
 async def check_host(request: Request) -> None:
@@ -33,14 +37,44 @@ def origin_of(request: Request) -> Origin:
 
 def allowed_hosts(settings: Settings) -> frozenset[str]:
     """Return the hosts under which people may sign in, in lower case and without ports."""
-    hosts = {_read_host(urlsplit(settings.public_url).netloc), *settings.allowed_hosts}
+    hosts = {_read_host(urlsplit(settings.public_url).netloc), *map(_read_host, settings.allowed_hosts)}
     if settings.env == "local":
-        hosts |= {*LOOPBACK_HOSTS, reached_at(settings.host).lower()}
+        hosts |= {*LOOPBACK_HOSTS, _read_host(reached_at(settings.host))}
     return frozenset(hosts)
 
 
+class Place(NamedTuple):
+    """Where a service is reached, as a browser compares it: the host in ASCII without a trailing dot, and a port."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def read_place(url: str) -> Place | None:
+    """Return the scheme, host and port of an origin; None for anything with more or less in it."""
+    try:
+        parts = urlsplit(url)
+        host, port = normalize_host(parts.hostname or ""), parts.port
+    except ValueError:
+        return None
+    plain = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc or "\\" in url)
+    if not host or not plain or parts.scheme not in _PORTS:
+        return None
+    return Place(parts.scheme, host, port if port is not None else _PORTS[parts.scheme])
+
+
+def normalize_host(name: str) -> str:
+    """Return a host's name in lower case and ASCII, without a trailing dot; raises `ValueError`."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name.removesuffix(".").encode("idna").decode("ascii").lower()
+
+
 def _read_host(netloc: str) -> str:
-    name = netloc.strip().lower()
-    if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    return name.partition(":")[0].removesuffix(".")
+    """Return the host of a Host header, an address of version 6 in brackets; empty for none."""
+    place = read_place(f"http://{netloc.strip()}")
+    if place is None:
+        return ""
+    return f"[{place.host}]" if ":" in place.host else place.host

@@ -44,6 +44,8 @@ class LimitSettings(BaseSettings):
     """Most files attached to one item."""
     attachments_limit_bytes: int = Field(default=256 * 1024 * 1024, ge=1_024, le=1024**4)
     """Most bytes of all attached files together. The store keeps them in its memory."""
+    attachments_per_key_bytes: int = Field(default=64 * 1024 * 1024, ge=1_024, le=1024**4)
+    """Most bytes of the files that one key, all keys of one agent, or one person attached."""
     head_limit_bytes: int = Field(default=32_768, ge=4_096, le=1_048_576)
     """Largest request line and headers together, in bytes."""
 

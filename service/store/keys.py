@@ -34,6 +34,8 @@ class TenantKeys:
         self.facts = f"{prefix}facts"  # what commits asked and decided, until it is counted
         self.failures = f"{prefix}failures"
         self.file_bytes = f"{prefix}file-bytes"  # of all attached files
+        self.file_shares = f"{prefix}file-shares"  # the same of each key, agent and person
+        self.file_sizes = (self.file_bytes, self.file_shares)
         self.freezes = f"{prefix}freezes"
         self.groups = f"{prefix}groups"  # groups by name
         self.inbox = f"{prefix}inbox"

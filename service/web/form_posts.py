@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 from hmac import compare_digest
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from sayso.text.language import _, mark
+from service.auth.hosts import read_place
 from service.auth.reviewers import require_role
 from service.http.compression import unmask_token
 from service.operations.people.acts import PAGE_ACTS, Act, Respond, record_act
@@ -95,8 +96,13 @@ def _parse(body: bytes) -> Post:
 
 
 def _is_own(request: Request, origin: str) -> bool:
-    own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
-    return urlsplit(origin).netloc in own
+    """Return whether an origin is the public address, or the host of the request over the scheme of either."""
+    sender, public = read_place(origin), read_place(process_of(request).settings.public_url)
+    if sender is None or public is None:
+        return False
+    schemes = {public.scheme} if public.scheme == "https" else {public.scheme, request.url.scheme}
+    host = request.headers.get("host", "")
+    return sender in {public, *(read_place(f"{scheme}://{host}") for scheme in schemes)}
 
 
 class RecordedRoute(APIRoute):

@@ -65,7 +65,7 @@ async def attach_file(
         content = base64.b64decode(body.content, validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidInput("content is not base64. Encode the bytes of the file, and send them again.") from error
-    await attach(parts, suspension_id, item_id, body.name, content, caller.actor("api"))
+    await attach(parts, suspension_id, item_id, body.name, content, caller.actor("api"), caller.key_id)
     return await list_files(suspension_id, item_id, caller, parts)
 
 

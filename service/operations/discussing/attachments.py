@@ -8,6 +8,7 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import Status
 from sayso.text.lengths import cut
 from sayso.transitions.deciding import find_item
+from service.operations.discussing.images import is_showable
 from service.store.runs.attachments import Attachment
 from service.wiring import Wiring
 
@@ -36,7 +37,9 @@ def find_media_type(content: bytes) -> str | None:
         return None
 
 
-async def attach(wiring: Wiring, suspension_id: str, item_id: str, name: str, content: bytes, by: Actor) -> Attachment:
+async def attach(
+    wiring: Wiring, suspension_id: str, item_id: str, name: str, content: bytes, by: Actor, key_id: str | None = None
+) -> Attachment:
     """Attach a file to an open item; the same file of the same person or agent is attached once.
 
     Raises `InvalidInput`, `TooLarge`, `Conflict` for an item that is not open, and what the store raises.
@@ -69,8 +72,9 @@ async def attach(wiring: Wiring, suspension_id: str, item_id: str, name: str, co
         author_kind="agent" if by.kind is ActorKind.AGENT else "human",
         preview=cut(written, _PREVIEW_CHARS),
         cut=len(written) > _PREVIEW_CHARS,
+        shown=not media_type.startswith("image/") or is_showable(content),
     )
-    await wiring.attachments.add(record.run.id, attachment, content)
+    await wiring.attachments.add(record.run.id, attachment, content, key_id)
     return attachment
 
 

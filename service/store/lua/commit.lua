@@ -15,9 +15,10 @@ them.
   sayso:{t}:comments:<run>  list    reviewers' comments in order; deleted with the trail; see `append.lua`
   sayso:{t}:comments-seen:<run>  hash  comment -> its digest; "bytes": their size
   sayso:{t}:files:<run>     hash    "<suspension> <item> <file>" -> time, ms, "|" and its description as JSON; "bytes": the
-                                    size of all; deleted with the run; see `attach.lua`
+                                    size of all, "share <whose>": the part of one; deleted with the run; see `attach.lua`
   sayso:{t}:file-contents:<run>  hash  file -> its bytes
   sayso:{t}:file-bytes      string  the bytes of all attached files
+  sayso:{t}:file-shares     hash    "key <id>", "agent <name>" or "human <name>" -> the bytes of what they attached
   sayso:{t}:schedule          zset    suspension -> due time, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run

@@ -11,11 +11,15 @@ from service.store.keys import CHANGES
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
-_SAVED, _NO_RUN, _TOO_MANY = range(3)
+_SAVED, _NO_RUN, _TOO_MANY, _NO_ROOM, _NO_SHARE = range(5)
+_SHARE = "share "
 
 
 class Attachment(BaseModel):
-    """A file attached to an item. `preview` is the beginning of a text, and `cut` says whether there is more."""
+    """A file attached to an item. `preview` is the beginning of a text, and `cut` says whether there is more.
+
+    `shown` says whether pages show an image; one that claims too many pixels is downloaded.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,6 +34,7 @@ class Attachment(BaseModel):
     author_kind: Literal["agent", "human"]
     preview: str = ""
     cut: bool = False
+    shown: bool = True
     at_ms: int = 0
 
 
@@ -40,17 +45,23 @@ class Attachments:
         self._redis, self._keys = store.redis, store.keys
         self.limit_bytes = settings.attachment_limit_bytes
         self._most, self._most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
+        self._share_bytes = settings.attachments_per_key_bytes
         self._attach = store.redis.register_script(read_script("attach"))
 
-    async def add(self, run_id: str, attachment: Attachment, content: bytes) -> None:
-        """Save a file with the store's time, once for each id; raises `NotFound`, `Conflict`, `TooLarge`."""
+    async def add(self, run_id: str, attachment: Attachment, content: bytes, key_id: str | None = None) -> None:
+        """Save a file with the store's time, once for each id; raises `NotFound`, `Conflict`, `TooLarge`.
+
+        It counts for its author, an agent or a person, and for the key by which it came.
+        """
         keys = self._keys
         place = f"{attachment.suspension_id} {attachment.item_id} "
         described = attachment.model_dump_json(exclude={"at_ms"})
+        shares = [f"{attachment.author_kind} {attachment.author}", *([f"key {key_id}"] if key_id else [])]
+        limits = (self._most, self._most_bytes, CHANGES + run_id, place, attachment.id, described)
         async with translated():
             state, *facts = await self._attach(
-                keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), keys.file_bytes],
-                args=[self._most, self._most_bytes, CHANGES + run_id, place, attachment.id, described, content],
+                keys=[keys.run(run_id), keys.files(run_id), keys.file_contents(run_id), *keys.file_sizes],
+                args=[*limits, content, self._share_bytes, *shares],
             )
         if state == _SAVED:
             return
@@ -58,6 +69,11 @@ class Attachments:
             raise NotFound(f"There is no run {run_id!r}. Nothing can be attached to its items.")
         if state == _TOO_MANY:
             raise Conflict(f"The item has {self._most} attached files. No more can be attached.")
+        if state == _NO_SHARE:
+            raise TooLarge(
+                f"Your attached files have {facts[0]} bytes of {self._share_bytes}; this one does not fit. Raise "
+                "SAYSO_ATTACHMENTS_PER_KEY_BYTES, or wait until old runs are deleted."
+            )
         raise TooLarge(
             f"All attached files have {facts[0]} bytes of {self._most_bytes}; this one does not fit. Raise "
             "SAYSO_ATTACHMENTS_LIMIT_BYTES, or wait until old runs are deleted."
@@ -78,6 +94,20 @@ class Attachments:
         if not isinstance(content, bytes):
             raise NotFound(f"There is no attached file {attachment_id!r}.")
         return content
+
+
+async def list_released(store: TenantStore, run_id: str) -> list[tuple[str, ...]]:
+    """Return the commands that give back the bytes of a run's files, with the keys they write to."""
+    async with translated():
+        found = await store.redis.hgetall(store.keys.files(run_id))
+    sizes = {text(name): value for name, value in found.items()}
+    released = [
+        ("HINCRBY", store.keys.file_shares, name.removeprefix(_SHARE), str(-int(value)))
+        for name, value in sizes.items()
+        if name.startswith(_SHARE)
+    ]
+    total = int(sizes.get("bytes", 0))
+    return [("DECRBY", store.keys.file_bytes, str(total)), *released] if total else []
 
 
 def _read(raw: str) -> Attachment:

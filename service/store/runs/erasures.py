@@ -22,6 +22,7 @@ from sayso.records.suspensions import RunStatus
 from service.store.connection.connecting import text, translated
 from service.store.insights.event_facts import name_call
 from service.store.keys import CHANGES
+from service.store.runs.attachments import list_released
 from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
 from service.store.runs.runs import read_entry
 from service.store.runs.tombstones import erase_record, make_tombstone
@@ -154,8 +155,8 @@ class Erasures:
             commit.write("RPUSH", keys.trail(run_id), *some)
         for key in (keys.state, keys.external_events, keys.comments, keys.files, keys.file_contents):
             commit.write("DEL", key(run_id))
-        if file_bytes := await self._count_file_bytes(run_id):
-            commit.write("DECRBY", keys.file_bytes, file_bytes)
+        for command, place, *args in await list_released(self._store, run_id):
+            commit.write(command, place, *args)
         if drawn := [name_call(run_id, one.seq) for one in trail if "second_look" in one.data]:
             commit.write("ZREM", keys.second_look, *drawn)
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
@@ -171,10 +172,6 @@ class Erasures:
         for command, key, *args in list_forgotten(keys, record):
             commit.write(command, key, *args)
         commit.write("PUBLISH", CHANGES + record.id, record.id)
-
-    async def _count_file_bytes(self, run_id: str) -> int:
-        async with translated():
-            return int(await self._redis.hget(self._keys.files(run_id), "bytes") or 0)
 
     async def _delete_messages(self, records: Sequence[Stored]) -> None:
         """Delete the messages about the run that webhook endpoints received, or have yet to receive."""

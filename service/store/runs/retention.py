@@ -1,5 +1,6 @@
 """Deletion of ended runs, each in one commit if it is unchanged, and later of their trails with the comments."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from sayso.errors import Unreadable
@@ -7,6 +8,7 @@ from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
+from service.store.runs.attachments import list_released
 from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
 from service.store.runs.erasures import Erasures
 from service.store.suspensions.commits import Commit
@@ -79,21 +81,18 @@ class Retention:
     async def _forget(self, run_id: str, age: Age) -> bool:
         try:
             chain = await read_chain(self._store, run_id)
-            file_bytes = await self._count_file_bytes(run_id)
+            released = await list_released(self._store, run_id)
         except Unreadable:
             return False  # it is kept until it is readable
         records = [one.record for one in chain]
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        return await self._send(_build(self._keys, records, chain[0].head, file_bytes))
-
-    async def _count_file_bytes(self, run_id: str) -> int:
-        async with translated():
-            found = await self._redis.hget(self._keys.files(run_id), "bytes")
-        return int(found or 0)
+        return await self._send(_build(self._keys, records, chain[0].head, released))
 
 
-def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, file_bytes: int) -> Commit:
+def _build(
+    keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, released: Iterable[tuple[str, ...]]
+) -> Commit:
     last = records[0]
     commit = Commit()
     commit.expect(keys.suspension(last.id), last.version)
@@ -105,8 +104,8 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead, f
             commit.write("LREM", keys.asked_by(item.terms.rule_id or DEFAULT), 0, f"{record.id} {item.item_id}")
     for key in (keys.run, keys.state, keys.external_events, keys.external_events_seen, keys.files, keys.file_contents):
         commit.write("DEL", key(last.run.id))
-    if file_bytes:
-        commit.write("DECRBY", keys.file_bytes, file_bytes)
+    for command, place, *args in released:
+        commit.write(command, place, *args)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
     commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")

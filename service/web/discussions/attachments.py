@@ -10,6 +10,7 @@ from sayso.errors import InvalidInput
 from sayso.text.language import _
 from service.http.middleware import SANDBOX
 from service.operations.discussing.attachments import attach, find_media_type, read_attachment
+from service.operations.discussing.images import is_showable
 from service.web.form_posts import RecordedRoute, check_session
 from service.web.sessions import SignedIn, wiring_of
 
@@ -40,7 +41,8 @@ async def serve_file(
     """Return a file: an image by its bytes for display, anything else as a download."""
     found, content = await read_attachment(wiring_of(request), suspension_id, item_id, attachment_id)
     media_type = find_media_type(content) or "application/octet-stream"
-    shown = media_type.startswith("image/")
+    shown = media_type.startswith("image/") and is_showable(content)
+    media_type = media_type if shown or not media_type.startswith("image/") else "application/octet-stream"
     name = _UNSAFE.sub("_", found.name)[:100]
     return Response(
         content,

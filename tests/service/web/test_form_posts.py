@@ -18,6 +18,12 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:9999"},
         {"Origin": "http://127.0.0.1:8321.evil.example"},
+        {"Origin": "ftp://127.0.0.1:8321"},
+        {"Origin": "https://127.0.0.1:8321"},
+        {"Origin": "http://127.0.0.1:8321/path"},
+        {"Origin": "http://anna@127.0.0.1:8321"},
+        {"Origin": "http://127.0.0.1:8321\\@evil.example"},
+        {"Origin": "http://127.0.0.1:port"},
     ],
 )
 @pytest.mark.parametrize("place", ["/sign-in", "/sign-out", "/items/sus_1/i1", "/runs/run_1/cancel"])
@@ -36,6 +42,23 @@ async def test_form_from_the_same_site_is_accepted(settings: Settings, headers: 
     async with visit(settings) as anna:
         response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
         assert response.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("public", "host", "origin"),
+    [
+        ("http://desk.example", "desk.example", "http://desk.example:80"),
+        ("http://desk.example", "desk.example:80", "http://desk.example"),
+        ("http://desk.example", "DESK.example.", "http://desk.EXAMPLE"),
+        ("http://bücher.example", "xn--bcher-kva.example", "http://bücher.example"),
+        ("http://[::1]:8321", "[0:0:0:0:0:0:0:1]:8321", "http://[::1]:8321"),
+    ],
+)
+async def test_form_origin_is_compared_as_parsed(settings: Settings, public: str, host: str, origin: str) -> None:
+    async with visit(settings.model_copy(update={"public_url": public})) as anna:
+        headers = [(b"Origin", origin.encode()), (b"Host", host.encode())]
+        response = await anna.client.post(f"{settings.public_url}/sign-out", data={"csrf": CSRF}, headers=headers)
+        assert response.status_code == 303, response.text
 
 
 async def test_form_origin_may_be_the_public_url(settings: Settings) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from service.app import create_app
 from service.settings import Settings
-from tests.builders import approve, make_pending
+from service.wiring import Wiring
+from tests.builders import approve, make_agent, make_key, make_pending
 from tests.service.worlds import World
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -87,3 +89,28 @@ async def test_decided_item_takes_no_file(world: World) -> None:
     async with world.client("demo") as demo:
         place = f"/api/v1/suspensions/{decided.id}/items/i1/attachments"
         assert (await demo.post(place, json=body_of(b"too late"))).status_code == 409
+
+
+@pytest.fixture
+def small_shares(settings: Settings) -> Settings:
+    return settings.model_copy(update={"attachments_per_key_bytes": 2_000})
+
+
+async def test_attachments_of_one_agent_leave_room_for_others(small_shares: Settings) -> None:
+    app = create_app(small_shares)
+    async with app.router.lifespan_context(app):
+        wiring: Wiring = app.state.process.tenant("default")
+        tokens = {name: await make_agent(wiring, name) for name in ("demo", "other")} | {
+            "again": await make_key(wiring, "demo")
+        }
+        world = World(app, wiring, tokens)
+        places = {}
+        for name in ("demo", "other"):
+            record = await make_pending(wiring, owner=name)
+            places[name] = f"/api/v1/suspensions/{record.id}/items/i1/attachments"
+        async with world.client("demo") as demo, world.client("again") as again, world.client("other") as other:
+            assert (await demo.post(places["demo"], json=body_of(b"x" * 1_500, "a.txt"))).status_code == 200
+            for client in (demo, again):
+                refused = await client.post(places["demo"], json=body_of(b"y" * 1_500, "b.txt"))
+                assert (refused.status_code, "SAYSO_ATTACHMENTS_PER_KEY_BYTES" in refused.text) == (413, True)
+            assert (await other.post(places["other"], json=body_of(b"x" * 1_500, "a.txt"))).status_code == 200

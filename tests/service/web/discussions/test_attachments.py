@@ -102,3 +102,15 @@ def test_files_appear_on_an_open_page(site: Site, open_as: Callable[..., Page]) 
     page.get_by_label("Image, PDF or text").set_input_files({"name": "mine.txt", "mimeType": "x/y", "buffer": b"Mine"})
     page.get_by_role("button", name="Attach").click()
     expect(page.locator("#file-list")).to_contain_text("mine.txt")
+
+
+async def test_image_that_claims_billions_of_pixels_is_not_shown(settings: Settings) -> None:
+    bomb = PNG[:16] + (60_000).to_bytes(4, "big") * 2 + PNG[24:]
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        file = await attach(anna.wiring, record.id, "i1", "bomb.png", bomb, AGENT)
+        page = await anna.read(place_of(record))
+        assert ("bomb.png" in page, "<img" in page) == (True, False)
+        response = await anna.client.get(f"{place_of(record)}/attachments/{file.id}")
+        assert response.headers["content-type"] == "application/octet-stream"
+        assert response.headers["content-disposition"].startswith("attachment")
