@@ -49,7 +49,7 @@ async def test_typed_password_is_masked_through_every_door(world: World, setting
     await decide(world, suspension, "value", value=GIVEN[tool])
     redeemed = await post(world, "demo", f"{suspension['id']}/items/i1/redeem", "k")
     assert redeemed.json()["args"]["secret"] == GIVEN[tool]
-    report = {"success": True, "output": f"signed in with {TYPED}"}
+    report = {"success": True, "output": "signed in"}
     reported = await post(world, "demo", f"{suspension['id']}/items/i1/outcome", "k", report)
     texts = {"report": reported.text}
     run = f"/api/v1/runs/{suspension['run']['id']}"

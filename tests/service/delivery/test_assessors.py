@@ -200,7 +200,7 @@ def test_any_bytes_give_a_level(raw: bytes) -> None:
     ("text", "fault"),
     [
         ("assessors: {fraud: {}}", "an assessor has a url or a function"),
-        ("assessors: {fraud: {url: 'http://x.example'}}", "assessors.fraud.url"),
+        ("assessors: {fraud: {url: 'ftp://x.example'}}", "assessors.fraud.url"),
         ("assessors: {fraud: {url: 'https://x.example'}}", "a url needs a secret"),
         ("assessors: {fraud: {url: 'https://x.example', secret: abc}}", "assessors.fraud.secret"),
         ("assessors: {fraud: {function: 'no.such:thing'}}", "cannot be imported"),

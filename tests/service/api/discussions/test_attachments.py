@@ -9,7 +9,7 @@ import pytest
 from service.app import create_app
 from service.settings import Settings
 from service.wiring import Wiring
-from tests.builders import approve, make_agent, make_key, make_pending
+from tests.builders import approve, make_agent, make_pending
 from tests.service.worlds import World
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -101,7 +101,7 @@ async def test_attachments_of_one_agent_leave_room_for_others(small_shares: Sett
     async with app.router.lifespan_context(app):
         wiring: Wiring = app.state.process.tenant("default")
         tokens = {name: await make_agent(wiring, name) for name in ("demo", "other")} | {
-            "again": await make_key(wiring, "demo")
+            "again": (await wiring.api_keys.create("demo"))[1]
         }
         world = World(app, wiring, tokens)
         places = {}

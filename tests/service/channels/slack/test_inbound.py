@@ -356,7 +356,7 @@ async def test_member_of_an_enterprise_grid_links_and_decides(slack_world: Slack
     assert "Linked to anna" in await slack_world.command(f"link {code.code}")
     record, message = await slack_world.ask()
     home: dict[str, Any] = {"user": {"id": ANNA, "team_id": "T0HOME"}, "enterprise": {"id": "E0GRID", "name": "Acme"}}
-    await slack_world.interact(slack_world.slack.press(message, "sayso:approve", **home))
+    await slack_world.interact({**slack_world.slack.press(message, "sayso:approve"), **home})
     outcome = (await slack_world.read(record)).outcome
     assert outcome is not None
     assert outcome.by.id == "anna"
@@ -367,7 +367,7 @@ async def test_stranger_of_another_grid_is_refused(slack_world: SlackWorld) -> N
     slack_world.slack.join(ANNA, team_id="T0HOME", enterprise_user={"enterprise_id": "E0OTHER", "teams": ["T0HOME"]})
     record, message = await slack_world.ask()
     home: dict[str, Any] = {"user": {"id": ANNA, "team_id": "T0HOME"}, "enterprise": {"id": "E0OTHER"}}
-    await slack_world.interact(slack_world.slack.press(message, "sayso:approve", **home))
+    await slack_world.interact({**slack_world.slack.press(message, "sayso:approve"), **home})
     assert "other workspaces" in slack_world.slack.responses[-1]["text"]
     assert (await slack_world.read(record)).open
 
