@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _PORT = re.compile(r"(.+):([0-9]{1,5})")
 _METADATA = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254")))
-"""Addresses at which clouds hand out credentials to whoever asks."""
+"""Addresses at which clouds hand out the credentials of a machine without a question."""
 
 IpAddress = IPv4Address | IPv6Address
 

@@ -1,4 +1,4 @@
-"""The size that an image claims in its header. A browser reserves memory for every pixel, whatever the file's size."""
+"""The size that an image claims in its header. A browser reserves memory for every pixel, also of a small file."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -32,7 +32,7 @@ _ELSEWHERE = {
     "send the item's own": "followed below, with an item",
 }
 JSON = {"Content-Type": "application/json"}
-CALL = {"tool": "pay", "args": {}, "definition": {"parameters": {"properties": {"n": {"type": "integer"}}}}}
+CALL = {"tool": "move", "args": {}, "definition": {"parameters": {"properties": {"n": {"type": "integer"}}}}}
 BODY: dict[str, Any] = {"mode": "poll", "calls": [CALL]}
 
 
@@ -86,7 +86,7 @@ TABLE = [
     Followed("Send Content-Type: application/json", GOOD, GOOD, {"Content-Type": "application/json; charset=latin-1"}),
     Followed("Send one credential", GOOD, GOOD, {**JSON, "Authorization": "Basic eDp5"}),
     Followed("Send it once", GOOD, GOOD, place="/api/v1/suspensions?limit=1&limit=1"),
-    Followed("Send less", body(title="x" * 300_000), GOOD),
+    Followed("Send less", body(title="x" * 6_000_000), GOOD),
     Followed("add it", json.dumps({"mode": "poll"}).encode(), GOOD),
     Followed("remove it", body(colour="red"), GOOD),
     Followed("send one", b"[]", GOOD),
