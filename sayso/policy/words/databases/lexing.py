@@ -18,6 +18,7 @@ MOST_NESTED = 16
 MOST_INDEXES = 4
 """The limit of brackets one after another, as in `a[1][2]`: the parser copies what is before each."""
 MOST_QUERIES = 60
+_NESTED_TYPES = frozenset(("array", "map", "struct"))
 
 _BACKTICKS = parse_list("athena bigquery clickhouse databricks mysql spark sqlite")
 _DOLLARS = frozenset(("clickhouse", "duckdb", "postgres", "redshift", "snowflake"))
@@ -160,7 +161,7 @@ def check_letters(name: str) -> None:
 
 def check_budget(tokens: Sequence[Token]) -> None:
     """Raise `Uncomputable` for a text that takes the parser too long."""
-    nested = 0
+    nested = types = 0
     indexes: dict[int, int] = {}
     before = ""
     for token in tokens:
@@ -172,7 +173,10 @@ def check_budget(tokens: Sequence[Token]) -> None:
         nested += token.text in ("(", "[") or token.word == "case"
         if nested > MOST_NESTED:
             raise Uncomputable(f"it is nested too deeply; the limit is {MOST_NESTED}")
+        types += token.text == "<" and before.lower() in _NESTED_TYPES
         before = token.text
+    if types > MOST_NESTED:
+        raise Uncomputable(f"it has more than {MOST_NESTED} nested types")
     if sum(token.word == "select" for token in tokens) > MOST_QUERIES:
         raise Uncomputable(f"it has more than {MOST_QUERIES} queries")
 

@@ -153,6 +153,7 @@ def test_read_sql_refuses_what_databases_may_read_otherwise(query: Any, database
         ("select " + "case when a then " * 17 + "1" + " end" * 17, "nested too deeply"),
         ("select " + "array[" * 17 + "1" + "]" * 17, "nested too deeply"),
         ("select * from " + "(select * from " * 17 + "t" + ") x" * 17, "nested too deeply"),
+        ("select cast(a as " + "array<" * 17 + "int" + ">" * 17 + ")", "more than 16 nested types"),
         ("select 1" + " union select 1" * 60, "more than 60 queries"),
         ("select a" + ".b()" * 200, "not among the known functions"),
         ("select " + "int(" * 15 + "1" + ")" * 15, "too many steps"),
