@@ -95,7 +95,6 @@ class Wiring:
     schedule: Schedule
     reviewers: Reviewers
     api_keys: ApiKeys
-    activity: ActivityLog
     replays: Replays
     freezes: Freezes
     grants: Granting
@@ -124,6 +123,11 @@ class Wiring:
     precedents: Precedents
     counters: Counters
     recents: Recents
+
+    @property
+    def activity(self) -> ActivityLog:
+        """The activity log, in which contacts record their links."""
+        return self.contacts.activity
 
 
 class Process:
@@ -206,7 +210,6 @@ class Process:
             schedule=Schedule(store),
             reviewers=self._open_reviewers(store, people),
             api_keys=ApiKeys(tenant, people, self._tokens),
-            activity=ActivityLog(ActivityStore(store)),
             replays=Replays(store),
             freezes=freezes,
             grants=self._open_grants(store, suspensions, runs, rules),

@@ -50,7 +50,7 @@ class Contacts:
         self._store = store
         self._people = people
         self._attempts = attempts
-        self._activity = activity
+        self.activity = activity
         self._code_key = b""
 
     def use_code_key(self, key: bytes) -> None:
@@ -102,7 +102,7 @@ class Contacts:
         )
         await self._store.redeem(code_hash, contact)
         await self._attempts.forget(BY_ADDRESS, f"{self._tenant} {channel} {address}")
-        await self._activity.record("contact_linked", person, door=channel, target=contact.id, label=contact.label)
+        await self.activity.record("contact_linked", person, door=channel, target=contact.id, label=contact.label)
         return contact
 
     async def find(self, channel: str, address: str) -> Contact | None:

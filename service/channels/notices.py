@@ -18,7 +18,7 @@ _LOG = structlog.get_logger(__name__)
 async def reset_password(parts: Wiring, channels: Channels, name: str, password: str, by: str) -> None:
     """Set a person's password and tell them over every channel that they have linked; raises `NotFound`.
 
-    It is told in the background, so that no slow provider holds the reset.
+    The notices are sent in the background, so that no slow provider holds the reset.
     """
     await parts.reviewers.set_password(name, password, by)
     if by != name:

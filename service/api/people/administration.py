@@ -150,7 +150,7 @@ async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
 async def set_password(
     name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts, channels: OpenChannels
 ) -> None:
-    """Set a reviewer's password. Existing sessions end, and the person is told over every channel that is linked.
+    """Set a reviewer's password. Existing sessions end, and the person is notified over every linked channel.
 
     Until its person changes it, the password is marked: decisions with it count as yours, too.
     """
