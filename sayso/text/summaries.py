@@ -115,7 +115,8 @@ def write_key(key: str) -> str:
 
 
 def _is_ambiguous(text: str) -> bool:
-    if text != text.strip() or not text or text[0] in "\"'{[":
+    body = text.rstrip("\r\n")  # line breaks at the end have their sign
+    if body != body.strip() or not body or body[0] in "\"'{[":
         return True
     try:
         json.loads(text)

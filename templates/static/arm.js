@@ -4,7 +4,7 @@
   "use strict";
   const ARMED_MS = 5000;
   const one = (selector) => document.querySelector(selector);
-  const approval = () => one(".approval .wide, .edited .wide");
+  const approval = () => [...document.querySelectorAll(".approval .wide, .edited .wide")].find((button) => button.checkVisibility());
   let armed = null;
 
   function arm() {
@@ -14,7 +14,7 @@
       return;
     }
     if (!button || one(".decide[aria-disabled]")) return; // the bar has just changed, see settle.js
-    const missing = button.form.querySelector(":invalid");
+    const missing = [...button.form.elements].find((field) => field.matches(":invalid"));
     if (missing) {
       missing.focus();
       return;

@@ -61,16 +61,21 @@
     if (target.matches(".begin, .stop") && reason()?.value) sessionStorage.setItem(reasonKey, reason().value);
   });
 
-  document.addEventListener("toggle", ({ target }) => {
-    if (!target.matches(".deny-sheet[open]")) return;
-    target.querySelector(".presets").hidden = false; // they need this script
-    reason().focus();
-  }, true);
+  // The form that was opened takes the focus.
+  function enter() {
+    const form = document.querySelector(".chosen:target");
+    if (!form) return;
+    const presets = form.querySelector(".presets");
+    if (presets) presets.hidden = false; // they need this script
+    form.querySelector("input:not([type=hidden], :disabled), textarea, select")?.focus();
+  }
 
+  addEventListener("hashchange", enter);
   document.addEventListener("DOMContentLoaded", () => {
     const typed = sessionStorage.getItem(reasonKey);
     if (typed && reason() && !reason().value) reason().value = typed;
     sessionStorage.removeItem(reasonKey);
+    enter();
     if (!form()) return;
     update();
     if (!document.querySelector("[autofocus]")) fields()[0]?.focus();

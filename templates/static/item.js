@@ -36,10 +36,17 @@
     return choice === undefined ? _("Send %(value)s", { value }) : _("Choose %(value)s", { value });
   }
 
+  // A value that was begun takes the approval of another call away.
+  function isBegun() {
+    const fields = document.querySelectorAll("#forms .value :is(input:not([type=hidden]), select, textarea)");
+    return [...fields].some((field) => window.sayso.changed?.(field));
+  }
+
   function guard() {
+    document.getElementById("forms").classList.toggle("begun-value", isBegun());
     const rest = ngettext("%(num)s text not yet shown", "%(num)s texts not yet shown", unread.size);
-    for (const form of answers.querySelectorAll(RUNS)) {
-      const button = form.querySelector(".wide");
+    for (const form of document.querySelectorAll(RUNS)) {
+      const button = [...form.elements].find((one) => one.matches(".wide")); // the bar has it, the page the form
       if (!button) continue; // the rules deny the edit
       if (!names.has(button)) names.set(button, button.textContent);
       if (!unread.size) button.removeAttribute("aria-disabled");
@@ -93,13 +100,15 @@
   document.addEventListener("DOMContentLoaded", () => {
     answers = document.getElementById("answers");
     answers.addEventListener("click", press);
-    for (const type of ["input", "change"]) answers.addEventListener(type, guard);
+    for (const type of ["input", "change"]) document.addEventListener(type, guard);
     // Before the review of an edit, the arguments that stay as requested may have been read.
     const unchanged = document.querySelector(".unchanged");
     if (unchanged) unchanged.open = !sessionStorage.getItem(readKey(answers.dataset.values.replace(" reviewed", "")));
     if (!document.getElementById("edit") && !sessionStorage.getItem(readKey())) watch();
     guard();
-    new MutationObserver(guard).observe(answers, { childList: true }); // live.js replaces it
+    for (const region of [answers, document.getElementById("forms")]) {
+      new MutationObserver(guard).observe(region, { childList: true }); // live.js replaces it
+    }
     ready = true;
   });
 })();

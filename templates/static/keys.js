@@ -34,22 +34,22 @@
   const path = location.pathname.match(/^\/items\/([^/]+)\/([^/]+)$/);
   const rowId = path && `${path[1]}-${path[2]}`;
   const claim = () => one('#inquiries form:is([action$="/claim"], [action$="/release"])');
-  const deny = () => one(".decide .deny")?.closest("details");
-  const approval = () => one(".approval .wide, .edited .wide");
-
-  function openDenial() {
-    deny().open = true;
-    deny().querySelector("textarea").focus();
-  }
+  const shownOf = (selector) => [...document.querySelectorAll(selector)].find((found) => found.checkVisibility());
+  const deny = () => shownOf(".starter[href='#deny']");
+  const approval = () => shownOf(".approval .wide, .edited .wide");
+  const leave = () => shownOf(".decide .leave");
 
   function goBack(field) {
     if (one(".dropdown[open]")) return; // menus.js closes it
     const fold = field?.closest("details[open]");
+    const opener = one(`.decide .starter[href="${location.hash}"]`);
     if (fold) {
       fold.open = false;
       fold.querySelector("summary").focus();
+    } else if (leave() && (!field || field.closest(".chosen"))) {
+      location.hash = leave().hash; // what was typed stays
+      opener?.focus({ preventScroll: true });
     } else if (field) field.blur();
-    else if (deny()?.open) deny().open = false;
     else (one(".decide .back") ?? one(".decide .stop") ?? one("#selection [type=reset]"))?.click();
   }
 
@@ -74,7 +74,7 @@
     [".", _("Show new rows"), () => one("#fresh"), () => one("#fresh").click()],
     ["/", _("Search"), () => !framed, search],
     ["a", _("Approve: Enter sends"), approval, () => document.dispatchEvent(new Event("arm"))],
-    ["d", _("Deny, with a reason"), deny, openDenial],
+    ["d", _("Deny, with a reason"), deny, () => deny().click()],
     ["e", _("Edit"), () => one(".begin:not([hidden])"), () => one(".begin").click()],
     ["]", _("Next text not yet shown"), () => one("#answers"), () => one("#answers [aria-disabled]")?.click()],
     ["c", _("I handle this, or release it"), claim, () => claim().requestSubmit()],
@@ -166,6 +166,10 @@
   const opener = one("#shortcuts");
   opener.hidden = false;
   opener.addEventListener("click", showSheet);
+  // The ways back lead to the list as it was filtered.
+  if (path && !framed) {
+    for (const link of document.querySelectorAll('.crumb a[href="/"], .bar nav > a[href="/"]')) link.href = `/${store.get(session, "list") ?? ""}`;
+  }
   if (location.pathname === "/") store.set(session, "list", location.search.replace(/[?&]at=[^&]*/, ""));
   // Not the plain id: a browser that scrolls to it takes the focus away.
   document.getElementById(location.hash.replace("#at=", ""))?.closest("#rows li")?.querySelector("a")?.focus();

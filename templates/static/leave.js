@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const FIELDS = "main form [name]:is(input:not([type=hidden]), textarea:not([readonly]), select)";
-  const DECISION = "#edit, .decide, .extend"; // what is typed there is sent, kept by the next page, or needless
+  const DECISION = "#edit, #forms, .decide, .extend"; // what is typed there is sent, kept by the next page, or needless
   let sent = null, decides = false, discarded = false;
 
   function isTyped() {

@@ -11,8 +11,8 @@
 
   // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
-    const started = target.matches(".extend") && document.querySelector("#edit, #answers .edited, #answers [open] form, #answers:not(:has([open])) .value");
-    for (const form of started ? [...document.querySelectorAll("#answers form"), started] : []) {
+    const started = target.matches(".extend") && document.querySelector("#edit, #answers .edited, #forms :target form, #forms:not(:has(:target)) .value, .doubt");
+    for (const form of started ? [...document.querySelectorAll(":is(#answers, #forms) form"), started] : []) {
       for (const [name, text] of new FormData(form)) formData.set(name, text);
     }
   });
@@ -49,7 +49,7 @@
 
   function inUse(region) {
     if (!("forms" in region.dataset)) return false;
-    if (region.dataset.forms === "kept" || region.querySelector("details[open]")) return true;
+    if (region.dataset.forms === "kept" || region.querySelector("details[open], :target")) return true;
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 

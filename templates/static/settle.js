@@ -6,17 +6,21 @@
   document.addEventListener("DOMContentLoaded", () => {
     const answers = document.getElementById("answers");
     const bar = answers.closest(".decide");
-    let settling = null;
+    let settling = null, turned = false;
 
     function settle() {
       bar.setAttribute("aria-disabled", "true");
       clearTimeout(settling);
-      settling = setTimeout(() => bar.removeAttribute("aria-disabled"), SETTLE_MS);
+      settling = setTimeout(() => {
+        bar.removeAttribute("aria-disabled");
+        turned = false;
+      }, SETTLE_MS);
     }
 
     bar.addEventListener("click", (event) => {
       const leads = event.target.closest(".wide[aria-disabled]"); // item.js leads to the next text and sends nothing
-      if (leads || !bar.hasAttribute("aria-disabled") || !event.target.closest("button, a")) return;
+      const opens = !turned && event.target.closest(".starter"); // sends nothing
+      if (leads || opens || !bar.hasAttribute("aria-disabled") || !event.target.closest("button, a")) return;
       event.preventDefault();
       event.stopPropagation();
     }, true);
@@ -26,6 +30,13 @@
     const attributeFilter = ["open", "hidden", "aria-disabled"];
     observer.observe(answers, { subtree: true, childList: true, attributeFilter, attributeOldValue: true });
     observer.observe(bar, { childList: true }); // arm.js puts its question there
+    // A form is opened or closed: other buttons come to lie under the pointer.
+    bar.addEventListener("click", ({ target }) => {
+      if (!target.closest(".starter, .leave")) return;
+      turned = true;
+      settle();
+    });
+    addEventListener("hashchange", settle);
     addEventListener("pageshow", ({ persisted }) => { if (persisted) settle(); });
     settle();
   });

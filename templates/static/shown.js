@@ -7,7 +7,7 @@
   const RUNS = ".approval, .edited, .value";
 
   document.addEventListener("DOMContentLoaded", () => {
-    const answers = document.getElementById("answers");
+    const answers = document.getElementById("answers"), forms = document.getElementById("forms");
     const what = document.querySelector(".what");
     const counted = document.querySelector(".counted");
     const { display } = what.dataset;
@@ -18,13 +18,13 @@
     const unseen = () => [...rows.keys()].filter((place) => rows[place].querySelector(".end"));
 
     function count() {
-      const all = rows.length && answers.querySelector(RUNS) && !unseen().length;
+      const all = rows.length && document.querySelector(RUNS) && !unseen().length;
       counted.textContent = all ? ngettext("%(num)s value shown", "All %(num)s values shown", rows.length) : "";
     }
 
     function update() {
       count();
-      if (!answers.querySelector(RUNS) || answers.dataset.display === display) return;
+      if (!document.querySelector(RUNS) || answers.dataset.display === display) return;
       answers.inert = true; // live.js brought the forms of other arguments than those on the page
       location.replace(location.pathname + location.search);
     }
@@ -32,7 +32,7 @@
     let sent = null; // other scripts read forms that are not sent
     addEventListener("submit", ({ defaultPrevented, target }) => { sent = defaultPrevented ? null : target; });
     document.addEventListener("formdata", ({ target, formData }) => {
-      if (target !== sent || !answers.contains(target) || !formData.has("answer") || !display) return;
+      if (target !== sent || !(answers.contains(target) || forms.contains(target)) || !formData.has("answer") || !display) return;
       formData.set("display", display);
       formData.set("unseen", unseen().join());
       formData.set("look_ms", lookMs());

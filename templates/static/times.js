@@ -34,6 +34,9 @@
   const ago = (ms) => (ms < 1000 ? _("just now") : _("%(span)s ago", { span: span(ms).split(" ").slice(0, 2).join(" ") }));
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = _("Times are in %(zone)s.", { zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
+
   function tick(root) {
     const now = Date.now() + skew;
     for (const node of root.querySelectorAll("[data-left]")) {

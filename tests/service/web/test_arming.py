@@ -76,7 +76,7 @@ def test_bar_of_a_phone_is_one_row_of_48_px(site: Site, open_as: Open, viewport:
     page = open_as(place_of(site.act(asked)), viewport=viewport)
     read_to_the_end(page)
     approve = page.get_by_role("button", name="Approve EUR 250.00")
-    boxes = [one.bounding_box() for one in (approve, page.locator(".deny-sheet > summary"), page.locator(".others"))]
+    boxes = [one.bounding_box() for one in (approve, page.locator(".starter"), page.locator(".others"))]
     assert [(round(box["height"]), box["y"]) for box in boxes if box] == [(48, boxes[0]["y"] if boxes[0] else 0)] * 3
     assert boxes[0]
     assert boxes[0]["width"] > viewport["width"] * 0.4

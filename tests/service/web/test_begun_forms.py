@@ -1,5 +1,6 @@
 """A form that was begun takes Approve away, and covers nothing of the call, in a real browser."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end, settle
 from tests.service.web.sites import Site
-from tests.service.web.stories import asked, make_ask, place_of
+from tests.service.web.stories import REFUND_ARGS, asked, decide, make_ask, place_of
 
 pytestmark = pytest.mark.browser
 
@@ -97,7 +98,6 @@ def test_an_open_form_leaves_the_call_in_view(site: Site, open_as: Open, size: V
     settle(page)
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_be_visible()
-    page.screenshot(path=f"/tmp/shots/deny-{scheme}-{size['width']}.png")
     bar = page.locator(".decide").bounding_box()
     assert bar is not None
     assert bar["height"] < 0.3 * size["height"]
@@ -134,3 +134,47 @@ def test_the_digits_stand_in_the_page(site: Site, open_as: Open) -> None:
     page.get_by_role("button", name="Approve EUR 250.00").click()
     expect(page.locator("#number-approve")).to_be_focused()
     assert is_open(site, place)
+
+
+def test_a_quorum_and_what_others_approved_stand_at_the_button(site: Site, open_as: Open) -> None:
+    async def prepare(wiring: Wiring) -> str:
+        record = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        await decide(wiring, record, "approve", args={**REFUND_ARGS, "amount": 120})
+        return place_of(record)
+
+    page = open_as(site.act(prepare), viewport=PHONE)
+    expect(page.locator(".head .quorum")).to_have_text("1 of 2 have approved; 1 denial is enough")
+    expect(page.locator(".decide .quorum")).to_contain_text("amount 120; you see 250")
+    expect(page.locator(".decide .quorum")).to_be_in_viewport()
+    expect(page.locator(".versions a").first).to_have_text("ben’s version")
+
+
+def test_a_filter_is_kept_on_the_way_back_on_a_phone(site: Site, open_as: Open) -> None:
+    site.act(asked)
+    page = open_as("/?q=tool:refund_payment", viewport=PHONE)
+    page.locator("#rows h3 a").click()
+    page.locator(".crumb a").click()
+    expect(page).to_have_url(re.compile(r"\?q=tool"))
+    expect(page.locator("#q")).to_have_value("tool:refund_payment")
+
+
+def test_cancel_lies_on_nothing(site: Site, open_as: Open) -> None:
+    record = site.act(asked)
+    page = open_as(f"/runs/{record.run.id}")
+    link, heading = page.get_by_role("link", name="Cancel this run"), page.get_by_role("heading", name="Timeline")
+    above, below = link.bounding_box(), heading.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] + above["height"] <= below["y"]
+
+
+def test_pages_name_the_zone_of_their_times(site: Site, open_as: Open) -> None:
+    page = open_as("/", timezone_id="Asia/Kathmandu", viewport=PHONE)
+    expect(page.locator("#zone")).to_have_text(re.compile("^Times are in Asia/Kat"))
+
+
+def test_a_text_with_a_line_break_at_its_end_is_shown_as_text(site: Site, open_as: Open) -> None:
+    args = {**REFUND_ARGS, "note": "Hello Ann,\n\nthe cup is on its way.\n"}
+    page = open_as(place_of(site.act(lambda wiring: asked(wiring, make_ask(args=args)))))
+    expect(page.locator("#call")).to_contain_text("the cup is on its way.↵")
+    expect(page.locator("#call tr", has_text="the cup")).not_to_contain_text('"')

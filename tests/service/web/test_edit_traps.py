@@ -64,7 +64,7 @@ def test_plain_approve_is_absent_during_an_edit(site: Site, open_as: Open, scrip
     page.get_by_text("Deny…", exact=True).click()
     being_edited(page)
     expect(page.get_by_label("amount")).to_have_value("129")
-    page.get_by_text("Deny…", exact=True).click()
+    page.get_by_role("link", name="Back").click()
     approve_edit(page)
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 

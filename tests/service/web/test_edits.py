@@ -210,6 +210,7 @@ def test_reason_typed_before_an_edit_is_kept(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)))
     page.get_by_text("Deny…", exact=True).click()
     page.get_by_label("Reason").fill("Half a reason")
+    page.get_by_role("link", name="Back").click()
     begin_edit(page)
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")

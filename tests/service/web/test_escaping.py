@@ -46,7 +46,7 @@ KNOWN_TAGS = frozenset(
 )
 OWN_SCRIPT = re.compile(
     r"/static/(times|menus|connection|presence|live|keys|edit|item|settle|shown|inbox|rows|split|arm|alike|batch|operate|copy"
-    r"|insights|select|words|folds|filters|leave"
+    r"|insights|select|words|folds|filters|leave|stream"
     r"|vendor/uPlot\.iife\.min)\.js\?v=[0-9a-f]+"
 )
 
@@ -78,7 +78,7 @@ def check(page: str) -> Markup:
                 assert re.match(r"/(?!/)|\?|#", value), value
         if tag == "script":
             assert OWN_SCRIPT.fullmatch(attributes["src"] or "")
-    assert page.count("<script") == sum(1 for tag, _ in markup.tags if tag == "script") <= 14
+    assert page.count("<script") == sum(1 for tag, _ in markup.tags if tag == "script") <= 15
     seen = re.sub(r'<textarea.*?</textarea>|value="[^"]*"', "", page, flags=re.DOTALL)
     for hidden in "\u202e\u202c\u2066\u2069\u200b\ufeff\x1b\x7f\x85\0":
         assert hidden not in seen, f"U+{ord(hidden):04X} is not shown"
