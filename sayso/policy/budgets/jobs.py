@@ -39,4 +39,4 @@ def _judge(when: str, facts: Facts) -> list[Any]:
         holds, fault = condition.evaluate(facts), ""
     except ConditionError as error:
         holds, fault = None, error.problem
-    return [holds, fault, facts.computing.tell(condition.reading)]
+    return [holds, fault, facts.computing.list_computed(condition.reading)]

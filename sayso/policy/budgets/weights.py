@@ -58,7 +58,7 @@ def weigh_texts(value: JsonValue) -> float:
     return 30.0 * size.values + 2.0 * size.chars
 
 
-def weigh_leaves(value: JsonValue) -> float:
+def weigh_values(value: JsonValue) -> float:
     """Return the cost of collecting all values."""
     size = measure(value)
     return 2.0 * size.values + 0.05 * size.chars

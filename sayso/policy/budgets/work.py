@@ -126,7 +126,7 @@ def working(work: Work) -> Iterator[None]:
 
 
 def complete(evaluate: Callable[P, T]) -> Callable[P, T]:
-    """Make an evaluation raise `Deferred` at its end, whatever it returns or raises, while verdicts are missing."""
+    """Make an evaluation raise `Deferred` at its end, if it returns or raises, while verdicts are missing."""
 
     @wraps(evaluate)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -54,7 +54,7 @@ class Computing:
         }
         return sum(_count_entries(self._try_read(call)) for call in lists)
 
-    def tell(self, reading: Reading) -> list[Computed]:
+    def list_computed(self, reading: Reading) -> list[Computed]:
         """Return the values that were computed for a condition, with the parts of their calls."""
         calls = dict.fromkeys(one.call for one in reading.variables)
         known = (call for call in calls if call in self._found)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from sayso.errors import SaysoError
-from sayso.policy.budgets.weights import weigh_leaves, weigh_mail, weigh_search, weigh_shell, weigh_sql, weigh_texts
+from sayso.policy.budgets.weights import weigh_mail, weigh_search, weigh_shell, weigh_sql, weigh_texts, weigh_values
 from sayso.policy.words.addresses import check_schemes, read_hosts, read_mail, read_url
 from sayso.policy.words.detectors import has_card, has_iban, has_mail, has_secret, list_scalars
 from sayso.policy.words.paths import check_root, is_within, read_path
@@ -105,7 +105,7 @@ SHORTHANDS: dict[str, Shorthand] = {
     "mail": Shorthand(read_mail, fields=_MAIL, weigh=weigh_mail, example="to"),
     "host": Shorthand(read_hosts, Kind.ANY, parameter='"ftp"', check=check_schemes, example="url"),
     "within": Shorthand(is_within, parameter='"/srv/data"', needs_parameter=True, check=check_root, example="file"),
-    "leaves": Shorthand(list_scalars, Kind.TEXTS, weigh=weigh_leaves, any_value=True, recorded=False),
+    "leaves": Shorthand(list_scalars, Kind.TEXTS, weigh=weigh_values, any_value=True, recorded=False),
     "has_mail": Shorthand(has_mail, weigh=weigh_search, any_value=True),
     "has_iban": Shorthand(has_iban, weigh=weigh_search, any_value=True),
     "has_card": Shorthand(has_card, weigh=weigh_search, any_value=True),
