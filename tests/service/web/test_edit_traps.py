@@ -8,7 +8,7 @@ from playwright.sync_api import Dialog, Page, expect
 from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import PHONE
-from tests.service.web.reading import approve_edit, begin_edit, read_to_the_end
+from tests.service.web.reading import approve_edit, begin_edit, read_to_the_end, settle
 from tests.service.web.sites import Site
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, make_ask, place_of
 
@@ -86,6 +86,7 @@ def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool
     assert is_open(site, edited)
     assert is_open(site, valued)
     read_to_the_end(page)  # the form stands above the call
+    settle(page)
     page.get_by_role("button", name="Send").press("Enter")
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
 
