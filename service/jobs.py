@@ -4,6 +4,7 @@ import re
 from typing import Any, TypeVar
 
 import structlog
+from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 from rq import Queue, Worker, get_current_job
 from rq.job import Job
@@ -26,6 +27,10 @@ _DRAIN_ID = "drain"
 _GRACE_S = 600
 _ANSWER_S = 5  # timeout of the store; without it, a half-open connection blocks until the system gives up
 _FAILURE_TTL_S = 7 * 86_400
+
+
+_DEAD_TTL_S = 35
+"""A worker whose key has no longer to live has missed six heartbeats: each gives it 65 s, or 80 s while it is idle."""
 
 
 def current_job_id() -> str | None:
@@ -107,23 +112,35 @@ class DrainQueue:
 
 
 def count_workers(url: str) -> int:
-    """Return the number of live workers; raises `Unavailable`. Blocking: call it from a thread."""
+    """Return the number of workers with a recent heartbeat; raises `Unavailable`. Blocking: call it from a thread."""
     try:
         with connect_blocking(url, socket_timeout=5) as redis:
-            return int(Worker.count(connection=redis))
+            return len(_list_alive(redis))
     except RedisError as error:
         raise Unavailable() from error
 
 
 def worker_pids(url: str) -> frozenset[int]:
-    """Return the process ids of registered workers, none while the store is away. A worker imports its agents first."""
+    """Return the process ids of live workers, none while the store is away. A worker imports its agents first."""
     try:
         with connect_blocking(url, socket_timeout=_ANSWER_S) as redis:
-            keys: Any = redis.smembers(Worker.redis_workers_keys)
+            keys = _list_alive(redis)
     except RedisError:
         return frozenset()
     names = (re.search(rb":w-([0-9]+)_", key) for key in keys)
     return frozenset(int(name[1]) for name in names if name is not None)
+
+
+def _list_alive(redis: Redis) -> list[bytes]:
+    """Return the keys of the workers whose last heartbeat is recent.
+
+    Each heartbeat keeps the key for a minute and more; RQ removes the names of dead workers only with a live one.
+    """
+    keys: Any = sorted(redis.smembers(Worker.redis_workers_keys))
+    with redis.pipeline(transaction=False) as reads:
+        for key in keys:
+            reads.ttl(key)
+        return [key for key, ttl_s in zip(keys, reads.execute(), strict=True) if ttl_s > _DEAD_TTL_S]
 
 
 def build_worker(url: str, worker_class: type[AnyWorker], name: str) -> AnyWorker:

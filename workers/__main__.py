@@ -14,6 +14,7 @@ from types import FrameType
 
 import structlog
 from redis.client import Pipeline
+from redis.exceptions import ResponseError
 from rq import Queue, Worker
 from rq.job import Job
 from rq.worker_registration import REDIS_WORKER_KEYS, register
@@ -26,7 +27,7 @@ from service.logs import configure_logs
 from service.policy.loading import rulebook_of
 from service.settings import Settings
 from service.starting import start
-from service.store.connection.connecting import LOST
+from service.store.connection.connecting import LOST, is_refusal
 from service.store.connection.faults import await_store, describe_fault
 from service.store.connection.formats import check_format
 from service.wiring import assemble
@@ -107,14 +108,16 @@ def main(settings: Settings) -> int:
 
 
 def _work(settings: Settings) -> bool:
-    """Work until stopped and return True; return False if the store is lost, which RQ does not survive."""
+    """Work until stopped and return True; return False if the store is lost or refuses writes: RQ survives neither."""
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
     try:
         jobs.put_back()
         jobs.close()
         worker.work(logging_level="WARNING")
-    except LOST as error:
+    except (*LOST, ResponseError) as error:
+        if not isinstance(error, LOST) and not is_refusal(error):
+            raise
         log.warning("store_away", reason=describe_fault(settings.store_url, error))
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,11 +126,12 @@ def _work(settings: Settings) -> bool:
 
 
 class _WithoutTraceback(logging.Filter):
-    """Replace RQ's traceback about a lost store by one line."""
+    """Replace RQ's traceback about a lost or refusing store by one line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and isinstance(record.exc_info[1], LOST):
-            record.msg, record.args = "The store is away: %s", (record.exc_info[1],)
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and (isinstance(error, LOST) or is_refusal(error)):
+            record.msg, record.args = "The store is away: %s", (error,)
             record.exc_info = record.exc_text = None
         return True
 

@@ -5,6 +5,7 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from sayso.errors import Unavailable
 from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME
 from service.api.routing.dependencies import OpenParts
@@ -21,7 +22,7 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """The store is reachable and accepts writes."""
+    """The store is reachable, set up, and accepts writes."""
 
     status: Literal["ready"] = "ready"
     clock: Literal["right", "in doubt", "silent"] = Field(
@@ -43,8 +44,10 @@ async def healthz() -> Alive:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
 async def readyz(parts: OpenParts) -> Ready:
-    """Answer while the store is reachable and accepts writes; otherwise the status is 503."""
+    """Answer while the store is reachable, set up and accepts writes; otherwise the status is 503."""
     now_ms = await parts.schedule.writing_ms()
+    if not await parts.schedule.is_set_up():
+        raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")
     unreadable = len(await parts.inspections.sample())
     if any(one.scope == TIME for one in await parts.freezes.in_force(fresh=True)):
         return Ready(clock="in doubt", unreadable=unreadable)

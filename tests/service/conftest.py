@@ -8,6 +8,7 @@ import pytest
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.settings import Settings
+from service.store.connection.formats import check_format
 from service.wiring import Wiring
 from tests.builders import make_agent, make_person, register_agent
 from tests.service.worlds import POLICY, World
@@ -16,6 +17,7 @@ from tests.service.worlds import POLICY, World
 @pytest.fixture
 async def world(clean_store_url: str, settings: Settings) -> AsyncIterator[World]:
     """Agents `demo` and `other`, the reviewer `anna` and the admin `root`."""
+    await check_format(clean_store_url)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         wiring: Wiring = app.state.process.tenant(TENANT)

@@ -14,6 +14,7 @@ from service.app import VERSION, begin_closing, create_app
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
 from service.store.connection.connecting import connect
+from service.store.connection.formats import check_format
 from service.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
 from tests.service.servers import served
@@ -148,6 +149,16 @@ async def test_a_store_that_refuses_writes_or_commands_is_not_ready(world: World
             await redis.acl_setuser("default", enabled=True, commands=["+time"])
     assert [one.status_code for one in (*full, *well, refused)] == [503, 503, 200, 200, 503]
     assert "refuses" in refused.json()["detail"]
+
+
+async def test_store_that_was_emptied_is_not_ready(world: World, clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis, world.client() as client:
+        await redis.flushall()
+        emptied = await client.get("/readyz")
+        await check_format(clean_store_url)
+        ready = await client.get("/readyz")
+    assert (emptied.status_code, ready.status_code) == (503, 200)
+    assert "run `python -m service.setup`" in emptied.json()["detail"]
 
 
 async def test_readiness_reports_a_silent_or_doubtful_clock(world: World) -> None:

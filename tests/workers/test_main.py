@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis as BlockingRedis
@@ -13,7 +14,7 @@ from redis.asyncio import Redis
 
 from launch.server import running_server
 from launch.waits import wait_until
-from service.jobs import worker_pids
+from service.jobs import count_workers, worker_pids
 from service.settings import CHECKOUT, Settings
 from service.wiring import assemble
 from tests.service.test_main import environ
@@ -109,3 +110,66 @@ def test_worker_survives_an_outage_of_the_store(tmp_path: Path) -> None:
         rest, errors = process.communicate(timeout=60)
     assert process.returncode in (0, -signal.SIGTERM)
     assert "Traceback" not in rest + errors
+
+
+REFUSALS = {
+    "maxmemory": ({"maxmemory": "1"}, {"maxmemory": "0"}),
+    "NOREPLICAS": ({"min-replicas-to-write": "1"}, {"min-replicas-to-write": "0"}),
+    "read only": ({"replicaof": "127.0.0.1 1"}, {"replicaof": "no one"}),
+}
+"""What the store says, and the settings with which it refuses writes and takes them again."""
+
+
+def is_working(redis: BlockingRedis) -> bool:
+    """Return whether a worker has brought a drain job to a good end."""
+    names: Any = redis.smembers("rq:workers")
+    return any(int(redis.hget(name, "successful_job_count") or 0) for name in names)
+
+
+def change(redis: BlockingRedis, settings: dict[str, str]) -> None:
+    """Change the store while it runs."""
+    for name, value in settings.items():
+        if name == "replicaof":
+            redis.replicaof(*value.split())
+        else:
+            redis.config_set(name, value)
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_worker_waits_while_the_store_refuses_writes(words: str, tmp_path: Path) -> None:
+    refused, accepted = REFUSALS[words]
+    settings = {"home": str(tmp_path / "home"), "drain_window_s": "1"}
+    with ExitStack() as at_exit:
+        url = at_exit.enter_context(running_server(tmp_path / "store"))
+        redis = at_exit.enter_context(BlockingRedis.from_url(url))
+        process = at_exit.enter_context(started("workers", url, **settings))
+        assert wait_until(lambda: worker_pids(url) == {process.pid}, PATIENCE_S)
+        assert process.stdout is not None
+        said = iter(process.stdout)
+        change(redis, refused)
+        away = next(line for line in said if "store_away" in line)
+        assert "refuses writes" in away
+        assert words in away
+        change(redis, accepted)
+        assert wait_until(lambda: is_working(redis), PATIENCE_S)
+        process.terminate()
+        rest, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert "Traceback" not in rest + errors
+
+
+def test_killed_worker_is_not_counted(tmp_path: Path) -> None:
+    """RQ removes its name only when another worker lives."""
+    settings = {"home": str(tmp_path / "home"), "drain_window_s": "1"}
+    with ExitStack() as at_exit:
+        url = at_exit.enter_context(running_server(tmp_path / "store"))
+        redis = at_exit.enter_context(BlockingRedis.from_url(url))
+        process = at_exit.enter_context(started("workers", url, **settings))
+        assert wait_until(lambda: count_workers(url) == 1, PATIENCE_S)
+        process.kill()
+        process.wait()
+        names: Any = redis.smembers("rq:workers")
+        for name in names:
+            redis.expire(name, 35)  # as 45 seconds later
+        assert redis.exists(*names) == 1
+        assert (count_workers(url), worker_pids(url)) == (0, frozenset())

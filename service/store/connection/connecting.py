@@ -20,6 +20,9 @@ _LOG = structlog.get_logger(__name__)
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have run the command
 
+WRITING = "#!lua\nreturn redis.call('TIME')"
+"""A script that a store which accepts no writes refuses; it writes nothing."""
+
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
@@ -60,6 +63,14 @@ def as_ms(seconds: bytes | int, micros: bytes | int) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the store refuses writes, or everything, until its operator or its replicas change that."""
+    if isinstance(error, _REFUSED):
+        return True
+    # In a pipeline, redis-py puts its own words before the server's.
+    return isinstance(error, ResponseError) and str(error).rpartition("caused error: ")[2].startswith(_BUSY)
+
+
 def translated() -> AbstractAsyncContextManager[None]:
     """Raise `Unavailable` for an error of the store."""
     return _TRANSLATION
@@ -75,12 +86,10 @@ class _Translation(AbstractAsyncContextManager[None]):
     ) -> None:
         if error is None:
             return
-        if isinstance(error, _REFUSED):
+        if is_refusal(error):
             raise Unavailable(f"The store refuses this just now: {error}") from error
         if isinstance(error, LOST):
             raise Unavailable() from error
-        if isinstance(error, ResponseError) and str(error).startswith(_BUSY):
-            raise Unavailable(f"The store refuses writes just now ({str(error).split(' ', 1)[0]}).") from error
         if isinstance(error, ResponseError):
             _LOG.error("store_refused", error=str(error))  # unlike the others, it does not pass by itself
             raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error

@@ -11,7 +11,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
-from service.store.connection.connecting import connect, translated
+from service.store.connection.connecting import WRITING, connect, is_refusal, translated
 
 WAIT_S = 30.0
 _AGAIN_S = 0.2
@@ -26,16 +26,18 @@ def show_address(url: str) -> str:
 
 
 def describe_fault(url: str, error: BaseException) -> str:
-    """Return a sentence that names the store's address and why it does not answer."""
+    """Return a sentence that names the store's address and why it does not answer, or refuses writes."""
+    if is_refusal(error.__cause__ or error):
+        return f"The store at {show_address(url)} refuses writes: {error.__cause__ or error}."
     return f"The store at {show_address(url)} does not answer: {_find_cause(error)}."
 
 
 async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
-    """Wait until the store answers; raises `Unavailable` after the limit, and at once for a refused password."""
+    """Wait until the store takes writes; raises `Unavailable` after the limit, and at once for a refused password."""
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
     logged = ""
     async with connect(url) as redis:
-        while (error := await _ping(redis)) is not None:
+        while (error := await _write(redis)) is not None:
             fault = describe_fault(url, error)
             if is_refused(error):
                 raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
@@ -54,10 +56,10 @@ def is_refused(error: BaseException) -> bool:
     return any(isinstance(one, AuthenticationError | NoPermissionError) for one in _causes(error))
 
 
-async def _ping(redis: Redis) -> Exception | None:
+async def _write(redis: Redis) -> Exception | None:
     try:
         async with translated():
-            await redis.ping()
+            await redis.eval(WRITING, 0)
     except Unavailable as error:
         return error
     return None

@@ -10,6 +10,8 @@ from service.store.keys import FORMAT
 
 CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
 _UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
+_BY_PROCESSES = frozenset({"agents", "clock", "definitions", "starts", "waiting"})
+"""What service, workers and clock write although nobody has set the store up."""
 
 
 class OtherFormat(SaysoError):
@@ -26,7 +28,7 @@ async def claim_format(redis: Redis) -> None:
     """Run `check_format` on an open connection."""
     async with translated():
         raw = await redis.get(FORMAT)
-        if raw is None and not await _holds_keys(redis):
+        if raw is None and not await _holds_data(redis):
             await redis.set(FORMAT, CURRENT, nx=True)
             raw = await redis.get(FORMAT)
     found = _UNNUMBERED if raw is None else text(raw)
@@ -39,7 +41,9 @@ async def claim_format(redis: Redis) -> None:
         )
 
 
-async def _holds_keys(redis: Redis) -> bool:
-    async for _ in redis.scan_iter(match="sayso:{*", count=1000):
-        return True
+async def _holds_data(redis: Redis) -> bool:
+    """Return whether the store holds more than what running processes write into one that was emptied."""
+    async for key in redis.scan_iter(match="sayso:{*", count=1000):
+        if text(key).rpartition("}:")[2] not in _BY_PROCESSES:
+            return True
     return False

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sayso.errors import Unreadable
-from service.store.connection.connecting import as_ms, text, translated
+from service.store.connection.connecting import WRITING, as_ms, text, translated
 from service.store.connection.pipeline import Script
+from service.store.keys import FORMAT
 from service.store.load.sizes import Sizes
 from service.store.suspensions.packing import unpack_record
 from service.store.tenants import TenantStore
 
-_WRITING = Script("#!lua\nreturn redis.call('TIME')")  # a server that accepts no writes refuses it
+_WRITING = Script(WRITING)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class Schedule:
         """Return the store server's time if it accepts writes; raises `Unavailable`. Writes nothing."""
         async with translated():
             return as_ms(*await self._taking.run(_WRITING, []))
+
+    async def is_set_up(self) -> bool:
+        """Return whether the store has its format; one that was emptied has none. Raises `Unavailable`."""
+        async with translated():
+            return bool(await self._redis.exists(FORMAT))
 
     async def due(self, now_ms: int, limit: int = 500) -> list[str]:
         """Return due suspensions, the most overdue first."""

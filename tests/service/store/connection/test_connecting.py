@@ -2,9 +2,10 @@
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from sayso.errors import Unavailable
-from service.store.connection.connecting import connect_blocking, translated
+from service.store.connection.connecting import connect_blocking, is_refusal, translated
 
 
 async def test_refusal_of_the_store_is_reported_verbatim(clean_store_url: str) -> None:
@@ -27,6 +28,21 @@ async def test_a_full_store_is_not_said_to_be_away(clean_store_url: str) -> None
                     await redis.set("key", "value")
         finally:
             await redis.config_set("maxmemory", 0)
+
+
+async def test_refusal_inside_a_pipeline_is_known(clean_store_url: str) -> None:
+    """redis-py puts its own words before those of the server."""
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.config_set("maxmemory", 1)
+        try:
+            writes = redis.pipeline(transaction=False)
+            writes.set("key", "value")
+            with pytest.raises(ResponseError) as caught:
+                await writes.execute()
+        finally:
+            await redis.config_set("maxmemory", 0)
+    assert is_refusal(caught.value)
+    assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
 
 
 def test_blocking_client_over_a_unix_socket_has_a_port() -> None:

@@ -38,6 +38,14 @@ async def test_an_earlier_store_without_a_format_is_refused(clean_store_url: str
         assert store.keys() == [b"sayso:{default}:s:sus_1"]
 
 
+async def test_emptied_store_takes_the_format_beside_running_processes(clean_store_url: str) -> None:
+    with Redis.from_url(clean_store_url) as store:
+        for name in ("agents", "clock", "definitions", "starts", "waiting"):
+            store.set(f"sayso:{{default}}:{name}", "written by a process that runs on")
+        await check_format(clean_store_url)
+        assert store.get(FORMAT) == str(CURRENT).encode()
+
+
 @pytest.mark.parametrize("module", ["service", "workers", "workers.clock", "service.setup"])
 def test_no_program_starts_on_a_store_of_a_later_version(clean_store_url: str, module: str) -> None:
     with Redis.from_url(clean_store_url) as store:
