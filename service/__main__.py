@@ -27,6 +27,7 @@ from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import settle_memory
 
 GRACE_S = 10  # time for requests in flight after a signal to stop
+DRAIN_S = 2  # time between that signal and the last new connection: proxies and clients go elsewhere
 
 
 class Server(uvicorn.Server):
@@ -49,6 +50,7 @@ class Server(uvicorn.Server):
         )
         self._app = app
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._draining = False
 
     async def startup(self, sockets: list[sockets.socket] | None = None) -> None:
         """Start, then exclude permanent objects from garbage collection."""
@@ -57,10 +59,13 @@ class Server(uvicorn.Server):
         settle_memory()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin closing on a signal to stop."""
-        super().handle_exit(sig, frame)
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(begin_closing, self._app)
+        """Begin closing on a signal to stop, and stop listening a little later; a second signal stops at once."""
+        if self._loop is None or self._draining:
+            super().handle_exit(sig, frame)
+            return
+        self._draining = True
+        self._loop.call_soon_threadsafe(begin_closing, self._app)
+        self._loop.call_soon_threadsafe(self._loop.call_later, DRAIN_S, super().handle_exit, sig, frame)
 
 
 def _allow_connections() -> None:

@@ -26,6 +26,7 @@ from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.assets import Assets
+from service.http.draining import Draining
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import join_routes, name_methods, serve_document
 from service.operations.drills.templates import drills_of
@@ -83,7 +84,8 @@ class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         """Return what serves a request."""
         stack = super().build_middleware_stack()
-        return QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
+        served = QuickRoutes(self, stack, _QUICK, self._guard) if self._guard is not None else stack
+        return Draining(served, self.state)
 
 
 def create_app(settings: Settings, weak_durability: str | None = None, *, quick: bool = True) -> FastAPI:

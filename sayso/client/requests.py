@@ -14,7 +14,7 @@ from sayso.client.responses import EventPage, InquiryPage, RedeemedItem, Respons
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
 
-LONGEST_POLL_S = 60
+LONGEST_POLL_S = 45
 """The longest time the desk holds a long poll."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")

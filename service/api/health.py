@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from sayso.errors import Unavailable
@@ -10,6 +10,7 @@ from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME
 from service.api.routing.dependencies import OpenParts
 from service.api.routing.routes import OpenRoute
+from service.http.draining import is_closing
 from service.http.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
@@ -43,8 +44,10 @@ async def healthz() -> Alive:
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
-async def readyz(parts: OpenParts) -> Ready:
+async def readyz(request: Request, parts: OpenParts) -> Ready:
     """Answer while the store is reachable, set up and accepts writes; otherwise the status is 503."""
+    if is_closing(request.app.state):
+        raise Unavailable("draining: this process stops. Send requests to another one.")
     now_ms = await parts.schedule.writing_ms()
     if not await parts.schedule.is_set_up():
         raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")

@@ -1,11 +1,13 @@
 """`python -m service` as a process: it reports why it does not start, and stops at once with requests waiting."""
 
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -69,6 +71,32 @@ async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> N
             process.send_signal(signal.SIGTERM)
             rest = [line async for line in lines]
         assert not [line for line in rest if line.startswith("event: end")]
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+def test_stopping_service_says_so_and_resets_no_request(store_url: str) -> None:
+    """Each client sends one request after the other, and goes elsewhere once it is told to close its connection."""
+    port = find_ports()
+    place = f"http://127.0.0.1:{port}"
+
+    def send_until_told_to_close() -> int:
+        with httpx.Client(base_url=place, timeout=30) as client:
+            for count in itertools.count(1):
+                answer = client.get("/healthz")
+                assert answer.status_code == 200
+                if answer.headers.get("connection") == "close":
+                    return count
+        raise AssertionError
+
+    with service(store_url, port=str(port)) as process, ThreadPoolExecutor(8) as threads:
+        assert wait_until(lambda: is_healthy("127.0.0.1", port), 60)
+        assert httpx.get(f"{place}/readyz").status_code == 200
+        clients = [threads.submit(send_until_told_to_close) for _ in range(8)]
+        process.send_signal(signal.SIGTERM)
+        assert all(client.result(60) for client in clients)
+        draining = httpx.get(f"{place}/readyz")
+        assert (draining.status_code, draining.headers["connection"]) == (503, "close")
+        assert draining.json()["detail"].startswith("draining: ")
         assert process.wait(30) in (0, -signal.SIGTERM)
 
 

@@ -13,6 +13,9 @@ from service.channels.table import Channels
 from service.wiring import Process, Wiring
 
 LONGEST_WAIT_S = 60
+_ANSWERED_WITHIN_S = 50
+"""The longest that a request is held: many proxies give up after 60 s. A longer `wait` is answered after this time."""
+
 LONGEST_PAGE = 200
 FURTHEST_SKIP = 10_000
 
@@ -141,7 +144,7 @@ async def wait_of(
     wait: Annotated[
         str,
         Query(
-            description=f"How many seconds to wait, at most {LONGEST_WAIT_S}.",
+            description=f"How many seconds to wait, at most {LONGEST_WAIT_S}; answered within {_ANSWERED_WITHIN_S}.",
             json_schema_extra={"pattern": "^([0-9]|[1-5][0-9]|60)s?$", "examples": ["30s"]},
         ),
     ] = _NO_WAIT,
@@ -159,7 +162,7 @@ def _parse_wait(wait: str) -> int:
     found = _WAIT.fullmatch(wait)
     if found is None:
         raise InvalidInput(f"wait must be seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
-    return int(found[1])
+    return min(int(found[1]), _ANSWERED_WITHIN_S)
 
 
 Wait = Annotated[int, Depends(wait_of)]  # seconds of a long poll
