@@ -17,7 +17,7 @@ RESUMED_ELSEWHERE = (
     "Cancel this run."
 )
 
-_DEFECTS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
+_DEFECTS = (TypeError, AttributeError, NameError, ImportError)
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
 """Refusals of a model's server that pass: a timeout, a conflict, and too many requests."""
 

@@ -32,7 +32,7 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
         if entry.type == EventType.POLICY_DECISION and data.get("action") == "allow":
             allowed.add(data.get("call_id"))
         elif entry.type == EventType.RUN_PAUSED:
-            suspension_id, calls = _read_pause(data)
+            suspension_id, calls = _read_suspended(data)
         elif entry.type in _DECIDING and data.get("verdict") in RUNNING:
             place = str(data.get("suspension_id", suspension_id)), data.get("item_id")
             decided.add(place)
@@ -46,7 +46,7 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
     return ""
 
 
-def _read_pause(data: dict[str, object]) -> tuple[str, dict[object, object]]:
+def _read_suspended(data: dict[str, object]) -> tuple[str, dict[object, object]]:
     """Return the suspension of this event, and the calls of its items."""
     payload = data.get("payload")
     if not isinstance(payload, dict):
