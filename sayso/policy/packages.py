@@ -12,8 +12,6 @@ PACKAGES = {
     "holidays": "holidays",
     "jsonschema_rs": "jsonschema-rs",
     "sqlglot": "sqlglot",
-    "tree_sitter": "tree-sitter",
-    "tree_sitter_bash": "tree-sitter-bash",
     "tzdata": "tzdata",
 }
 """The modules that reading rules needs, and their packages."""

@@ -77,7 +77,7 @@ def test_policy_check_says_what_to_install_when_packages_are_missing(tmp_path: P
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert "pip install 'sayso[cli,policies]'" in done.stderr, done
-    packages = "pyyaml, cel-expr-python, holidays, jsonschema-rs, sqlglot, tree-sitter, tree-sitter-bash and tzdata"
+    packages = "pyyaml, cel-expr-python, holidays, jsonschema-rs, sqlglot and tzdata"
     assert packages in done.stderr
     assert "Traceback" not in done.stderr
 
