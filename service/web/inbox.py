@@ -19,7 +19,7 @@ from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
 from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of
-from service.web.waiting.finding import PAGE, Found, find_open, read_cursor
+from service.web.waiting.finding import PAGE, Found, find_again, find_open, read_cursor
 from service.web.waiting.menus import read_filters
 from service.wiring import Wiring
 
@@ -33,8 +33,15 @@ Text = Annotated[str, Query(max_length=LONGEST_SEARCH)]
 
 
 @router.get("/")
-async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text = "") -> Response:
-    """Show the open items that fit the search."""
+async def inbox(
+    request: Request,
+    visitor: SignedIn,
+    after: After = "",
+    q: Text = "",
+    kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
+    searched: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """Show the open items that fit the search, behind those of the suspensions in `kept`, which it found before."""
     wiring, place = wiring_of(request), read_cursor(after)
     if not q and not after and await is_first_visit(request, visitor):
         return RedirectResponse("/welcome", 303)
@@ -43,7 +50,8 @@ async def inbox(request: Request, visitor: SignedIn, after: After = "", q: Text 
     query = await asyncio.to_thread(queries.parse_query, q)
     reviewer, since_ms = visitor.principal.reviewer("web"), monotonic_ms()
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
-    found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms)
+    earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
+    found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
     return await show(
         request,
         visitor,

@@ -5,10 +5,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from urllib.parse import urlencode
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
+from sayso.records.freezes import Freeze
 from sayso.text.language import _
 from service.store.inbox.facets import Facets, OpenItem
 from service.store.suspensions.reading import UnreadableRecord, split_readable
@@ -38,6 +40,12 @@ class Found:
         """The place of the next page in a link; empty on the last page."""
         return write_cursor(self.following) if self.following is not None else ""
 
+    @property
+    def further(self) -> str:
+        """The query of the link that searches further and keeps what was found, until that fills a page."""
+        kept = dict.fromkeys(card.record.id for card in self.cards) if len(self.cards) < PAGE else ()
+        return urlencode({"after": self.cursor, "kept": ",".join(kept), "searched": self.searched})
+
 
 def write_cursor(item: OpenItem) -> str:
     """Return the place of an item in a link."""
@@ -55,21 +63,24 @@ def read_cursor(text: str) -> OpenItem | None:
 
 
 async def find_open(
-    wiring: Wiring, reviewer: Actor, query: Query, after: OpenItem | None = None, since_ms: float = inf
+    wiring: Wiring,
+    reviewer: Actor,
+    query: Query,
+    after: OpenItem | None = None,
+    since_ms: float = inf,
+    earlier: Found | None = None,
 ) -> Found:
-    """Return a page of open items that fit the search, the earliest deadline first.
+    """Return a page of open items that fit the search, the earliest deadline first, behind those found `earlier`.
 
     Buckets that were read after the monotonic time `since_ms` count.
     """
-    found, began_ms, freezes = Found(following=after), monotonic_ms(), await wiring.freezes.known()
+    found, began_ms, freezes = earlier or Found(), monotonic_ms(), await wiring.freezes.known()
+    found.following = after
     wanted = await _choose(wiring, reviewer, query, since_ms)
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     while True:
         items = await wiring.buckets.list_first(wanted, PAGE, found.following, until_ms)
-        records, damaged = split_readable(await wiring.desk.suspensions.read_page(_list_suspensions(items)))
-        definitions = await wiring.runs.find_definitions(records)
-        facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
-        cards = await asyncio.to_thread(make_cards, records, *facts)
+        cards, damaged = await _make_cards(wiring, reviewer, query, freezes, _list_suspensions(items))
         found.cards += cards if wanted is None else _keep(cards, items)
         found.damaged += damaged
         found.searched += len(items)
@@ -77,6 +88,21 @@ async def find_open(
         over = monotonic_ms() - began_ms > BUDGET_MS
         if found.following is None or not query or len(found.cards) >= PAGE or over:
             return found
+
+
+async def find_again(wiring: Wiring, reviewer: Actor, query: Query, kept: list[str], searched: int) -> Found:
+    """Return the items of these suspensions that still wait and fit the search, for a search that goes further."""
+    cards, _damaged = await _make_cards(wiring, reviewer, query, await wiring.freezes.known(), kept[:PAGE])
+    return Found(cards, searched=searched)
+
+
+async def _make_cards(
+    wiring: Wiring, reviewer: Actor, query: Query, freezes: Sequence[Freeze], suspension_ids: list[str]
+) -> tuple[list[Card], list[UnreadableRecord]]:
+    records, damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
+    definitions = await wiring.runs.find_definitions(records)
+    facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
+    return await asyncio.to_thread(make_cards, records, *facts), damaged
 
 
 async def _choose(wiring: Wiring, reviewer: Actor, query: Query, since_ms: float) -> list[Facets] | None:

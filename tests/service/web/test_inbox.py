@@ -141,6 +141,24 @@ async def test_search_says_when_it_was_cut(settings: Settings, monkeypatch: pyte
         assert "50 runs were searched." in await anna.read("/?q=place=1")
 
 
+async def test_search_that_goes_further_keeps_what_it_found(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "BUDGET_MS", -1)
+    async with visit(settings) as anna:
+        made = [
+            await asked(anna.wiring, make_ask(args={"place": place, "mark": 7 if place in (1, 52) else 8}))
+            for place in range(53)
+        ]
+        first = await anna.read("/?q=mark=7")
+        assert len(tools(first)) == 1
+        further = await anna.read(find_next(first))
+        assert [place_of(made[place]) in further for place in (1, 52)] == [True, True]
+        assert len(tools(further)) == 2
+        await decide(anna.wiring, made[1], "deny")
+        assert len(tools(await anna.read(find_next(first)))) == 1
+
+
 async def test_search_does_not_find_masked_secrets(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(args={"token": "hunter2hunter2"}, terms={"secrets": ["token"]}))
