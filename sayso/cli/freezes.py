@@ -1,5 +1,6 @@
 """Commands that freeze and unfreeze a tool, an agent or everything."""
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -9,7 +10,6 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_list
 from sayso.cli.screens import format_time, make_console, show, show_line
 from sayso.client import Client, administration
-from sayso.client.administration import FreezeView
 from sayso.errors import InvalidInput, UnknownName
 
 
@@ -28,7 +28,8 @@ def freeze(
             make_console().print(show(error.message, "yellow"))
             typer.confirm("Freeze it anyway?", abort=True)
             made = client.exchange(administration.freeze(scope, reason, confirm=True))
-    make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `sayso unfreeze {made.id}` ends the freeze."))
+    command = f"sayso unfreeze {shlex.quote(made.scope)}"
+    make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `{command}` ends the freeze."))
 
 
 def list_freezes(json: JsonOption = False) -> None:
@@ -39,18 +40,21 @@ def list_freezes(json: JsonOption = False) -> None:
     print_list(found, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
 
 
-def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso freezes`.")]) -> None:
+def unfreeze(
+    scope: Annotated[str, typer.Argument(help="all, agent:NAME or tool:NAME, or the id of a freeze.")],
+) -> None:
     """End a freeze. Deadlines shift by its duration. Requires an admin."""
     with connect() as client:
-        ended = client.exchange(administration.unfreeze(_find(client, freeze_id).id))
+        ended = client.exchange(administration.unfreeze(_find(client, scope)))
     make_console().print(show_line(f"{ended.scope} is no longer frozen."))
 
 
-def _find(client: Client, freeze_id: str) -> FreezeView:
-    """Return the freeze in force with this id. A freeze of time ends on its page: it requires a choice."""
-    found = next((one for one in client.exchange(administration.LIST_FREEZES).freezes if one.id == freeze_id), None)
-    if found is None:
-        raise InvalidInput(f"There is no freeze {freeze_id!r}. `sayso freezes` lists those in force.")
-    if found.scope == "time":
+def _find(client: Client, name: str) -> str:
+    """Return the name of a freeze in force. A freeze of time ends on its page: it requires a choice."""
+    found = client.exchange(administration.LIST_FREEZES).freezes
+    scope = next((one.scope for one in found if name in (one.id, one.scope)), None)
+    if scope is None:
+        raise InvalidInput(f"There is no freeze {name!r} in force. `sayso freezes` lists them.")
+    if scope == "time":
         raise InvalidInput(f"Choose on {client.url}/operate what happens to the deadlines that passed meanwhile.")
-    return found
+    return name

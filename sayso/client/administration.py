@@ -177,9 +177,9 @@ def freeze(scope: str, reason: str, *, confirm: bool) -> Request[FreezeView]:
     return Request("POST", "/api/v1/freezes", FreezeView, body=body)
 
 
-def unfreeze(freeze_id: str) -> Request[FreezeView]:
-    """Unfreeze a scope. Deadlines shift by the duration of the freeze."""
-    return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/unfreeze", FreezeView)
+def unfreeze(name: str) -> Request[FreezeView]:
+    """Unfreeze a scope, by its name or by the id of its freeze. Deadlines shift by the duration of the freeze."""
+    return Request("POST", f"/api/v1/freezes/{segment(name)}/unfreeze", FreezeView)
 
 
 def check_rules(text: str, file: str, lists: Mapping[str, str] | None = None) -> Request[RulesChecked]:

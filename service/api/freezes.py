@@ -14,7 +14,15 @@ from service.operations.known_names import freeze_known
 
 router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
 
-FreezeId = Annotated[str, Path(min_length=1, max_length=100, examples=["frz_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
+FreezeName = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=210,
+        examples=["tool:refund_payment"],
+        description="The id of a freeze, or what was frozen: `all`, `agent:<name>` or `tool:<name>`.",
+    ),
+]
 
 
 class FreezeRequest(RequestBody):
@@ -80,9 +88,9 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
     return FreezeView.model_validate(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
 
 
-@router.post("/{freeze_id}/unfreeze", operation_id="unfreeze", responses=WRITES)
+@router.post("/{freeze_id:path}/unfreeze", operation_id="unfreeze", responses=WRITES)
 async def unfreeze(
-    freeze_id: FreezeId, caller: Admin, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
+    freeze_id: FreezeName, caller: Admin, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
     """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
     deadlines = body.deadlines if body is not None else "move"

@@ -11,11 +11,13 @@ from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.clock_readings import JUMP_MS, ClockReading, describe_jump
 from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
+from sayso.sentences.names import join_words
 from service.cache import Memory, Refresher
 from service.store.freezes import FreezeStore, Kept
 
 HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
 _CLOCK = "clock"
+_NAMED = 10
 
 
 class Freezes:
@@ -60,16 +62,24 @@ class Freezes:
         await self.known(fresh=True)
         return made
 
-    async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze and shift deadlines; after one of time they may pass. Raises `NotFound`, `Conflict`."""
-        found = next((one for one in await self.known(fresh=True) if one.id == freeze_id), None)
-        if found is None:
-            raise NotFound(f"There is no freeze {freeze_id!r}. List them to see what is frozen.")
-        if not found.in_force:
-            return found
-        if deadlines == "pass" and found.scope != TIME:
+    async def unfreeze(self, name: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
+        """End the freeze with this id, or all of this scope, and shift deadlines; after one of time they may pass.
+
+        Raises `NotFound`, `Conflict`.
+        """
+        known = await self.known(fresh=True)
+        found = [one for one in known if one.id == name] or [one for one in known if one.scope == name]
+        current = [one for one in found if one.in_force]
+        if not found or (not current and found[0].scope == name):
+            scopes = join_words(list({one.scope: None for one in known if one.in_force})[:_NAMED])
+            frozen = f"Frozen at the moment: {scopes}." if scopes else "Nothing is frozen."
+            raise NotFound(f"There is no freeze {name!r} in force. {frozen}")
+        if not current:
+            return found[0]
+        if deadlines == "pass" and current[0].scope != TIME:
             raise Conflict("Deadlines can pass only after a freeze of time. Unfreeze without letting them pass.")
-        return await self._unfreeze(found, by.id, deadlines)
+        ended = [await self._unfreeze(one, by.id, deadlines) for one in current]
+        return ended[0]
 
     async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last confirmed time; an existing freeze of time is extended to this jump."""

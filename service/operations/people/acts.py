@@ -111,7 +111,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/runs/{run_id}/cancel": {"": Act("run_cancelled", ("reason",))},
     "/runs/{run_id}/erase": {"": Act("contents_erased", ("reason",))},
     "/operate": {"": _FREEZE},
-    "/operate/{freeze_id}/unfreeze": {"": Act("unfrozen")},
+    "/operate/{freeze_id:path}/unfreeze": {"": Act("unfrozen")},
     "/drills": {"": Act("drill_planted", ("template",))},
     "/me/password": {"": Act("own_password_changed")},
     "/me/sessions": {"": Act("sessions_ended")},

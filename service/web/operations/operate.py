@@ -87,9 +87,9 @@ async def freeze(request: Request) -> Response:
     return await _ask(request, visitor, post, scope)
 
 
-@router.post("/operate/{freeze_id}/unfreeze")
+@router.post("/operate/{freeze_id:path}/unfreeze")
 async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
-    """Unfreeze; after a clock jump the form says what happens to the deadlines."""
+    """Unfreeze what an id or a scope names; after a clock jump the form says what happens to the deadlines."""
     post = await read_post(request, visitor)
     require_role(visitor.principal.roles, "admin")
     deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"

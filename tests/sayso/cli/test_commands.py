@@ -276,7 +276,10 @@ def test_freeze_requires_confirmation_for_an_unknown_name(desk: tuple[str, str, 
     made = sayso("freeze", "tool:payout", "-m", "Wrong amounts", key=desk[3])
     assert made.returncode == 0, made.stderr
     assert "tool:payout" in sayso("freezes").stdout
-    ended = sayso("unfreeze", made.stdout.split("`")[1].rsplit(" ", 1)[1], key=desk[3])
+    assert "`sayso unfreeze tool:payout`" in made.stdout
+    unknown = sayso("unfreeze", "tool:payot", key=desk[3])
+    assert (unknown.returncode, "There is no freeze 'tool:payot' in force." in unknown.stderr) == (1, True)
+    ended = sayso("unfreeze", "tool:payout", key=desk[3])
     assert "tool:payout is no longer frozen." in ended.stdout
     assert sayso("freeze", "tool:payot", "--confirm", key=desk[3]).returncode == 0
 

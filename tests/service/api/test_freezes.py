@@ -1,5 +1,7 @@
 """Freezing and unfreezing over HTTP, including deadlines that the clock jumped over."""
 
+from urllib.parse import quote
+
 from tests.builders import person
 from tests.service.worlds import World
 
@@ -16,6 +18,23 @@ async def test_freeze_is_created_listed_and_unfrozen(world: World) -> None:
         unfrozen = await root.post(f"/api/v1/freezes/{freeze['id']}/unfreeze")
         assert unfrozen.json()["unfrozen_by"] == "root"
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": []}
+
+
+async def test_unfreeze_takes_the_scope_that_was_frozen(world: World) -> None:
+    async with world.client("root") as root:
+        for scope in ("all", "agent:demo", "tool:a/b c"):
+            made = await root.post("/api/v1/freezes", json={"scope": scope, "confirm": True})
+            assert made.status_code == 201
+            path = f"/api/v1/freezes/{quote(scope, safe='')}/unfreeze"
+            unfrozen = await root.post(path)
+            assert (unfrozen.status_code, unfrozen.json()["id"]) == (200, made.json()["id"])
+            again = await root.post(path)
+            assert (again.status_code, again.json()["type"]) == (404, "/problems/not-found")
+            assert "Nothing is frozen." in again.json()["detail"]
+        await root.post("/api/v1/freezes", json={"scope": "agent:demo"})
+        missed = await root.post("/api/v1/freezes/agent:dmeo/unfreeze")
+        assert (missed.status_code, "Frozen at the moment: agent:demo." in missed.json()["detail"]) == (404, True)
+        assert len((await root.get("/api/v1/freezes")).json()["freezes"]) == 1
 
 
 async def test_freeze_pattern_is_refused(world: World) -> None:
