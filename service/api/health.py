@@ -33,6 +33,10 @@ class Ready(BaseModel):
     unreadable: int = Field(
         description="The number of stored records known to be unreadable; `sayso doctor` names them."
     )
+    rules: Literal["in force", "held"] = Field(
+        description="`held`: the rules file is invalid, and its last valid rules stay in force; `sayso doctor` "
+        "names the fault."
+    )
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -52,7 +56,8 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
     if not await parts.schedule.is_set_up():
         raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")
     unreadable = len(await parts.inspections.sample())
+    rules: Literal["in force", "held"] = "held" if parts.rulebook.is_held() else "in force"
     if any(one.scope == TIME for one in await parts.freezes.in_force(fresh=True)):
-        return Ready(clock="in doubt", unreadable=unreadable)
+        return Ready(clock="in doubt", unreadable=unreadable, rules=rules)
     silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
-    return Ready(clock="silent" if silent else "right", unreadable=unreadable)
+    return Ready(clock="silent" if silent else "right", unreadable=unreadable, rules=rules)

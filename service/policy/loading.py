@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+import structlog
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
@@ -17,6 +18,7 @@ from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 from service.store.rulebook.versions import RuleVersion, digest_files
 
+_LOG = structlog.get_logger(__name__)
 _CHECK = partial(check_value, formats=True)  # runs costly checks in the sandbox
 
 
@@ -51,6 +53,7 @@ class Rulebook:
     def refresh(self) -> Policy:
         """Return the current policy of the file, or the last valid one with the reason in `error`."""
         if self._has_changed():
+            fault = self.error
             self._seen = [(self._path, stamp(self._path))]  # before the read: a change during it is seen the next time
             try:
                 self.policy = self._load()
@@ -58,7 +61,20 @@ class Rulebook:
             except RulebookError as error:
                 self.error = error
             self._seen += (self.error or self.policy).stamps.items()
+            self._log_change(fault)
         return self.policy
+
+    def is_held(self) -> bool:
+        """Return whether the file is invalid now, so that its last valid policy stays."""
+        self.refresh()
+        return self.error is not None
+
+    def _log_change(self, before: RulebookError | None) -> None:
+        """Log that the file became invalid, or valid again; other reloads are not logged."""
+        if self.error is not None and before is None:
+            _LOG.error("rules_held", file=str(self._path), held=self.policy.version, error=self.error.message)
+        elif self.error is None and before is not None:
+            _LOG.info("rules_held_no_longer", file=str(self._path), version=self.policy.version)
 
     def _load(self) -> Policy:
         """Return the policy, and keep the bytes that it was parsed from."""

@@ -20,16 +20,18 @@ async def render_metrics(readings: Readings, accept: str) -> tuple[bytes, str]:
     except Unavailable:
         reading = None
     encode, media_type = choose_encoder(accept)
-    return encode(_Page(reading)), media_type
+    return encode(_Page(reading, readings.are_rules_held())), media_type
 
 
 class _Page(Collector):
-    def __init__(self, reading: Reading | None) -> None:
-        self._reading = reading
+    def __init__(self, reading: Reading | None, rules_held: bool) -> None:
+        self._reading, self._rules_held = reading, rules_held
 
     def collect(self) -> Iterator[Metric]:
         yield from PROCESS.collect()
         yield _gauge("sayso_store_up", "1 while the store answers.", int(self._reading is not None))
+        held = "1 while the rules file is invalid and its last valid rules stay in force."
+        yield _gauge("sayso_rules_held", held, int(self._rules_held))
         if self._reading is not None:
             yield from _describe(self._reading)
 

@@ -55,6 +55,9 @@ class Readings:
                 self._held = (await self._read(), monotonic_ms())
             return self._held[0]
 
+    def are_rules_held(self) -> bool:
+        return self._wiring.rulebook.is_held()
+
     async def _read(self) -> Reading:
         wiring, sizes = self._wiring, self._wiring.schedule.sizes
         buckets = await wiring.buckets.read()

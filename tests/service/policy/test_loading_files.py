@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyEvent
 from sayso.policy.files import RulebookError, load_rulebook
@@ -73,6 +74,20 @@ def test_invalid_file_keeps_the_last_valid_policy(tmp_path: Path) -> None:
     write(path, "version: 1\ndefault: allow\nrules: []")
     assert judged(rulebook) is Action.ALLOW
     assert rulebook.error is None
+
+
+def test_fault_and_repair_of_the_file_are_logged_once_each(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    write(path, "version: 1\ndefault: deny\nrules: []")
+    rulebook = Rulebook(path)
+    with capture_logs() as logs:
+        for default in ("alow", "aloww", "allow"):
+            write(path, f"version: 1\ndefault: {default}\nrules: []")
+            for _ in range(3):
+                rulebook.refresh()
+    assert [one["event"] for one in logs] == ["rules_held", "rules_held_no_longer"]
+    assert "policy.yaml:2:10: default: must be" in logs[0]["error"]
+    assert logs[0]["held"] != logs[1]["version"] == rulebook.policy.version
 
 
 def test_a_file_that_is_broken_from_the_start_is_refused(tmp_path: Path) -> None:

@@ -193,3 +193,23 @@ async def test_start_delays_are_sums_of_all_workers(world: World) -> None:
         await world.wiring.counters.starts.add(count_delay(delay_ms))
     found = await world.wiring.counters.starts.read()
     assert (found.within[:2], found.within[-1], found.total, found.sum_ms) == ((2, 3), 3, 4, 70_011)
+
+
+async def test_rules_held_show_in_metrics_readiness_and_doctor(world: World) -> None:
+    policy = world.wiring.settings.policy
+
+    async def read() -> tuple[float, str, str]:
+        async with world.client("root") as root:
+            ready = (await root.get("/readyz")).json()["rules"]
+            found = (await root.get("/api/v1/diagnostics")).json()["findings"]
+        fault = " ".join(one["message"] for one in found if one["part"] == "rules" and not one["ok"])
+        return (await scrape(world))[("sayso_rules_held",)], ready, fault
+
+    assert (await read())[:2] == (0, "in force")
+    policy.write_text(POLICY + "\nrulez: []\n")
+    held, ready, fault = await read()
+    assert (held, ready) == (1, "held")
+    assert "policy.yaml" in fault
+    assert "rulez" in fault
+    policy.write_text(POLICY)
+    assert await read() == (0, "in force", "")
