@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sayso.canonical_json import JsonObject
 from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
+from sayso.client.permits import Hold, read_hold
 from sayso.client.responses import DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
@@ -120,9 +121,15 @@ def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int
     if suspension.run.claimed_title:
         claim = show_line(suspension.run.claimed_title, width=width)
         lines.append(Text.assemble(" " * name.cell_len, (f"{UNCHECKED}: ", "yellow"), claim))
+    if hold := read_hold(item):
+        lines.append(Text.assemble(" " * name.cell_len, show_line(_describe_hold(hold), "bold yellow", width)))
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return [*lines]
+
+
+def _describe_hold(hold: Hold) -> str:
+    return hold.describe(describe_clock(to_ms(hold.at)))
 
 
 def _list_flags(item: ItemView, args: JsonObject, view: View) -> tuple[str, ...]:
@@ -186,6 +193,8 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     view = render_call(item.tool.name, item.tool.args)
     if view.renderer != "tree":
         parts.append(show_line(view.headline, "bold"))
+    if hold := read_hold(item):
+        parts.append(show_line(_describe_hold(hold), "bold yellow", 2_500))
     parts += _show_denial(item.denied_before, run) if item.denied_before is not None else ()
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))

@@ -7,11 +7,12 @@ have run, and only an idempotent call starts again.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem
-from sayso.client.responses import ItemView, RedeemedItem, ReportView, Suspension
+from sayso.client.responses import ItemView, RedeemedItem, ReportView, ResponseModel, Suspension
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
@@ -76,6 +77,26 @@ class EarlierResult:
     report: ReportView
 
 
+class Hold(ResponseModel):
+    """A freeze that holds an item: who froze what, when and why."""
+
+    scope: str
+    by: str
+    at: datetime
+    reason: str = ""
+
+    def describe(self, since: str) -> str:
+        """Return one line about the freeze; `since` is its time in words."""
+        what = "everything" if self.scope == "all" else self.scope
+        why = "".join(one for one in " ".join(self.reason.split()) if one.isprintable())
+        return f"{what} is frozen by {self.by} since {since}" + (f": {why}" if why else "")
+
+
+def read_hold(item: ItemView) -> Hold | None:
+    """Return the freeze that holds the item now; None if nothing does."""
+    return Hold.model_validate(item.freeze) if item.freeze is not None else None
+
+
 def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
     """Submit a call, wait for its decision, and redeem its permit once.
 
@@ -125,7 +146,9 @@ def _wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> Flow[Suspe
 
 def _describe_wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> str:
     until = f" until {found.deadline_at}" if found.deadline_at else ""
-    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, found)})"
+    hold = read_hold(found.items[0])
+    frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
+    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, found)}){frozen}"
 
 
 def _build_link(policy: RetryPolicy, found: Suspension) -> str:

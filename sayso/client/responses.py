@@ -199,6 +199,7 @@ class ItemView(ResponseModel):
     permit: PermitView | None = None
     number: str | None = None
     denied_before: JsonObject | None = None
+    freeze: JsonObject | None = None
     state: str = ""
     deliveries: tuple[DeliveryView, ...] = ()
     claim: ClaimView | None = None

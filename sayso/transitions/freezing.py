@@ -91,6 +91,22 @@ def find_held(record: SuspensionRecord, freezes: Iterable[Freeze]) -> frozenset[
     )
 
 
+def find_freeze(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze]) -> Freeze | None:
+    """Return the first freeze in force that keeps the item's call from starting, or its time from passing."""
+    over = record.status in (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+    if over or item.permit is not None or not (item.outcome is None or item.outcome.may_run):
+        return None
+    moment_ms = item.terms.deadline_at_ms if item.outcome is None else item.start_by_ms
+    return next(
+        (
+            one
+            for one in freezes
+            if one.in_force and (one.covers(record.run.agent, item.tool.name) or _doubted(one, record, moment_ms))
+        ),
+        None,
+    )
+
+
 def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> int:
     """Return how long the item was frozen, less the time already added."""
     return _count_lost(record, item, freezes, now_ms)[0]

@@ -161,7 +161,7 @@ async def create_suspension(
         foreign=foreign,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
-    return SuspensionView.of(saved.record, run.owner)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force(), run.owner)
 
 
 def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:

@@ -96,7 +96,7 @@ async def report_outcome(
     await find_suspension(parts, caller.name, suspension_id)
     report = Report(success=body.success, output=body.output, error=body.error, at_ms=0)
     saved = await parts.desk.conclude(suspension_id, item_id, _require(key), report)
-    return SuspensionView.of(saved.record, caller.owner)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 @router.post("/{suspension_id}/items/{item_id}/in-doubt", operation_id="markInDoubt", responses=WRITES)
@@ -109,7 +109,7 @@ async def mark_item_in_doubt(
     """
     await find_suspension(parts, caller.name, suspension_id)
     saved = await parts.desk.mark_in_doubt(suspension_id, item_id)
-    return SuspensionView.of(saved.following or saved.record, caller.owner)
+    return SuspensionView.of(saved.following or saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 def _require(key: str | None) -> str:

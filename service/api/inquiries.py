@@ -44,14 +44,14 @@ class InquiryPage(BaseModel):
 async def claim_item(suspension_id: SuspensionId, item_id: ItemId, caller: Person, parts: Parts) -> SuspensionView:
     """Tell the other reviewers for 15 minutes that you handle the item, or renew it. They may still decide."""
     saved = await parts.desk.claim(suspension_id, item_id, caller.reviewer("api"))
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force())
 
 
 @router.delete("/items/{item_id}/claim", operation_id="releaseItem", responses=WRITES)
 async def release_item(suspension_id: SuspensionId, item_id: ItemId, caller: Person, parts: Parts) -> SuspensionView:
     """Release your claim."""
     saved = await parts.desk.release_claim(suspension_id, item_id, caller.reviewer("api"))
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force())
 
 
 @router.post("/items/{item_id}/inquiries", operation_id="askRequester", responses=WRITES)
@@ -65,7 +65,7 @@ async def ask_requester(
 ) -> SuspensionView:
     """Put a question to the requester. One question at a time waits for its answer."""
     saved = await parts.desk.ask_requester(suspension_id, item_id, body.text, caller.reviewer("api"), key)
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force())
 
 
 @router.post("/items/{item_id}/inquiries/{inquiry_id}/answer", operation_id="answerInquiry", responses=WRITES)
@@ -80,7 +80,7 @@ async def answer_inquiry(
     """Answer a reviewer's question, as the owner of the run. The answer stands on the item as your claim."""
     await find_suspension(parts, caller.owner, suspension_id)
     saved = await parts.desk.answer_inquiry(suspension_id, item_id, inquiry_id, body.text, caller.actor("api"))
-    return SuspensionView.of(saved.record, caller.owner)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force(), caller.owner)
 
 
 @router.get("/inquiries", operation_id="listInquiries", responses=WAITS)

@@ -163,7 +163,8 @@ async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> R
     found = await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE)
     records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
-    views = [SuspensionView.of(record, caller.owner) for record in records]
+    frozen = await parts.freezes.in_force()
+    views = [SuspensionView.of(record, frozen, caller.owner) for record in records]
     return RunSuspensions(suspensions=views, cut=cut, unreadable=UnreadableView.list_of(found))
 
 

@@ -81,9 +81,11 @@ async def list_suspensions(
 ) -> SuspensionPage:
     """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own."""
     found = await _page(parts, caller, status, skip, limit + 1)
-    more = len(found) > limit
+    more, frozen = len(found) > limit, await parts.freezes.in_force()
     views = [
-        SuspensionView.of(record, caller.owner) for record in found[:limit] if isinstance(record, SuspensionRecord)
+        SuspensionView.of(record, frozen, caller.owner)
+        for record in found[:limit]
+        if isinstance(record, SuspensionRecord)
     ]
     return SuspensionPage(
         suspensions=views, next_skip=skip + limit if more else None, unreadable=UnreadableView.list_of(found[:limit])
@@ -105,7 +107,9 @@ async def get_suspension(
     if caller.kind is ActorKind.HUMAN:
         seen = await note_seen(parts, await read(), caller, "api")
         if not wait:
-            return await _with_denials(parts, seen, SuspensionView.of(seen, caller.owner))
+            return await _with_denials(
+                parts, seen, SuspensionView.of(seen, await parts.freezes.in_force(), caller.owner)
+            )
     found = await wait_for(
         request,
         suspension_id,
@@ -114,7 +118,7 @@ async def get_suspension(
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
-    return SuspensionView.of(found, caller.owner)
+    return SuspensionView.of(found, await parts.freezes.in_force(), caller.owner)
 
 
 async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
@@ -157,7 +161,7 @@ async def extend_item(
     """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
     saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.reviewer("api"), key)
-    return SuspensionView.of(saved.record)
+    return SuspensionView.of(saved.record, await parts.freezes.in_force())
 
 
 async def _page(

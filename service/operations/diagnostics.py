@@ -44,6 +44,7 @@ async def diagnose(wiring: Wiring, channels: Mapping[str, str] = MappingProxyTyp
         yield await _check_clock(wiring)
         yield await _check_workers(wiring)
         yield await _check_queue(wiring)
+        yield await _check_freezes(wiring)
         yield await _check_limits(wiring)
         yield await _check_records(wiring)
         yield await _check_buckets(wiring)
@@ -109,6 +110,19 @@ async def _check_queue(wiring: Wiring) -> Finding:
         text += f" New requests are refused until workers keep up. {describe_bound(limits)}"
         return Finding("queue", False, text, todo)
     return Finding("queue", queue.oldest_ms < QUEUED_MS, text, todo if queue.oldest_ms >= QUEUED_MS else "")
+
+
+async def _check_freezes(wiring: Wiring) -> Finding:
+    found = await wiring.freezes.in_force(fresh=True)
+    if not found:
+        return Finding("freezes", True, "Nothing is frozen.")
+    named = "; ".join(
+        f"{one.scope} by {one.by} since {describe_clock(one.at_ms)}" + (f" ({one.reason})" if one.reason else "")
+        for one in found[:_NAMED]
+    )
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    text = f"{len(found)} in force, so nothing in their scope starts: {named}{more}."
+    return Finding("freezes", False, text, "Unfreeze on /operate, or with `sayso unfreeze`, once the cause is gone.")
 
 
 async def _check_limits(wiring: Wiring) -> Finding:

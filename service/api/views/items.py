@@ -197,6 +197,16 @@ class EarlierDenialView(View):
     thread_id: str | None
 
 
+class HoldView(View):
+    """The freeze in force that holds an item."""
+
+    id: str
+    scope: str = Field(description="`all`, `agent:<name>`, `tool:<name>`, or `time` after a jump of the clock.")
+    reason: str
+    by: str
+    at: Timestamp = Field(validation_alias="at_ms", description="Since when it is in force.")
+
+
 class ItemView(View):
     """One question to reviewers about one call."""
 
@@ -239,6 +249,11 @@ class ItemView(View):
     denied_before: EarlierDenialView | None = Field(
         default=None,
         description="The last denial of the same call; for people who read one suspension, while the item is open.",
+    )
+    freeze: HoldView | None = Field(
+        default=None,
+        description="The freeze that holds the item now: its call does not start, and its deadline moves at the "
+        "unfreeze. Null if nothing holds it.",
     )
     drawn: str = Field(
         description="For people: the HMAC that drew it for one more approval; empty if it was not drawn."

@@ -1,13 +1,16 @@
 """Views of suspensions, their leases and receipts."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import AliasPath, Field
 
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import RunEnd, Status, SuspensionRecord
+from sayso.transitions.freezing import find_freeze
 from sayso.transitions.item_states import find_item_state
 from service.api.views.base import Timestamp, View
-from service.api.views.items import ItemView
+from service.api.views.items import HoldView, ItemView
 from service.api.views.runs import ErasureView, RunRefView
 from service.operations.masking import mask_typed
 
@@ -80,18 +83,22 @@ class SuspensionView(View):
     erasure: ErasureView | None = Field(description="Who erased the contents of its run; null if nobody did.")
 
     @classmethod
-    def of(cls, record: SuspensionRecord, owner: str | None = None) -> "SuspensionView":
+    def of(cls, record: SuspensionRecord, freezes: Iterable[Freeze], owner: str | None = None) -> "SuspensionView":
         """Return the view of a suspension; with `owner`, that of an agent: its numbers, and nothing of draws.
 
         Secrets that people typed are masked for everybody; the call gets them with its permit.
         """
-        record = mask_typed(record)
+        record, frozen = mask_typed(record), tuple(freezes)
         view = cls.model_validate(record)
         items = zip(view.items, record.items, strict=True)
         numbers = owner is not None and owner == record.run.owner
         shown = (
             one.model_copy(
-                update={"state": find_item_state(record, item), "number": (numbers and item.secret_number) or None}
+                update={
+                    "state": find_item_state(record, item),
+                    "number": (numbers and item.secret_number) or None,
+                    "freeze": HoldView.model_validate(held) if (held := find_freeze(record, item, frozen)) else None,
+                }
             )
             for one, item in items
         )

@@ -26,6 +26,7 @@ _PARTS = {
     "clock": mark("Clock"),
     "workers": mark("Workers"),
     "queue": mark("Queue"),
+    "freezes": mark("Freezes"),
     "limits": mark("Limits"),
     "records": mark("Records"),
     "inbox": mark("Inbox"),

@@ -15,7 +15,9 @@ from redis import Redis
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
 from sayso.client import Client, requests
-from sayso.errors import NotAuthenticated
+from sayso.client.permits import GatedCall, obtain_permit
+from sayso.errors import NotAuthenticated, Suspended
+from sayso.records.tool_calls import ToolDefinition
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
 from service.store.keys import TenantKeys
@@ -282,6 +284,26 @@ def test_freeze_requires_confirmation_for_an_unknown_name(desk: tuple[str, str, 
     ended = sayso("unfreeze", "tool:payout", key=desk[3])
     assert "tool:payout is no longer frozen." in ended.stdout
     assert sayso("freeze", "tool:payot", "--confirm", key=desk[3]).returncode == 0
+
+
+def test_freeze_shows_in_inbox_show_and_the_waiting_line(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk, "payout")
+    assert "is frozen" not in sayso("inbox", "--once").stdout
+    assert sayso("freeze", "tool:payout", "-m", "Wrong\namounts", key=desk[3]).returncode == 0
+    for words in (("inbox", "--once"), ("show", waiting)):
+        shown = sayso(*words).stdout
+        assert "tool:payout is frozen by root since" in shown
+        assert "Wrong amounts" in shown
+    assert json.loads(sayso("show", waiting, "--json").stdout)["items"][0]["freeze"]["by"] == "root"
+    lines: list[str] = []
+    call = GatedCall(ToolDefinition(name="payout"), {}, "one", notify=lines.append, wait_s=0.1)
+    with Client(desk[0], desk[1]) as agent, pytest.raises(Suspended, match="tool:payout is frozen by root"):
+        agent.run(obtain_permit(agent.retry_policy, call))
+    (line,) = lines
+    assert "; tool:payout is frozen by root since 20" in line
+    assert line.endswith(": Wrong amounts")
+    assert sayso("unfreeze", "tool:payout", key=desk[3]).returncode == 0
+    assert "is frozen" not in sayso("show", waiting).stdout
 
 
 def test_show_marks_a_failed_call(desk: tuple[str, str, str, str], sayso: Run) -> None:

@@ -8,7 +8,15 @@ from sayso.records.suspensions import Status
 from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.execution import Fence, lease, redeem, release
-from sayso.transitions.freezing import check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
+from sayso.transitions.freezing import (
+    check_start,
+    find_freeze,
+    find_held,
+    hold,
+    lost_ms,
+    shift_deadlines,
+    tools_to_start,
+)
 from tests.sayso.samples import T0, ask, intent, pending, person, types_of, word
 
 
@@ -40,6 +48,19 @@ def test_check_start_within_the_scope_of_a_freeze(scope: str, covered: bool) -> 
     with pytest.raises(Frozen, match=r"root has frozen .*: odd\. The run"):
         check_start([freeze(scope)], record, tools_to_start(record), T0)
     check_start([freeze(scope, unfrozen=5)], record, tools_to_start(record), T0)
+
+
+def test_find_freeze_names_the_first_that_holds_an_item() -> None:
+    record = pending()
+    item, freezes = record.items[0], (freeze("agent:support", unfrozen=5), freeze("tool:look_up"), freeze("all", 7))
+    assert find_freeze(record, item, freezes[:2]) is None
+    assert find_freeze(record, item, freezes) == freezes[2]
+    approved = decide(record, word(record), T0).record
+    assert find_freeze(approved, approved.items[0], freezes) == freezes[2]
+    denied = decide(record, word(record, "deny"), T0).record
+    assert find_freeze(denied, denied.items[0], freezes) is None, "nothing of it starts"
+    cancelled = cancel(record, person("root"), "", T0).record
+    assert find_freeze(cancelled, cancelled.items[0], freezes) is None
 
 
 def test_check_start_ignores_run_and_denied_tools() -> None:

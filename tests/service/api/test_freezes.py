@@ -2,6 +2,9 @@
 
 from urllib.parse import quote
 
+from httpx import AsyncClient
+
+from sayso.canonical_json import JsonObject
 from tests.builders import person
 from tests.service.worlds import World
 
@@ -80,3 +83,29 @@ async def test_agents_with_a_key_are_known_names(world: World) -> None:
         assert (refused.status_code, refused.json()["near"]) == (422, ["demo"])
         assert (await root.post("/api/v1/freezes", json={"scope": "agent:demo"})).status_code == 201
         assert (await root.post("/api/v1/freezes", json={"scope": "all"})).status_code == 201
+
+
+async def test_items_and_doctor_show_the_freeze_that_holds_them(world: World) -> None:
+    calls: list[JsonObject] = [{"tool": tool, "args": {}, "definition": {}} for tool in ("payout", "refund")]
+    async with world.client("demo") as demo, world.client("root") as root:
+        made = (await demo.post("/api/v1/suspensions", json={"mode": "poll", "calls": calls})).json()
+        assert [one["freeze"] for one in made["items"]] == [None, None]
+        frozen = {"scope": "tool:payout", "reason": "Wrong amounts"}
+        freeze = (await root.post("/api/v1/freezes", json=frozen)).json()
+        held = {**frozen, "id": freeze["id"], "by": "root", "at": freeze["at"]}
+        path = f"/api/v1/suspensions/{made['id']}"
+        listed = (await root.get("/api/v1/suspensions")).json()["suspensions"]
+        later = (await demo.post("/api/v1/suspensions", json={"mode": "poll", "calls": calls})).json()
+        for found in ((await demo.get(path)).json(), (await root.get(path)).json(), *listed, later):
+            assert [one["freeze"] for one in found["items"]] == [held, None]
+        finding = await _find_freezes(root)
+        assert (finding["ok"], "sayso unfreeze" in str(finding["todo"])) == (False, True)
+        assert all(part in str(finding["message"]) for part in ("tool:payout by root since", "Wrong amounts"))
+        await root.post("/api/v1/freezes/tool:payout/unfreeze")
+        assert (await root.get(path)).json()["items"][0]["freeze"] is None
+        assert (await _find_freezes(root))["ok"] is True
+
+
+async def _find_freezes(root: AsyncClient) -> JsonObject:
+    found = (await root.get("/api/v1/diagnostics")).json()["findings"]
+    return next(one for one in found if one["part"] == "freezes")
