@@ -28,6 +28,7 @@ from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
 from service.settings import Settings
+from service.store.connection.formats import check_format
 from service.store.directory.views import SavedView
 from service.wiring import assemble
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
@@ -59,6 +60,7 @@ class Site:
 @pytest.fixture
 def site(clean_store_url: str) -> Iterator[Site]:
     settings = Settings(redis_url=clean_store_url, webhook_secret=(SecretStr(SECRET),))
+    asyncio.run(check_format(clean_store_url))
     with served(settings) as url:
         token, known, digest = asyncio.run(furnish(settings))
         yield Site(url, token, known, digest)
