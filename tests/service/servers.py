@@ -1,5 +1,6 @@
 """Serve the app over a real socket, for tests of what only a real server does: streams, signals, broken requests."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from launch.waits import wait_until
 from service.app import create_app
 from service.http.connections import ServerConfig
 from service.settings import Settings
+from service.store.connection.formats import check_format
 
 
 @contextmanager
@@ -17,7 +19,12 @@ def served(settings: Settings) -> Iterator[str]:
     """Serve on a free port in a thread of its own; yields the address."""
     config = ServerConfig(create_app(settings), settings, port=0, log_config=None, lifespan="on")
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+
+    def run() -> None:
+        asyncio.run(check_format(settings.store_url))
+        server.run()
+
+    thread = threading.Thread(target=run)
     thread.start()
     try:
         assert wait_until(lambda: server.started or not thread.is_alive(), 30)

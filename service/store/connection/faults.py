@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermissionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.clock import monotonic_ms
@@ -27,8 +27,9 @@ def show_address(url: str) -> str:
 
 def describe_fault(url: str, error: BaseException) -> str:
     """Return a sentence that names the store's address and why it does not answer, or refuses writes."""
-    if is_refusal(error.__cause__ or error):
-        return f"The store at {show_address(url)} refuses writes: {error.__cause__ or error}."
+    cause = error.__cause__ or error
+    if is_refusal(cause) and not isinstance(cause, BusyLoadingError):
+        return f"The store at {show_address(url)} refuses writes: {cause}."
     return f"The store at {show_address(url)} does not answer: {_find_cause(error)}."
 
 
