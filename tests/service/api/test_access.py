@@ -182,9 +182,10 @@ ROWS: dict[str, Row] = {
     "addAbsence": admins(201, ABSENCE),
     "deleteAbsence": admins(404),
     "createKey": admins(201, {"name": "new-bot"}),
-    "rotateKey": admins(201),
-    "listKeys": admins(),
-    "revokeKey": admins(),
+    "rotateKey": Row((401, 401, 403, 403, 404, 201)),  # people see the reviewer's keys of their own, admins all
+    "listKeys": people(),
+    "revokeKey": Row((401, 401, 403, 403, 404, 200)),
+    "listActivity": admins(),
 }
 
 OPERATIONS = {

@@ -1,6 +1,7 @@
-"""Bad requests are refused with a sentence that says what to do, and change nothing in the store."""
+"""Bad requests are refused with a sentence that says what to do, and change nothing but the log of refusals."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from tests.builders import PASSWORD, approve, ask, make_pending
+from tests.service.damages import KEYS as STORED
 from tests.service.worlds import World, read_store
 
 RUNS = "/api/v1/runs"
@@ -39,6 +41,8 @@ class Bad:
     who: str = "anna"
     method: str = "POST"
     headers: dict[str, str] = field(default_factory=dict)
+    logged: tuple[str, str, str] | None = None
+    """The act, the caller and the target in the activity log, if the refusal is an entry there."""
 
     @property
     def content(self) -> bytes | None:
@@ -239,9 +243,23 @@ TABLE = [
     on("a number for a time", EVENTS, 422, "2026-11-21T12:00:00Z", event_at(1_795_304_811), who="demo"),
     on("a number in a text for a time", EVENTS, 422, "2026-11-21T12:00:00Z", event_at("1795304811"), who="demo"),
     # People and keys.
-    on("a wrong password", SESSIONS, 401, "do not go together", {"name": "anna", "password": "wrong words"}),
+    on(
+        "a wrong password",
+        SESSIONS,
+        401,
+        "do not go together",
+        {"name": "anna", "password": "wrong words"},
+        logged=("signed_in", "", "anna"),
+    ),
     on("a name of the wrong type", SESSIONS, 422, "$.name", {"name": ["anna"], "password": PASSWORD}),
-    on("a reviewer who adds people", REVIEWERS, 403, "role admin", {"name": "x", "password": PASSWORD}),
+    on(
+        "a reviewer who adds people",
+        REVIEWERS,
+        403,
+        "role admin",
+        {"name": "x", "password": PASSWORD},
+        logged=("person_added", "anna", ""),
+    ),
     by_root("a short password", REVIEWERS, 422, "8 to 1024", {"name": "x", "password": "short"}),
     by_root("a name with a space", REVIEWERS, 422, "A name is", {"name": "a b", "password": PASSWORD}),
     by_root("a name of Sayso's own", REVIEWERS, 422, "reserved for Sayso", {"name": "policy", "password": PASSWORD}),
@@ -283,7 +301,13 @@ async def test_bad_request_is_refused_and_changes_nothing(world: World, clean_st
     assert problem["status"] == bad.status
     assert problem["type"].startswith("/problems/")
     assert len(answer.content) < 10_000
-    assert await read_store(clean_store_url) == before
+    entries = (await world.wiring.activity.read_page(0, 10)).entries
+    said = [(one.act, one.by, one.target, one.outcome, one.times, one.data) for one in entries]
+    assert said == ([(*bad.logged, "refused", 1, {"why": problem["detail"]})] if bad.logged else [])
+    after = await read_store(clean_store_url)
+    changed = {name.decode() for name in {*before, *after} if before.get(name) != after.get(name)}
+    hour_free = {re.sub(r":[0-9]+$", ":0", name) for name in changed}
+    assert hour_free == ({STORED.activity, STORED.refusals(0)} if bad.logged else set())
 
 
 async def make_records(world: World) -> dict[str, SuspensionRecord]:

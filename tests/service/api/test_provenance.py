@@ -123,12 +123,22 @@ async def test_rotated_key_keeps_its_owner(world: World) -> None:
     assert made.owner == "anna"
 
 
-@pytest.mark.parametrize("body", [{"owner": "nobody"}, {"owner": "anna", "kind": "reviewer", "name": "anna"}])
-async def test_key_of_an_unknown_owner_is_refused(world: World, body: dict[str, str]) -> None:
-    async with world.client("root") as client:
-        refused = await client.post("/api/v1/keys", json={"name": "crm", **body})
-    assert refused.status_code == 422
-    assert "own" in refused.json()["detail"]
+@pytest.mark.parametrize(
+    ("who", "body", "status", "says"),
+    [
+        ("root", {"name": "crm", "owner": "nobody"}, 422, "There is no active person named 'nobody' to own the key."),
+        ("anna", {"name": "anna", "kind": "reviewer", "owner": "anna"}, 422, "Only an agent's key has an owner."),
+        ("root", {"name": "anna", "kind": "reviewer", "owner": "anna"}, 403, "Only anna can make a key that decides"),
+    ],
+    ids=["an unknown owner", "an owner of one's own key", "an owner of another's key"],
+)
+async def test_key_of_a_wrong_owner_is_refused(
+    world: World, who: str, body: dict[str, str], status: int, says: str
+) -> None:
+    async with world.client(who) as client:
+        refused = await client.post("/api/v1/keys", json=body)
+    assert refused.status_code == status
+    assert refused.json()["detail"].startswith(says)
 
 
 # the person of a signed token
