@@ -1,10 +1,11 @@
-"""No GET changes the store, but for the sighting of an item and the steps of an OAuth installation."""
+"""No GET changes the store, but for sightings of items, entries on exports, and steps of an OAuth installation."""
 
 import asyncio
 from functools import partial
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
@@ -13,10 +14,14 @@ from sayso.records.items import Item
 from sayso.records.memory.mandates import Envelope, MandatedTool
 from service.app import create_app
 from service.operations.discussing.attachments import attach
+from service.settings import Settings
+from service.store.connection.formats import check_format
+from service.store.directory.activity import Activity
 from service.store.rulebook.replays import Replay
 from service.web.routes import PAGES
 from service.wiring import Wiring
 from tests.builders import ask, make_agent, make_pending, make_person, person, register_agent
+from tests.service.damages import KEYS
 from tests.service.operations.test_sightings import UNATTENDED
 from tests.service.web.sites import Site
 from tests.service.web.test_gallery import gallery
@@ -27,6 +32,16 @@ SEES = ("/items/{suspension_id}/{item_id}", "/api/v1/suspensions/{suspension_id}
 
 INSTALLS = ("/install/slack/{name}", "/install/slack/{name}/done")
 """OAuth prescribes GET. They save a state for one use and a token, for admins and a configured channel only."""
+
+EXPORT = "/history/export"
+"""It adds one entry to the activity log, for people who are signed in."""
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Set up the store: one that was never set up is not ready."""
+    asyncio.run(check_format(settings.store_url))
+    return settings
 
 
 def list_gets(app: FastAPI) -> list[str]:
@@ -101,6 +116,10 @@ def compare(site: Site, before: dict[bytes, bytes | None]) -> set[bytes]:
     return {key for key in {*before, *after} if before.get(key) != after.get(key)}
 
 
+async def read_log(wiring: Wiring) -> list[Activity]:
+    return (await wiring.activity.read_page(0, 200)).entries
+
+
 async def read_item(wiring: Wiring, suspension_id: str) -> Item:
     return (await wiring.desk.suspensions.read(suspension_id)).record.items[0]
 
@@ -109,14 +128,24 @@ def test_no_get_changes_the_store(site: Site) -> None:
     names = site.act(populate)
     before = asyncio.run(read_store(site.settings.store_url))
     walked = list_gets(create_app(site.settings))
-    assert {*SEES, *INSTALLS, "/", "/live", "/api/v1/runs", "/api/aap/v1/requests/{id}"} <= {*walked}
+    assert {*SEES, *INSTALLS, EXPORT, "/", "/live", "/api/v1/runs", "/api/aap/v1/requests/{id}"} <= {*walked}
     for template in walked:
-        if template in SEES:
+        if template in (*SEES, EXPORT):
             continue
         statuses = read_all(site, names, template)
         assert max(statuses) < 500, template
         assert min(statuses) < 400 or template in INSTALLS or template.startswith("/api/aap"), template
         assert compare(site, before) == set(), template
+
+
+def test_export_adds_one_entry_to_the_log_and_changes_nothing_else(site: Site) -> None:
+    names = site.act(populate)
+    known = site.act(read_log)
+    before = asyncio.run(read_store(site.settings.store_url))
+    assert read_all(site, names, EXPORT) == [303, 200, 303, 303]
+    assert compare(site, before) == {KEYS.activity.encode()}
+    (entry,) = site.act(read_log)[: -len(known) or None]
+    assert (entry.act, entry.by, entry.door, entry.outcome) == ("history_exported", "root", "web", "done")
 
 
 def test_sighting_changes_only_the_item(site: Site) -> None:
