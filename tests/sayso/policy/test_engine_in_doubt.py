@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from sayso.canonical_json import MAX_DIGITS
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.rules import PolicyRule, RequestPayload, RuleCondition
 from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms
@@ -122,7 +123,7 @@ def looped() -> dict[str, Any]:
         object(),
         b"bytes",
         {1: 2},
-        2**70,
+        10**MAX_DIGITS,
         nested(40),
         nested(100_000),
         looped(),
@@ -136,6 +137,23 @@ def test_judge_of_invalid_json_asks(flaw: Any, part: str) -> None:
         decision = policy(*rules).judge(event(**{part: {"x": flaw}}))
         assert decision.action is Action.REQUEST_APPROVAL
         assert decision.error
+
+
+@pytest.mark.parametrize("part", ["tool_args", "context", "metadata"])
+@pytest.mark.parametrize("number", [2**70, -(2**70), 10**MAX_DIGITS - 1], ids=["large", "negative", "most digits"])
+def test_large_integer_that_no_condition_reads_is_judged(number: int, part: str) -> None:
+    for rules in ((), (rule("open", "allow"),)):
+        decision = policy(*rules).judge(event(**{part: {"x": number}}))
+        assert (decision.action, decision.error) == (Action.ALLOW, None)
+
+
+@pytest.mark.parametrize("number", [2**70, -(2**70)], ids=["large", "negative"])
+def test_large_integer_that_a_condition_compares_asks(number: int) -> None:
+    amounts = rule("amounts", "deny", when="args.x > 1")
+    decision = policy(amounts, rule("open", "allow")).judge(event(tool_args={"x": number}))
+    assert decision.action is Action.REQUEST_APPROVAL
+    assert decision.error is not None
+    assert decision.error.startswith(f"rule amounts: Integer value '{number}' out of range")
 
 
 class Foreign:

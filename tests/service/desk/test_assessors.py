@@ -97,7 +97,9 @@ async def test_start_of_an_approved_call_asks_nobody_again(world: World) -> None
 
 async def test_edited_call_is_assessed_again_and_never_with_less(world: World) -> None:
     found = await suspend(world, 110)
-    assert found["items"][0]["terms"]["quorum"]["approve"] == 1
+    async with world.client("anna") as anna:
+        item = (await anna.get(f"/api/v1/suspensions/{found['id']}")).json()["items"][0]
+    assert (item["terms"]["quorum"]["approve"], item["assessment"]["level"]) == (1, "low")
     edited = await decide(world, found, "anna", args={"order": "A-1", "amount": 190})
     assert len(ASKED) == 2
     assert edited.is_success, edited.text

@@ -26,7 +26,9 @@ async def test_denial_is_named_by_its_effect(settings: Settings, on_deny: str, n
 async def test_denial_that_needs_others_promises_no_effect(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"deny": 2}}))
-        assert '<button class="danger solid wide">Deny</button>' in await anna.read(place_of(record))
+        page = await anna.read(place_of(record))
+        assert '<button class="danger solid wide" form="deny-form">Deny</button>' in page
+        assert '<form method="post" class="deny" id="deny-form"' in page
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])

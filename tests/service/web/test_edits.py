@@ -94,7 +94,8 @@ async def test_review_needs_no_number_and_counts_no_guess(settings: Settings) ->
         record = await asked(anna.wiring, make_ask(REFUND, terms={"match_number": True}))
         for _ in range(5):
             page = await review(anna, record, f1="7")
-            assert 'name="number" required' in page
+            assert 'name="number" form="edited-form" required' in page
+            assert '<form method="post" class="edited" id="edited-form">' in page
             assert "Approve with 1 change</button>" in page
 
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from sayso.canonical_json import MAX_DIGITS
 from sayso.errors import InvalidInput
 from sayso.records.decisions import DecisionRequest
 from tests.builders import approve, person
@@ -19,7 +20,7 @@ async def test_submitted_members_are_returned_unchanged(bot: InstanceClient) -> 
         "arguments": '{"i": 1, "f": 1.0, "e": 1e0, "E": 1E+2, "s": "\\u00fc\\ud83d\\ude00 ü", "": {"a": [null]}}',
         "agent_reasoning": '"Because\\u2028"',
         "tool": '"refu\\u006ed"',
-        "context": '{"resume": {"id": 12345678901234, "x": 0.10}, "flag": true}',
+        "context": '{"resume": {"id": 9007199254740993, "x": 0.10}, "flag": true}',
         "timeout": '"90s"',
         "server": '"shop"',
     }
@@ -48,7 +49,12 @@ async def test_absent_members_stay_absent_and_empty_ones_empty(bot: InstanceClie
         ('{"tool": "a", "arguments": {}, "timeout": "1m", "tool": "b"}', "invalid_json", None),
         ('{"tool": "a", "arguments": {"x": 1, "x": 2}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "a", "arguments": {"x": 0.12345678901234567890}, "timeout": "1m"}', "invalid_json", None),
-        ('{"tool": "a", "arguments": {"x": 9007199254740993}, "timeout": "1m"}', "invalid_json", None),
+        pytest.param(
+            f'{{"tool": "a", "arguments": {{"x": 1{"0" * MAX_DIGITS}}}, "timeout": "1m"}}',
+            "invalid_json",
+            None,
+            id="an integer of too many digits",
+        ),
         ('{"tool": "a", "arguments": {"x": NaN}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "a", "arguments": {"x": "\\ud800"}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "", "arguments": {}, "timeout": "1m"}', "invalid_field", "tool"),
