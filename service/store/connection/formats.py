@@ -10,7 +10,12 @@ from service.store.keys import FORMAT
 
 CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
 _UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
-_BY_PROCESSES = frozenset({"agents", "clock", "definitions", "starts", "waiting"})
+_BY_PROCESSES = frozenset(
+    (
+        *("agents", "clock", "definitions", "starts", "waiting", "retained", "buckets", "activity", "refusals"),
+        *("rules", "rulebook", "rule-changes", "rule-version", "rule-versions"),
+    )
+)
 """What service, workers and clock write although nobody has set the store up."""
 
 
@@ -44,6 +49,6 @@ async def claim_format(redis: Redis) -> None:
 async def _holds_data(redis: Redis) -> bool:
     """Return whether the store holds more than what running processes write into one that was emptied."""
     async for key in redis.scan_iter(match="sayso:{*", count=1000):
-        if text(key).rpartition("}:")[2] not in _BY_PROCESSES:
+        if text(key).partition("}:")[2].partition(":")[0] not in _BY_PROCESSES:
             return True
     return False

@@ -40,7 +40,9 @@ async def test_an_earlier_store_without_a_format_is_refused(clean_store_url: str
 
 async def test_emptied_store_takes_the_format_beside_running_processes(clean_store_url: str) -> None:
     with Redis.from_url(clean_store_url) as store:
-        for name in ("agents", "clock", "definitions", "starts", "waiting"):
+        rules = ("rules", "rulebook", "rule-changes", "rule-versions", "rule-version:05ef4adf041ba0e2")
+        refusals = ("activity", "refusals:498789")
+        for name in ("agents", "clock", "definitions", "starts", "waiting", "retained", "buckets", *rules, *refusals):
             store.set(f"sayso:{{default}}:{name}", "written by a process that runs on")
         await check_format(clean_store_url)
         assert store.get(FORMAT) == str(CURRENT).encode()
