@@ -115,7 +115,7 @@ async def _check_queue(wiring: Wiring) -> Finding:
 async def _check_freezes(wiring: Wiring) -> Finding:
     found = await wiring.freezes.in_force(fresh=True)
     if not found:
-        return Finding("freezes", True, "Nothing is frozen.")
+        return Finding("freezes", True, "No freeze is in force.")
     named = "; ".join(
         f"{one.scope} by {one.by} since {describe_clock(one.at_ms)}" + (f" ({one.reason})" if one.reason else "")
         for one in found[:_NAMED]
