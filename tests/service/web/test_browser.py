@@ -210,6 +210,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     expect(page.locator("#timeline")).to_contain_text("anna extended the deadline")
     page.get_by_text("Deny…", exact=True).click()
     page.get_by_label("Reason").fill("Half a reason")
+    page.get_by_role("link", name="Back").click()
     begin_edit(page)
     page.get_by_label("amount").fill("12,5")
     page.get_by_role("button", name="Extend").click()
@@ -218,6 +219,7 @@ def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> 
     page.get_by_label("amount").fill("12.5")
     page.get_by_text("Deny…", exact=True).click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")
+    page.get_by_role("link", name="Back").click()
     approve_edit(page)
     expect(page.get_by_role("heading", name="anna approved this with")).to_be_visible()
 
