@@ -17,7 +17,7 @@ from demo.turns import Turn, load_turns
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
 from sayso.client import Client
-from sayso.client.administration import ReviewerView
+from sayso.client.administration import ReviewerView, change_password
 from sayso.client.people import create_contact_code
 from sayso.client.requests import Request, new_key
 from sayso.client.responses import ItemView, Suspension
@@ -28,6 +28,7 @@ from tests.journeys.stacks import PATIENCE_S, quick_stack
 BANK, MAILS, _, HOTELS, TICKETS = load_turns()
 """What the agent can be asked for: a transfer, two mails, a stay with an open date, two concerts."""
 
+FIRST_PASSWORD = "a password that an admin set"
 PASSWORD = "a password of a journey"
 
 
@@ -94,9 +95,11 @@ def open_desk(
         admin.sign_in(REVIEWER, stack.admin_password)
         clients = {REVIEWER: admin}
         for name in people:
-            body: JsonObject = {"name": name, "password": PASSWORD}
+            body: JsonObject = {"name": name, "password": FIRST_PASSWORD}
             admin.exchange(Request("POST", "/api/v1/reviewers", ReviewerView, body=body, key=new_key()))
             clients[name] = enter(Client(stack.url, "-"))
+            clients[name].sign_in(name, FIRST_PASSWORD)
+            clients[name].exchange(change_password(FIRST_PASSWORD, PASSWORD))
             clients[name].sign_in(name, PASSWORD)
         yield ChannelDesk(stack, next(iter(channels)), enter(Client(stack.url, stack.agent_key)), clients)
 
