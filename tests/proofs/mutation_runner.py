@@ -6,6 +6,7 @@ module's functions.
 """
 
 import importlib
+import inspect
 import json
 import os
 import signal
@@ -185,7 +186,7 @@ def _find(module: ModuleType, name: str) -> FunctionType:
     for part in name.split("."):
         found = vars(found)[part]
     found = getattr(found, "__func__", getattr(found, "fget", found))
-    found = getattr(found, "func", found)
+    found = inspect.unwrap(getattr(found, "func", found))
     assert isinstance(found, FunctionType), name
     return found
 

@@ -27,6 +27,9 @@ ALWAYS = {"suspend", "lease", "redrive", "settle"}
 ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
+PEOPLE_STEPS = {"void_decisions"}
+"""What the deactivation of a person does; `tests/sayso/transitions/reviewers/test_voiding.py` covers it."""
+
 CLIENT_STEPS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
 """The steps of a client; `tests/sayso/transitions/test_client_execution.py` covers them."""
 
@@ -249,7 +252,7 @@ def test_invariants_hold_in_every_interleaving(scenario: Scenario, verbs: set[st
 
 
 def test_the_scenarios_reach_every_row_of_the_table() -> None:
-    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL) - CLIENT_STEPS
+    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL) - CLIENT_STEPS - PEOPLE_STEPS
 
 
 # Faulty transitions

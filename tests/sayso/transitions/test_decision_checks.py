@@ -12,10 +12,12 @@ from sayso.errors import (
     SelfApproval,
     StaleDigest,
 )
-from sayso.records.decisions import Actor, ActorKind
+from sayso.records.decisions import Actor, ActorKind, Delegate
 from sayso.records.items import ItemKind
-from sayso.records.suspensions import Status
+from sayso.records.suspensions import Status, Who
+from sayso.records.terms import Quorum
 from sayso.transitions.deciding import ask_again, decide, extend
+from sayso.transitions.decision_checks import check_canceller
 from tests.sayso.samples import T0, ask, pending, person, word
 
 DEADLINE = T0 + 300_000
@@ -126,3 +128,48 @@ def test_a_value_must_be_among_the_choices_exactly() -> None:
     with pytest.raises(InvalidInput, match="not one of the item"):
         decide(record, word(record, "value", value=True), T0)
     assert decide(record, word(record, "value", value="two"), T0).record.status is Status.DECIDED
+
+
+def lent(made_by: str, made_at_ms: int = T0) -> Delegate:
+    """Return ada with a credential that somebody else made."""
+    return Delegate(id="ada", kind=ActorKind.HUMAN, made_by=made_by, made_at_ms=made_at_ms)
+
+
+def test_decide_with_a_credential_that_the_requester_made() -> None:
+    record = pending()
+    with pytest.raises(SelfApproval, match="bot made or reset what you signed in with"):
+        decide(record, word(record).model_copy(update={"by": lent("bot")}), T0)
+
+
+@pytest.mark.parametrize(("later_ms", "counts_as"), [(0, "root"), (1, "root"), (-1, "")])
+def test_credential_made_once_the_item_was_asked_counts_as_its_maker(later_ms: int, counts_as: str) -> None:
+    record = pending(ask(quorum=Quorum(approve=2)))
+    decision = word(record).model_copy(update={"by": lent("root", record.created_at_ms + later_ms)})
+    (counted,) = decide(record, decision, T0).record.items[0].decisions
+    assert counted.by.counts_as == counts_as
+
+
+def test_requester_and_maker_of_the_key_are_told_apart() -> None:
+    record = pending(ask(no_maker_approval=True))
+    record = record.model_copy(update={"run": record.run.model_copy(update={"key_maker": "mia"})})
+    with pytest.raises(SelfApproval) as requester:
+        decide(record, word(record, by="bot"), T0)
+    assert "made the key" not in requester.value.message
+    with pytest.raises(SelfApproval, match="You made the key"):
+        decide(record, word(record, by="mia"), T0)
+
+
+def test_unknown_names_are_no_requesters() -> None:
+    run = pending().run.model_copy(update={"who": Who()})
+    assert run.requesters == ("bot",)
+
+
+def test_cancel_by_agent_admin_requester_or_reviewer_of_what_is_open() -> None:
+    record = pending(ask(reviewers=("carla",)), ask(1, reviewers=("ada",)))
+    with pytest.raises(NotAllowed, match="you cannot cancel its run"):
+        check_canceller(record, person("ada"), is_admin=False)
+    check_canceller(record, Actor(id="x", kind=ActorKind.AGENT), is_admin=False)
+    check_canceller(record, person("ada"), is_admin=True)
+    check_canceller(record, person("bot"), is_admin=False)
+    decided = decide(record, word(record, by="carla"), T0).record
+    check_canceller(decided, person("ada"), is_admin=False)

@@ -57,6 +57,8 @@ def test_find_freeze_names_the_first_that_holds_an_item() -> None:
     assert find_freeze(record, item, freezes) == freezes[2]
     approved = decide(record, word(record), T0).record
     assert find_freeze(approved, approved.items[0], freezes) == freezes[2]
+    started = approved.items[0].model_copy(update={"permit": "redeemed"})
+    assert find_freeze(approved, started, freezes) is None, "it has started"
     denied = decide(record, word(record, "deny"), T0).record
     assert find_freeze(denied, denied.items[0], freezes) is None, "nothing of it starts"
     cancelled = cancel(record, person("root"), "", T0).record
