@@ -40,9 +40,21 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def clean_store_url(store_url: str) -> str:
     """The URL of the same server with nothing in it."""
+    empty(store_url)
+    return store_url
+
+
+@pytest.fixture(scope="module")
+def module_store_url(store_url: str) -> str:
+    """The URL of the same server with nothing in it before the first test of a module that shares what it serves."""
+    empty(store_url)
+    return store_url
+
+
+def empty(store_url: str) -> None:
+    """Remove everything from the store."""
     with Redis.from_url(store_url) as client:
         client.flushall()
-    return store_url
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ class People:
             key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
             if key is not None and key.tenant == self._tenant:
                 stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
-        return sorted(stored, key=lambda one: one.key.created_at_ms)
+        return sorted(stored, key=lambda one: (one.key.created_at_ms, one.key.name))
 
     def _read(self, model: type[Kept], raw: Any, name: str) -> Kept | None:
         """Return a stored record; None for one that cannot be read, which is noted."""

@@ -74,7 +74,7 @@ async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> N
         assert process.wait(30) in (0, -signal.SIGTERM)
 
 
-def test_stopping_service_says_so_and_resets_no_request(store_url: str) -> None:
+def test_stopping_service_says_so_and_resets_no_request(clean_store_url: str) -> None:
     """Each client sends one request after the other, and goes elsewhere once it is told to close its connection."""
     port = find_ports()
     place = f"http://127.0.0.1:{port}"
@@ -88,7 +88,7 @@ def test_stopping_service_says_so_and_resets_no_request(store_url: str) -> None:
                     return count
         raise AssertionError
 
-    with service(store_url, port=str(port)) as process, ThreadPoolExecutor(8) as threads:
+    with service(clean_store_url, port=str(port)) as process, ThreadPoolExecutor(8) as threads:
         assert wait_until(lambda: is_healthy("127.0.0.1", port), 60)
         assert httpx.get(f"{place}/readyz").status_code == 200
         clients = [threads.submit(send_until_told_to_close) for _ in range(8)]

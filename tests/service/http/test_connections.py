@@ -21,10 +21,12 @@ HEAD = b"POST /api/v1/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/
 
 
 @pytest.fixture(scope="module")
-def address(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+def address(module_store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
     policy = tmp_path_factory.mktemp("limits") / "policy.yaml"
     policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    settings = Settings(redis_url=store_url, policy=policy, keep_alive_s=1, request_timeout_s=1, head_limit_bytes=8192)
+    settings = Settings(
+        redis_url=module_store_url, policy=policy, keep_alive_s=1, request_timeout_s=1, head_limit_bytes=8192
+    )
     with served(settings) as url:
         yield "127.0.0.1", urlsplit(url).port or 0
 

@@ -6,9 +6,9 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-import pytest
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,11 +27,6 @@ from tests.service.web.sites import settings_for, visit
 _PART = b"x" * 4_096
 _HELD = b"x" * (STRANGER_BYTES + 1)
 _REFUSALS = 300
-
-
-@pytest.fixture(scope="module")
-def quiet_app(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings_for(store_url, tmp_path_factory.mktemp("strangers"))
 
 
 def list_places(app: FastAPI) -> Iterator[tuple[str, str]]:
@@ -142,11 +137,11 @@ def _answer(_request: Request, error: Exception) -> Response:
     return Response(status_code=429 if isinstance(error, TooManyRequests) else 413)
 
 
-def test_refused_bodies_are_released_without_the_collector(quiet_app: Settings) -> None:
+def test_refused_bodies_are_released_without_the_collector(clean_store_url: str, tmp_path: Path) -> None:
     """A page that shows a form again refers to its request, and the request to the page: a circle with the form."""
     kept = urlencode({"answer": "deny", "reason": "x" * 11_000})
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
-    with served(quiet_app) as url:
+    with served(settings_for(clean_store_url, tmp_path)) as url:
         client = HTTPConnection(urlsplit(url).netloc)
         gc.collect()
         gc.disable()

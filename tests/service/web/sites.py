@@ -21,6 +21,7 @@ from service.app import create_app
 from service.auth.reviewers import hash_token
 from service.settings import Settings
 from service.store.connection.connecting import connect
+from service.store.connection.formats import check_format
 from service.store.people import People, Reviewer, Session
 from service.web.sessions import cookie_name
 from service.wiring import Wiring, assemble
@@ -143,10 +144,15 @@ def serve(settings: Settings) -> Iterator[Site]:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         server = Server(create_app(settings), settings)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+
+        def run() -> None:
+            asyncio.run(check_format(settings.store_url))
+            server.run(sockets=[bound])
+
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
         try:
-            wait_until(lambda: server.started, 10)
+            assert wait_until(lambda: server.started or not thread.is_alive(), 30)
             yield Site(f"http://127.0.0.1:{bound.getsockname()[1]}", settings)
         finally:
             server.handle_exit(signal.SIGTERM, None)
