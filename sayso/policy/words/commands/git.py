@@ -88,8 +88,8 @@ _HARMLESS = {
 }
 
 _HARMLESS_SETTING = re.compile(
-    r"(?:color\.[a-z.]+|advice\.[a-z]+|core\.quotepath|core\.autocrlf|log\.showsignature|user\.name|user\.email)=[^!`$]*"
-    r"|core\.pager=cat",
+    r"(?:color\.[a-z.]+|advice\.[a-z]+|core\.quotepath|core\.autocrlf|user\.name|user\.email)=[^!`$]*"
+    r"|log\.showsignature=false|core\.pager=cat",
     re.IGNORECASE,
 )
 
