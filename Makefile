@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test fuzz pages journeys proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
+.PHONY: up demo test fuzz pages journeys hops proofs translations screens check aap openapi frameworks agentdojo bench soak chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -41,6 +41,9 @@ pages: $(DEV) ## test the pages in a real browser
 journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
 	@$(PYTHON) -m pytest $(JOURNEYS) -q -n 2 --dist loadgroup
+
+hops: $(DEV) ## count the files, functions and calls that the four journeys of docs/architecture.md run through
+	@$(PYTHON) -m tests.hops
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal

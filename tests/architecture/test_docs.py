@@ -1,5 +1,6 @@
 """Documentation pages: generated pages are current, links resolve, every setting is described."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from docs.glossary import PAGE, write_glossary
 from service.settings import Settings
 from tests.architecture.sources import ROOT, pages, place
 
+SYMBOL = re.compile(r"`(\w+)`\s+(?:in|of)\s+\[[^\]]*\]\(([^)#\s]+\.py)\)")
+"""A name in a module, such as `KINDS` in [table.py](table.py)."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -21,6 +24,17 @@ def test_page_links_resolve(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         if not target.startswith(("http:", "https:", "mailto:")):
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "extending.md"])
+def test_symbols_of_linked_modules_exist(page: str) -> None:
+    for name, target in SYMBOL.findall((ROOT / "docs" / page).read_text()):
+        body = ast.parse((ROOT / "docs" / target).read_text()).body
+        defined = {getattr(node, "name", None) for node in body}
+        for node in body:
+            assigned = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            defined |= {one.id for one in assigned if isinstance(one, ast.Name)}
+        assert name in defined, f"stale link: {target} has no {name}"
 
 
 def test_every_setting_is_described() -> None:
