@@ -28,12 +28,12 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 from pydantic_ai.usage import RunUsage
 
 from sayso.adapters.base import Adapter, define_tool, run_blocking
-from sayso.adapters.guards import guard_framework
 from sayso.adapters.reachability import reach
 from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.guarding import note_gated
+from sayso.guarding.frameworks import guard_framework
+from sayso.guarding.runs import note_gated
 from sayso.records.suspensions import ModelUsage
 from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from sayso.guarding import note_gated
+from sayso.guarding.runs import note_gated
 
 if TYPE_CHECKING:
     from sayso.gating.execution import Gated

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
-from sayso.guarding import use_gated_call, use_gated_run
+from sayso.guarding.frameworks import guard_imports
+from sayso.guarding.runs import use_gated_call, use_gated_run
 from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.base import Immutable
 from sayso.records.events import Event
@@ -109,6 +110,7 @@ async def run_calls(
     repeated: Collection[int] = (),
 ) -> Mapping[int, ToolResult]:
     """Run journaled calls together and return their results by index."""
+    guard_imports()
     slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
     ended: dict[int, ToolResult] = {}
 
@@ -118,7 +120,8 @@ async def run_calls(
         starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
         async with slots:
             await journal.confirm()
-            ended[index] = await call_tool(tool, one.call, context, starting, ending, one.read)
+            with use_gated_run(agent.name):
+                ended[index] = await call_tool(tool, one.call, context, starting, ending, one.read)
 
     if len(planned) == 1:  # a task of its own keeps the tool from cancelling the drive
         await asyncio.create_task(run(planned[0]))
@@ -274,9 +277,10 @@ def current_call() -> CallContext | None:
 @contextmanager
 def use_executor(executor: CallExecutor | None, agent: str = "") -> Iterator[None]:
     """Make the executor of this agent's run current for everything that a framework starts within the block."""
+    guard_imports()
     token = _EXECUTOR.set(executor)
     try:
-        with use_gated_run(agent):
+        with use_gated_run(agent, executor.admit_unseen if executor is not None else None):
             yield
     finally:
         _EXECUTOR.reset(token)

@@ -17,6 +17,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from sayso.canonical_json import JsonObject, canonical_json, check_json
 from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, SaysoError, TooLarge
+from sayso.guarding.runs import use_gated_call
 from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult, define
 from sayso.runner.models import clean_text
 
@@ -185,7 +186,12 @@ async def call_tool(
     """
 
     async def run(report: ReportOutput) -> None:
-        await tool.run(call.args, context, starting, report, read)
+        def end(output: JsonValue) -> None:
+            running.check()
+            report(output)
+
+        with use_gated_call(call.name) as running:
+            await tool.run(call.args, context, starting, end, read)
 
     return await catch_result(call, run, ending, tool.timeout_s)
 

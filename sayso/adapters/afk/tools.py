@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sayso.adapters import base
-from sayso.adapters.guards import guard_framework
-from sayso.adapters.guards.afk import guard_tools
 from sayso.canonical_json import JsonObject
-from sayso.guarding import admit
+from sayso.guarding.afk import guard_tools
+from sayso.guarding.frameworks import guard_framework
+from sayso.guarding.runs import admit
 from sayso.records.tool_calls import ToolDefinition
 
 _DEFERRED = "afk_deferred"

@@ -31,10 +31,10 @@ from autogen_core.tools import StaticWorkbench
 from sayso.adapters.autogen.checks import check_team, list_assistants
 from sayso.adapters.autogen.usage import read_usage
 from sayso.adapters.base import Adapter, define_tool, run_blocking
-from sayso.adapters.guards import guard_framework
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.guarding import admit
+from sayso.guarding.frameworks import guard_framework
+from sayso.guarding.runs import admit
 from sayso.records.run_state import read_state, write_state
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall

@@ -22,13 +22,13 @@ from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
 from sayso.adapters.base import RESUMED_ELSEWHERE, Adapter, define_tool
-from sayso.adapters.guards import guard_framework
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import ApprovalMiddleware, GateMiddleware, Mode
 from sayso.adapters.langgraph.usage import UsageCounter
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import InvalidInput
+from sayso.guarding.frameworks import guard_framework
 from sayso.policy.rules import same_json
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall

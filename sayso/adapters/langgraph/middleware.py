@@ -10,11 +10,11 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
 from sayso.adapters.base import NOT_REVIEWED
-from sayso.adapters.guards.langchain import watch_models
 from sayso.adapters.langgraph.checks import check_names
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import IllegalTransition
+from sayso.guarding.runs import admit
 from sayso.runner.execution import current_executor
 from sayso.runner.protocol import ToolFailed, describe_text
 
@@ -93,7 +93,7 @@ def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
 async def run_alone(name: str, running: Any) -> Any:
     """Run a judged tool. Raises `ToolFailed` if it interrupts; other tools inside it are refused."""
     try:
-        with watch_models():
+        with admit():
             return await running
     except GraphBubbleUp as error:
         raise ToolFailed(_INTERRUPTS.format(name=name)) from error

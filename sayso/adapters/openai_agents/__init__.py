@@ -27,14 +27,14 @@ from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
 from sayso.adapters.base import NOT_REVIEWED, Adapter, define_tool
-from sayso.adapters.guards import guard_framework
 from sayso.adapters.openai_agents.guardrails import gate_guardrail, replace_arguments
 from sayso.adapters.openai_agents.usage import NOTHING, Total, UsageHooks, read_total
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
 from sayso.formats.tool_responses import note_edit
-from sayso.guarding import note_gated
+from sayso.guarding.frameworks import guard_framework
+from sayso.guarding.runs import note_gated
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner import protocol

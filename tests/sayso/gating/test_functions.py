@@ -10,7 +10,7 @@ import pytest
 
 from sayso import Denied, Suspended, gate
 from sayso.errors import InvalidInput
-from sayso.guarding import was_gated
+from sayso.guarding.runs import was_gated
 from sayso.runner.tools import CallContext
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated

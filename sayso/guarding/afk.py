@@ -6,9 +6,10 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
-from sayso.adapters.guards import Changed
 from sayso.errors import InvalidInput
-from sayso.guarding import find_refusal, replace_once, was_gated
+from sayso.guarding.frameworks import Changed
+from sayso.guarding.runs import find_refusal, was_gated
+from sayso.guarding.threads import replace_once
 
 _NO_CALL = "The tool {name!r} of AFK has no async method call, so agents inside it could run unasked. Make it a Tool."
 

@@ -8,8 +8,9 @@ from autogen_agentchat.agents import AssistantAgent, CodeExecutorAgent
 from autogen_core.models import FunctionExecutionResult
 from autogen_core.tools import BaseStreamTool, BaseTool, StaticWorkbench
 
-from sayso.adapters.guards import Changed
-from sayso.guarding import admit, find_refusal, refuse_unseen, replace_once, was_gated
+from sayso.guarding.frameworks import Changed
+from sayso.guarding.runs import admit, find_refusal, refuse_unseen, was_gated
+from sayso.guarding.threads import replace_once
 
 _CALL = ("tool_call", "workbench", "handoff_tools", "agent_name")
 

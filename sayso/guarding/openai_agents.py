@@ -8,8 +8,9 @@ from typing import Any
 from agents import tool as tools
 from agents.run_internal import tool_actions, tool_execution
 
-from sayso.adapters.guards import Changed
-from sayso.guarding import refuse_unseen, replace_once, was_gated
+from sayso.guarding.frameworks import Changed
+from sayso.guarding.runs import refuse_unseen, was_gated
+from sayso.guarding.threads import replace_once
 
 
 def install() -> None:

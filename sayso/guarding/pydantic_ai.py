@@ -7,8 +7,9 @@ from typing import Any
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.toolsets import AbstractToolset
 
-from sayso.adapters.guards import Changed
-from sayso.guarding import refuse_unseen, replace_once, was_gated
+from sayso.guarding.frameworks import Changed
+from sayso.guarding.runs import refuse_unseen, was_gated
+from sayso.guarding.threads import replace_once
 
 
 def install() -> None:

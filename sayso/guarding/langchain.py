@@ -1,8 +1,7 @@
 """Guard of LangChain: tools that run for a call of a model, in any agent, graph or loop."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,9 +10,9 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 from langchain_core.tracers.context import register_configure_hook
 
-from sayso.adapters.guards import Changed
-from sayso.guarding import admit, carry_into_threads, refuse_unseen, replace_once, was_gated
-from sayso.runner.execution import current_executor
+from sayso.guarding.frameworks import Changed
+from sayso.guarding.runs import admit_unseen, note_model, refuse_unseen, was_gated, was_model_asked
+from sayso.guarding.threads import replace_once
 
 
 def install() -> None:
@@ -23,31 +22,16 @@ def install() -> None:
             raise Changed(f"BaseTool.{name} has no parameter tool_call_id")
     replace_once(BaseTool, "run", _guard_run)
     replace_once(BaseTool, "arun", _guard_arun)
-    carry_into_threads(_WATCH)
 
 
-@contextmanager
-def watch_models() -> Iterator[None]:
-    """Admit one tool, the judged one. After a model was asked inside it, it may call no other, even by hand."""
-    token = _WATCH.set(_Watch())
-    try:
-        with admit():
-            yield
-    finally:
-        _WATCH.reset(token)
-
-
-class _Watch(BaseCallbackHandler):
-    """Notes that a model was asked."""
+class _ModelWatch(BaseCallbackHandler):
+    """Notes that a model was asked. Without an agent, code may run by hand what the model then requests."""
 
     raise_error = True
     run_inline = True
 
-    def __init__(self) -> None:
-        self.asked = False
-
     def on_llm_start(self, *_args: Any, **_more: Any) -> None:
-        self.asked = True
+        note_model()
 
     on_chat_model_start = on_llm_start
 
@@ -69,12 +53,10 @@ def _guard_arun(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check(tool: Any, call_id: str | None, function: Any) -> None:
-    watch = _WATCH.get()
-    if call_id is not None or (watch is not None and watch.asked):
-        metadata, executor = ensure_config().get("metadata") or {}, current_executor()
-        seen = was_gated(function) or (executor is not None and executor.admit_unseen(tool.name))
-        refuse_unseen(tool.name, metadata.get("lc_agent_name"), seen)
+    if call_id is not None or was_model_asked():
+        metadata = ensure_config().get("metadata") or {}
+        refuse_unseen(tool.name, metadata.get("lc_agent_name"), was_gated(function) or admit_unseen(tool.name))
 
 
-_WATCH: ContextVar[_Watch | None] = ContextVar("sayso_langchain_watch", default=None)
-register_configure_hook(_WATCH, inheritable=True)
+_WATCH = _ModelWatch()
+register_configure_hook(ContextVar("sayso_langchain_watch", default=_WATCH), inheritable=True)

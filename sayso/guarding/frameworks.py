@@ -1,11 +1,12 @@
-"""Guards at the place where each framework executes tools, also for a framework that a gated tool imports.
+"""Guards of all frameworks: of those that are imported, and of those that a gated tool imports.
 
-An adapter guards its own framework when it builds an agent, and every other one that is imported already. A framework
-that is imported later is guarded right after its import. Agents that run outside of gated runs notice nothing.
+An adapter guards its framework when it builds an agent. Each gated run guards the others that are imported already. A
+framework that is imported later is guarded right after its import. Agents outside of gated runs notice nothing.
 """
 
 import logging
 import sys
+import threading
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from sayso.errors import InvalidInput
-from sayso.guarding import carry_into_threads
+from sayso.guarding.threads import carry_into_threads
 
 _GUARDS = {
     "pydantic_ai": "pydantic_ai",
@@ -24,11 +25,15 @@ _GUARDS = {
 }
 """The guard of each framework, by the package that it is imported as."""
 
+_DISTRIBUTIONS = {"agents": "openai-agents"}
+"""The distribution of a package whose name a module of the user may have, too."""
+
 _CHANGED = (
     "Sayso does not know where {package} of this version executes tools: {fault}. Agents inside of tools could run "
     "without review. Install a version that Sayso's extras allow."
 )
 _LOG = logging.getLogger("sayso")
+_GUARDING = threading.Lock()
 
 
 class Changed(Exception):
@@ -36,29 +41,45 @@ class Changed(Exception):
 
 
 def guard_framework(package: str) -> None:
-    """Guard the framework of an adapter and the others. Raises `InvalidInput` if the framework has changed."""
-    carry_into_threads()
+    """Guard the framework of an adapter. Raises `InvalidInput` if the framework has changed."""
     try:
         _install(package)
     except (Changed, ImportError, AttributeError) as error:
         raise InvalidInput(_CHANGED.format(package=package, fault=error)) from error
-    for other in _GUARDS:
-        if other in sys.modules and other != package:
-            _try_install(other)
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+
+
+def guard_imports() -> None:
+    """Guard each framework that is imported, now or later, and carry gated runs into threads."""
+    with _GUARDING:
+        if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+            return
+        carry_into_threads()
         sys.meta_path.insert(0, _Finder())
+        for package in _GUARDS:
+            if package in sys.modules:
+                _try_install(package)
 
 
 def _install(package: str) -> None:
-    import_module(f"sayso.adapters.guards.{_GUARDS[package]}").install()
+    import_module(f"sayso.guarding.{_GUARDS[package]}").install()
 
 
 def _try_install(package: str) -> None:
-    """Guard another framework. A module of the user may have its name."""
+    """Guard a framework, or warn. A module of the user may have its name."""
     try:
         _install(package)
     except (Changed, ImportError, AttributeError) as error:
-        _LOG.warning("%s", _CHANGED.format(package=package, fault=error))
+        if _is_installed(package):
+            _LOG.warning("%s", _CHANGED.format(package=package, fault=error))
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        return package not in _DISTRIBUTIONS or bool(distribution(_DISTRIBUTIONS[package]))
+    except PackageNotFoundError:
+        return False
 
 
 class _Finder(MetaPathFinder):

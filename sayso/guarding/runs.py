@@ -1,16 +1,8 @@
-"""Refuses tools that a framework starts inside a gated run although no gate has judged them.
+"""The gated run that a context serves, and the tools that a framework may start in it."""
 
-An agent that a tool builds, imports or is handed cannot be found before the tool runs. So each adapter guards the
-place where its framework executes tools: within a gated run, a tool starts there only if a gate has seen it. The run
-is known from a context variable, which threads started inside the run inherit.
-"""
-
-import functools
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -21,7 +13,6 @@ _REFUSED = (
     "{tool} was called inside {place} without review, so it did not run. {owner}, which no gate has seen. Give its "
     "tools to {gated}, list it as a handoff, or put @gate on the function."
 )
-_MARK = "__sayso_guard__"
 
 Wrapped = TypeVar("Wrapped")
 
@@ -36,7 +27,9 @@ class GatedRun:
 
     agent: str
     tool: str = ""
+    admits: Callable[[str], bool] | None = None
     refusals: list[str] = field(default_factory=list)
+    asked_model: bool = False
 
     def check(self) -> None:
         """Raise `UnseenTool` if a tool was refused inside the call, even if its agent continued without it."""
@@ -51,30 +44,28 @@ class _Pass:
     used: bool = False
 
 
-_RUN: ContextVar[GatedRun | None] = ContextVar("sayso_gated_run", default=None)
+RUN: ContextVar[GatedRun | None] = ContextVar("sayso_gated_run", default=None)
 _PASS: ContextVar[_Pass | None] = ContextVar("sayso_pass", default=None)
-_CARRIED: list[ContextVar[Any]] = [_RUN]
 _SEEN: WeakValueDictionary[int, Any] = WeakValueDictionary()
-_INSTALLING = threading.Lock()
 
 
 @contextmanager
-def use_gated_run(agent: str) -> Iterator[None]:
-    """Guard everything that a framework starts within the block."""
-    token, admitted = _RUN.set(GatedRun(agent)), _PASS.set(None)
+def use_gated_run(agent: str, admits: Callable[[str], bool] | None = None) -> Iterator[None]:
+    """Guard everything that a framework starts within the block. `admits` uses up an approval of a tool, by name."""
+    token, admitted = RUN.set(GatedRun(agent, admits=admits)), _PASS.set(None)
     try:
         yield
     finally:
-        _RUN.reset(token)
+        RUN.reset(token)
         _PASS.reset(admitted)
 
 
 @contextmanager
 def use_gated_call(tool: str) -> Iterator[GatedRun]:
     """Guard what a gated tool starts. Yields the call, which collects what was refused."""
-    outer = _RUN.get()
+    outer = RUN.get()
     running = GatedRun(outer.agent if outer is not None else "", tool)
-    token, admitted = _RUN.set(running), _PASS.set(None)
+    token, admitted = RUN.set(running), _PASS.set(None)
     try:
         yield running
     except Exception as error:
@@ -82,7 +73,7 @@ def use_gated_call(tool: str) -> Iterator[GatedRun]:
             raise UnseenTool(running.refusals[0]) from error
         raise
     finally:
-        _RUN.reset(token)
+        RUN.reset(token)
         _PASS.reset(admitted)
 
 
@@ -94,6 +85,25 @@ def admit() -> Iterator[None]:
         yield
     finally:
         _PASS.reset(token)
+
+
+def admit_unseen(tool: str) -> bool:
+    """Return whether an approval is left for this tool, which its framework runs out of sight, and use it up."""
+    run = RUN.get()
+    return run is not None and run.admits is not None and run.admits(tool)
+
+
+def note_model() -> None:
+    """Note that a model was asked in this context."""
+    run = RUN.get()
+    if run is not None:
+        run.asked_model = True
+
+
+def was_model_asked() -> bool:
+    """Return whether the tool of this gated call has asked a model."""
+    run = RUN.get()
+    return run is not None and run.tool != "" and run.asked_model
 
 
 def note_gated(function: Wrapped) -> Wrapped:
@@ -110,7 +120,7 @@ def was_gated(function: Any) -> bool:
 
 def find_refusal(tool: str, agent: str | None, seen: bool = False) -> str | None:
     """Return why the framework must not start this tool, or None: no gated run is active, or a gate has judged it."""
-    run, admitted = _RUN.get(), _PASS.get()
+    run, admitted = RUN.get(), _PASS.get()
     if run is None or seen:
         return None
     if admitted is not None and not admitted.used:
@@ -128,57 +138,3 @@ def refuse_unseen(tool: str, agent: str | None, seen: bool = False) -> None:
     refusal = find_refusal(tool, agent, seen)
     if refusal is not None:
         raise UnseenTool(refusal)
-
-
-def replace_once(owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Replace a function of a class or module by a guard around it, once in this process."""
-    with _INSTALLING:
-        original = vars(owner)[name]
-        plain = getattr(original, "__func__", original)
-        if getattr(plain, _MARK, False):
-            return
-        guard = functools.wraps(plain)(wrap(plain))
-        setattr(guard, _MARK, True)
-        kind = type(original) if isinstance(original, staticmethod | classmethod) else None
-        setattr(owner, name, kind(guard) if kind is not None else guard)
-
-
-def carry_into_threads(variable: ContextVar[Any] | None = None) -> None:
-    """Let threads and thread pools inherit the gated run of the code that starts their work, and `variable` too."""
-    if variable is not None and variable not in _CARRIED:
-        _CARRIED.append(variable)
-    replace_once(threading.Thread, "start", _guard_start)
-    replace_once(ThreadPoolExecutor, "submit", _guard_submit)
-
-
-def _guard_start(original: Callable[..., Any]) -> Callable[..., Any]:
-    def start(thread: Any) -> Any:
-        if held := _capture():
-            thread.run = functools.partial(_run_within, held, thread.run)
-        return original(thread)
-
-    return start
-
-
-def _guard_submit(original: Callable[..., Any]) -> Callable[..., Any]:
-    def submit(pool: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        held = _capture()
-        if not held:
-            return original(pool, function, *args, **kwargs)
-        clear = copy_context()  # the pool's threads serve others, too
-        for variable, _ in held:
-            clear.run(variable.set, None)
-        return clear.run(original, pool, functools.partial(_run_within, held, function), *args, **kwargs)
-
-    return submit
-
-
-def _capture() -> list[tuple[ContextVar[Any], Any]]:
-    return [(variable, value) for variable in _CARRIED if (value := variable.get(None)) is not None]
-
-
-def _run_within(held: list[tuple[ContextVar[Any], Any]], function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    context = copy_context()
-    for variable, value in held:
-        context.run(variable.set, value)
-    return context.run(function, *args, **kwargs)
