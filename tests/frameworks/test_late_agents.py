@@ -1,20 +1,25 @@
 """Tests of agents that a gated tool gets only when it runs: their tools do not run unasked."""
 
+from typing import Any
+
 import pytest
 
 from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 
-THREADS = ("in_sync", "in_pool")
+COMMON = ("built", "cached", "imported", "in_sync", "in_pool", "in_thread_pool", "swallowed")
 LATE = {
-    "pydantic_ai": ("built", "cached", "imported", "from_deps", "with_toolset", "swallowed", *THREADS),
-    "openai_agents": ("built", "cached", "imported", "from_context", "handed", "shell", "swallowed", *THREADS),
-    "autogen": ("built", "cached", "imported", "team", "tool_of_code", "code", "swallowed", *THREADS),
-    "langgraph": ("built", "cached", "imported", "in_blocking_thread", "by_hand_in_thread", "swallowed", *THREADS),
-    "afk": ("built", "cached", "imported", *THREADS),
+    "pydantic_ai": (*COMMON, "from_deps", "with_toolset"),
+    "openai_agents": (*COMMON, "from_context", "handed", "shell"),
+    "autogen": (*COMMON, "team", "tool_of_code", "code"),
+    "langgraph": (*COMMON, "in_blocking_thread", "by_hand_in_thread"),
+    "afk": COMMON,
 }
 """The ways in which a tool of each framework gets an agent."""
+
+WITH_CONTEXT = ("from_deps", "from_context")
+"""Those whose tools need a context of the framework."""
 
 TOOLS = {
     ("openai_agents", "handed"): "ask_payer",
@@ -56,8 +61,19 @@ GUARDED = {
 @pytest.mark.parametrize(("name", "variant"), [(name, one) for name, some in LATE.items() for one in some])
 def test_agent_that_a_tool_gets_when_it_runs_is_refused(name: str, variant: str) -> None:
     played = play(name, folder="late_agents")["played"][variant]
-    assert played["ran"] == []
     assert [args["to"] for _, args in played["asked"]] == ["ann"]
+    check_refused(name, variant, played)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [(name, one) for name, some in LATE.items() for one in some if one not in WITH_CONTEXT]
+)
+def test_agent_that_a_tool_of_our_runner_gets_is_refused(name: str, variant: str) -> None:
+    check_refused(name, variant, play(name, folder="late_agents")["own"][variant])
+
+
+def check_refused(name: str, variant: str, played: dict[str, Any]) -> None:
+    assert played["ran"] == []
     text = played["result"]["text"]
     assert TOOLS.get((name, variant), "send_money") in text
     assert f"was called inside {variant} without review, so it did not run." in text
@@ -70,9 +86,10 @@ def test_refusal_of_an_agent_in_a_tool_names_it(name: str) -> None:
     assert "Give its tools to the gated agent 'bot'" in text.replace("\\", "")
 
 
+@pytest.mark.parametrize("runner", ["played", "own"])
 @pytest.mark.parametrize(("name", "variant"), [(name, one) for name, some in ALLOWED.items() for one in some])
-def test_gated_calls_inside_a_tool_run(name: str, variant: str) -> None:
-    played = play(name, folder="late_agents")["played"][variant]
+def test_gated_calls_inside_a_tool_run(name: str, variant: str, runner: str) -> None:
+    played = play(name, folder="late_agents")[runner][variant]
     assert played["ran"] == ["ann"]
     assert "sent to ann" in played["result"]["text"]
 
@@ -95,7 +112,7 @@ def test_gate_refuses_a_framework_that_executes_tools_elsewhere(name: str) -> No
 
 
 def test_langgraph_node_runs_the_call_that_was_accepted_once() -> None:
-    played = play("langgraph", folder="late_agents")["played"]
+    played = play("langgraph", folder="late_agents")["inbox"]
     assert (played["accepted"]["ran"], played["accepted"]["result"]["text"]) == (["ann"], "sent to ann")
     assert played["accepted_twice"]["ran"] == ["ann"]
     assert "inside the run of the gated agent 'bot' without review" in played["accepted_twice"]["error"]
@@ -105,7 +122,8 @@ def test_handoff_between_agents_without_tools_runs_inside_a_tool() -> None:
     assert "other" in play("autogen", folder="late_agents")["played"]["hand_off"]["result"]["text"].split()
 
 
-def test_framework_that_a_tool_imports_is_guarded_at_once() -> None:
-    played = play("langgraph", "afk_imports", "late_agents")["played"]["imported"]
+@pytest.mark.parametrize("name", LATE)
+def test_framework_that_a_tool_imports_is_guarded_at_once(name: str) -> None:
+    played = play(name, "imports", "late_agents")["own"]["imported"]
     assert played["ran"] == []
     assert "send_money was called inside imported without review" in played["result"]["text"]

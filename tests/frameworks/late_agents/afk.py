@@ -1,7 +1,7 @@
 """AFK agents that a gated tool gets only when it runs, with AFK's own runner if it is on the path."""
 
 import asyncio
-from functools import cache
+import inspect
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,17 +12,8 @@ from sayso.adapters.afk.hooks import Hooks
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.contracts import Agent, Runner, RunnerConfig, ToolCall, tool
 from tests.frameworks.contracts.scripted import MemoryRows, ScriptedModel
-from tests.frameworks.edge_cases.local_runs import play, print_json
-from tests.frameworks.late_agents.variants import (
-    DESK,
-    list_guarded,
-    pay,
-    play_all,
-    play_beside,
-    refuse_without,
-    run_in_pool,
-    run_in_thread,
-)
+from tests.frameworks.edge_cases.local_runs import print_json
+from tests.frameworks.late_agents.variants import DESK, Payers, pay, play_variants
 
 
 class PayArgs(BaseModel):
@@ -46,41 +37,9 @@ def make_payer(*tools: Any) -> Any:
     return Agent(name="payer", model=make_model("send_money"), instructions="Pay.", tools=[*(tools or [send_money])])
 
 
-@cache
-def get_payer() -> Any:
-    return make_payer()
-
-
 async def run(payer: Any, to: str) -> str:
     """Let an agent pay."""
     return str((await Runner(memory_store=MemoryRows()).run(payer, user_message=to)).final_text)
-
-
-async def built(args: PayArgs) -> str:
-    """Pay through an agent made on the spot."""
-    return await run(make_payer(), args.to)
-
-
-async def cached(args: PayArgs) -> str:
-    """Pay through an agent of a factory."""
-    return await run(get_payer(), args.to)
-
-
-async def imported(args: PayArgs) -> str:
-    """Pay through an agent of another module."""
-    from tests.frameworks.late_agents.payers import afk as payer
-
-    return await run(payer, args.to)
-
-
-def in_sync(args: PayArgs) -> str:
-    """Pay through an agent, without awaiting it."""
-    return run_in_thread(lambda: built(args))
-
-
-def in_pool(args: PayArgs) -> str:
-    """Pay through an agent in a pool of threads."""
-    return run_in_pool(lambda: built(args))
 
 
 @tool(args_model=PayArgs, name="send_money", description="Send money to somebody, if a person approves.")
@@ -89,19 +48,20 @@ async def send_gated(args: PayArgs) -> str:
     return pay(args.to)
 
 
-async def gated_function(args: PayArgs) -> str:
-    """Pay through an agent whose tool has a gate of its own."""
-    return await run(make_payer(send_gated), args.to)
+def make_tool(function: Any) -> Any:
+    """Return a tool of AFK, which takes its arguments as a model."""
 
+    async def call(args: PayArgs) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(args.to)
+        return await asyncio.to_thread(function, args.to)
 
-async def gated_agent(args: PayArgs) -> str:
-    """Pay through an agent that is gated, too."""
-    return str((await play(make(send_money)))["result"])
+    return tool(args_model=PayArgs, name=function.__name__, description="Pay somebody.")(call)
 
 
 def make(made: Any) -> FrameworkAgent:
     """Return a gated agent with this tool."""
-    made = made if hasattr(made, "spec") else tool(args_model=PayArgs, name=made.__name__)(made)
+    made = made if hasattr(made, "spec") else make_tool(made)
     rows = MemoryRows()
 
     def build(hooks: Hooks) -> tuple[Any, Any]:
@@ -115,20 +75,8 @@ def make(made: Any) -> FrameworkAgent:
 
 async def main() -> None:
     """Play each variant."""
-    started = asyncio.Event()
-
-    async def wait(args: PayArgs) -> str:
-        """Wait for an agent beside this one."""
-        started.set()
-        await asyncio.sleep(0)
-        return args.to
-
-    late = (built, cached, imported, in_sync, in_pool, gated_function, gated_agent)
-    played = await play_all(make, {one.__name__: one for one in late})
-    beside = await play_beside(make(wait), started, lambda: run(make_payer(), "ann"))
-    guarded = list_guarded(type(send_money), Runner)
-    changed = refuse_without(type(send_money), "call", lambda: make(send_money))
-    print_json({"played": played, "beside": beside, "guarded": guarded, "changed": changed})
+    payers = Payers("afk", make_payer, run, make, send_money, send_gated)
+    print_json(await play_variants(payers, (), (type(send_money), Runner), (type(send_money), "call")))
 
 
 if __name__ == "__main__":

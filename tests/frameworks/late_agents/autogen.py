@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent, CodeExecutorAgent
@@ -19,17 +18,8 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 from sayso.adapters.autogen import gate
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.edge_cases.autogen import INFO, NO_USAGE
-from tests.frameworks.edge_cases.local_runs import play, print_json
-from tests.frameworks.late_agents.variants import (
-    list_guarded,
-    pay,
-    play_all,
-    play_beside,
-    refuse_without,
-    run_in_pool,
-    run_in_thread,
-    send_gated,
-)
+from tests.frameworks.edge_cases.local_runs import print_json
+from tests.frameworks.late_agents.variants import Payers, pay, play_variants, send_gated
 
 
 class Asker(ReplayChatCompletionClient):
@@ -66,41 +56,9 @@ def make_payer(*tools: Any, **options: Any) -> AssistantAgent:
     return AssistantAgent("payer", Asker([], INFO), **given)
 
 
-@cache
-def get_payer() -> AssistantAgent:
-    return make_payer()
-
-
 async def run(payer: Any, to: str) -> str:
     """Let an agent or a team pay."""
     return str((await payer.run(task=to)).messages[-1].to_text())
-
-
-async def built(to: str) -> str:
-    """Pay through an agent made on the spot."""
-    return await run(make_payer(), to)
-
-
-async def cached(to: str) -> str:
-    """Pay through an agent of a factory."""
-    return await run(get_payer(), to)
-
-
-async def imported(to: str) -> str:
-    """Pay through an agent of another module."""
-    from tests.frameworks.late_agents.payers import autogen as payer
-
-    return await run(payer, to)
-
-
-def in_sync(to: str) -> str:
-    """Pay through an agent, without awaiting it. AutoGen calls this in a pool of threads."""
-    return run_in_thread(lambda: built(to))
-
-
-def in_pool(to: str) -> str:
-    """Pay through an agent in a pool of threads."""
-    return run_in_pool(lambda: built(to))
 
 
 async def team(to: str) -> str:
@@ -119,22 +77,6 @@ async def code(to: str) -> str:
     agent = CodeExecutorAgent("payer", Executor())
     message = TextMessage(content="```python\npay()\n```", source="user")
     return str((await agent.on_messages([message], CancellationToken())).chat_message)
-
-
-async def swallowed(to: str) -> str:
-    """Pay through an agent, and hide that it failed."""
-    await built(to)
-    return "all is well"
-
-
-async def gated_function(to: str) -> str:
-    """Pay through an agent whose tool has a gate of its own."""
-    return await run(make_payer(FunctionTool(send_gated, description="Pays.", name="send_money")), to)
-
-
-async def gated_agent(to: str) -> str:
-    """Pay through an agent that is gated, too."""
-    return str((await play(gate(lambda gated: gated(make_payer()), name="inner")))["result"])
 
 
 async def by_code(to: str) -> str:
@@ -158,21 +100,11 @@ def make(tool: Any) -> FrameworkAgent:
 
 async def main() -> None:
     """Play each variant."""
-    started = asyncio.Event()
-
-    async def wait(to: str) -> str:
-        """Wait for an agent beside this one."""
-        started.set()
-        await asyncio.sleep(0)
-        return to
-
-    late = (built, cached, imported, in_sync, in_pool, team, tool_of_code, code, swallowed)
-    allowed = (gated_function, gated_agent, by_code, hand_off)
-    played = await play_all(make, {one.__name__: one for one in (*late, *allowed)})
-    beside = await play_beside(make(wait), started, lambda: built("ann"))
-    guarded = list_guarded(AssistantAgent, BaseTool, BaseStreamTool, CodeExecutorAgent)
-    changed = refuse_without(AssistantAgent, "_execute_tool_call", lambda: make(send_money))
-    print_json({"played": played, "beside": beside, "guarded": guarded, "changed": changed})
+    gated = FunctionTool(send_gated, description="Pays.", name="send_money")
+    payers = Payers("autogen", make_payer, run, make, send_money, gated)
+    guarded = (AssistantAgent, BaseTool, BaseStreamTool, CodeExecutorAgent)
+    place = (AssistantAgent, "_execute_tool_call")
+    print_json(await play_variants(payers, (team, tool_of_code, code, by_code, hand_off), guarded, place))
 
 
 if __name__ == "__main__":

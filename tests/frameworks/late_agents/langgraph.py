@@ -1,7 +1,6 @@
 """LangChain agents that a gated tool gets only when it runs."""
 
 import asyncio
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,17 +13,8 @@ from langgraph.types import interrupt
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.edge_cases.langgraph import Asker, called
-from tests.frameworks.edge_cases.local_runs import play, print_json
-from tests.frameworks.late_agents.variants import (
-    list_guarded,
-    pay,
-    play_all,
-    play_beside,
-    refuse_without,
-    run_in_pool,
-    run_in_thread,
-    send_gated,
-)
+from tests.frameworks.edge_cases.local_runs import print_json
+from tests.frameworks.late_agents.variants import Payers, pay, play_all, play_variants, run_in_thread, send_gated
 
 
 @tool
@@ -38,36 +28,9 @@ def make_payer(*tools: Any) -> Any:
     return create_agent(Asker(turns=[[called("send_money", "i0", to="ann")]]), tools or [send_money], name="payer")
 
 
-@cache
-def get_payer() -> Any:
-    return make_payer()
-
-
 async def run(payer: Any, to: str) -> str:
     """Let an agent pay."""
     return str((await payer.ainvoke({"messages": [("user", to)]}))["messages"][-1].content)
-
-
-async def built(to: str) -> str:
-    """Pay through an agent made on the spot."""
-    return await run(make_payer(), to)
-
-
-async def cached(to: str) -> str:
-    """Pay through an agent of a factory."""
-    return await run(get_payer(), to)
-
-
-async def imported(to: str) -> str:
-    """Pay through an agent of another module."""
-    from tests.frameworks.late_agents.payers import langgraph as payer
-
-    return await run(payer, to)
-
-
-def in_sync(to: str) -> str:
-    """Pay through an agent, without awaiting it, in a thread of its own."""
-    return run_in_thread(lambda: built(to))
 
 
 def in_blocking_thread(to: str) -> str:
@@ -79,11 +42,6 @@ def in_blocking_thread(to: str) -> str:
     return run_in_thread(work)
 
 
-def in_pool(to: str) -> str:
-    """Pay through an agent in a pool of threads."""
-    return run_in_pool(lambda: built(to))
-
-
 def by_hand_in_thread(to: str) -> str:
     """Ask a model and run what it says, without any agent, in a thread of its own."""
 
@@ -92,19 +50,6 @@ def by_hand_in_thread(to: str) -> str:
         return str(send_money.invoke(message.tool_calls[0]["args"]))
 
     return run_in_thread(work)
-
-
-async def swallowed(to: str) -> str:
-    """Pay through an agent, and hide that it failed."""
-    try:
-        return await built(to)
-    except Exception:  # noqa: BLE001 - this is the attempt
-        return "all is well"
-
-
-async def gated_function(to: str) -> str:
-    """Pay through an agent whose tool has a gate of its own."""
-    return await run(make_payer(tool("send_money")(send_gated)), to)
 
 
 def by_code(to: str) -> str:
@@ -141,14 +86,6 @@ def accepted_twice(call: Any) -> Any:
 
 async def main() -> None:
     """Play each variant."""
-    started = asyncio.Event()
-
-    async def wait(to: str) -> str:
-        """Wait for an agent beside this one."""
-        started.set()
-        await asyncio.sleep(0)
-        return to
-
     with TemporaryDirectory() as folder:
 
         def make(function: Any) -> FrameworkAgent:
@@ -160,23 +97,15 @@ async def main() -> None:
 
             return gate(build, name="bot", tools=[made], checkpointer=sqlite(Path(folder) / f"{made.name}.db"))
 
-        async def gated_agent(to: str) -> str:
-            """Pay through an agent that is gated, too."""
-            return str((await play(make(send_money)))["result"])
-
-        late = (built, cached, imported, in_sync, in_blocking_thread, in_pool, by_hand_in_thread)
-        allowed = (gated_function, by_code, gated_agent)
-        played = await play_all(make, {one.__name__: one for one in (*late, swallowed, *allowed)})
-
         def make_graph(runs: Any) -> FrameworkAgent:
             saver = sqlite(Path(folder) / f"{runs.__name__}.db")
             return gate(make_inbox(runs), name="bot", tools=[send_money], checkpointer=saver)
 
-        played |= await play_all(make_graph, {one.__name__: one for one in (accepted, accepted_twice)})
-        beside = await play_beside(make(wait), started, lambda: built("ann"))
-        guarded = list_guarded(BaseTool)
-        changed = refuse_without(BaseTool, "arun", lambda: make(send_money))
-    print_json({"played": played, "beside": beside, "guarded": guarded, "changed": changed})
+        inbox = await play_all(make_graph, (accepted, accepted_twice))
+        payers = Payers("langgraph", make_payer, run, make, send_money, tool("send_money")(send_gated))
+        more = (in_blocking_thread, by_hand_in_thread, by_code)
+        results = await play_variants(payers, more, (BaseTool,), (BaseTool, "arun"))
+    print_json({**results, "inbox": inbox})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,19 @@
 """Agents of the OpenAI Agents SDK that a gated tool gets only when it runs."""
 
 import asyncio
-from functools import cache
 from typing import Any
 
-from agents import Agent, LocalShellTool, Model, ModelResponse, RunContextWrapper, Runner, Usage, function_tool
+from agents import (
+    Agent,
+    FunctionTool,
+    LocalShellTool,
+    Model,
+    ModelResponse,
+    RunContextWrapper,
+    Runner,
+    Usage,
+    function_tool,
+)
 from agents import tool as tools
 from agents.run_internal import tool_actions, tool_execution
 from agents.testing import assistant_message, function_call
@@ -12,18 +21,9 @@ from openai.types.responses.response_output_item import LocalShellCall, LocalShe
 
 from sayso.adapters.openai_agents import gate
 from sayso.runner.protocol import FrameworkAgent
-from tests.frameworks.edge_cases.local_runs import play, print_json
+from tests.frameworks.edge_cases.local_runs import print_json
 from tests.frameworks.edge_cases.openai_agents_guarded import QUIET
-from tests.frameworks.late_agents.variants import (
-    list_guarded,
-    pay,
-    play_all,
-    play_beside,
-    refuse_without,
-    run_in_pool,
-    run_in_thread,
-    send_gated,
-)
+from tests.frameworks.late_agents.variants import Payers, pay, play_variants, send_gated
 
 
 class Asker(Model):
@@ -62,11 +62,6 @@ def make_payer(*tools: Any) -> Agent[Any]:
     return Agent("payer", model=Asker(), tools=list(tools or [send_money]))
 
 
-@cache
-def get_payer() -> Agent[Any]:
-    return make_payer()
-
-
 class Holder:
     """A context that holds an agent."""
 
@@ -79,36 +74,9 @@ async def run(payer: Agent[Any], to: str) -> str:
     return str((await Runner.run(payer, to, run_config=QUIET)).final_output)
 
 
-async def built(to: str) -> str:
-    """Pay through an agent made on the spot."""
-    return await run(make_payer(), to)
-
-
-async def cached(to: str) -> str:
-    """Pay through an agent of a factory."""
-    return await run(get_payer(), to)
-
-
-async def imported(to: str) -> str:
-    """Pay through an agent of another module."""
-    from tests.frameworks.late_agents.payers import openai_agents as payer
-
-    return await run(payer, to)
-
-
 async def from_context(context: RunContextWrapper[Holder], to: str) -> str:
     """Pay through an agent of the context."""
     return await run(context.context.payer, to)
-
-
-def in_sync(to: str) -> str:
-    """Pay through an agent, without awaiting it."""
-    return run_in_thread(lambda: built(to))
-
-
-def in_pool(to: str) -> str:
-    """Pay through an agent in a pool of threads."""
-    return run_in_pool(lambda: built(to))
 
 
 async def handed(to: str) -> str:
@@ -122,48 +90,19 @@ async def shell(to: str) -> str:
     return await run(Agent("payer", model=Shell(), tools=[tool]), to)
 
 
-async def swallowed(to: str) -> str:
-    """Pay through an agent, and hide that it failed."""
-    try:
-        return await built(to)
-    except Exception:  # noqa: BLE001 - this is the attempt
-        return "all is well"
-
-
-async def gated_function(to: str) -> str:
-    """Pay through an agent whose tool has a gate of its own."""
-    return await run(make_payer(function_tool(send_gated)), to)
-
-
-async def gated_agent(to: str) -> str:
-    """Pay through an agent that is gated, too."""
-    bot = gate(make_payer(), name="inner", run_config=QUIET)
-    return str((await play(bot))["result"])
-
-
 def make(tool: Any) -> FrameworkAgent:
     """Return a gated agent with this tool."""
-    agent = Agent[Any]("bot", model=Asker(), tools=[function_tool(tool)])
+    made = tool if isinstance(tool, FunctionTool) else function_tool(tool)
+    agent = Agent[Any]("bot", model=Asker(), tools=[made])
     return gate(agent, name="bot", context=Holder, run_config=QUIET)
 
 
 async def main() -> None:
     """Play each variant."""
-    started = asyncio.Event()
-
-    async def wait(to: str) -> str:
-        """Wait for an agent beside this one."""
-        started.set()
-        await asyncio.sleep(0)
-        return to
-
-    late = (built, cached, imported, from_context, in_sync, in_pool, handed, shell, swallowed)
-    played = await play_all(make, {one.__name__: one for one in (*late, gated_function, gated_agent)})
-    beside = await play_beside(make(wait), started, lambda: built("ann"))
-    kinds = [one for one in vars(tool_actions).values() if hasattr(one, "execute")]
-    guarded = list_guarded(tools, tool_execution, *kinds)
-    changed = refuse_without(tools, "_invoke_function_tool_with_metadata", lambda: make(send_money))
-    print_json({"played": played, "beside": beside, "guarded": guarded, "changed": changed})
+    payers = Payers("openai_agents", make_payer, run, make, send_money, function_tool(send_gated))
+    actions = [one for one in vars(tool_actions).values() if hasattr(one, "execute")]
+    place = (tools, "_invoke_function_tool_with_metadata")
+    print_json(await play_variants(payers, (from_context, handed, shell), (tools, tool_execution, *actions), place))
 
 
 if __name__ == "__main__":

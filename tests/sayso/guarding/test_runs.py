@@ -78,13 +78,9 @@ def test_noted_functions_and_methods_were_gated() -> None:
 
 
 def test_approval_of_an_unseen_call_is_used_up() -> None:
-    left = ["send_money"]
-
-    def use_up(name: str) -> bool:
-        return name in left and left.remove(name) is None
-
+    approved = iter([True, False])
     assert not admit_unseen("send_money")
-    with use_gated_run("bot", use_up):
+    with use_gated_run("bot", lambda _name: next(approved)):
         assert admit_unseen("send_money")
         assert not admit_unseen("send_money")
 

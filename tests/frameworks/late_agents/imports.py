@@ -1,0 +1,33 @@
+"""A tool of Sayso's own runner that imports a framework only when it runs, in the framework's environment."""
+
+import asyncio
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+from tests.frameworks.edge_cases.local_runs import print_json
+from tests.frameworks.late_agents.variants import play_own
+
+PACKAGES = {
+    "pydantic_ai": "pydantic_ai",
+    "openai_agents": "agents",
+    "autogen": "autogen_agentchat",
+    "langgraph": "langchain_core",
+}
+FRAMEWORK = next((name for name, package in PACKAGES.items() if find_spec(package)), "afk")
+
+
+async def imported(to: str) -> str:
+    """Pay through an agent of a framework that was not imported before."""
+    payers = import_module(f"tests.frameworks.late_agents.{FRAMEWORK}")
+    return str(await payers.run(payers.make_payer(), to))
+
+
+async def main() -> None:
+    """Play it."""
+    assert not {*PACKAGES.values(), "afk"} & sys.modules.keys()
+    print_json({"own": await play_own([imported])})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
