@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sayso.errors import NotFound, SaysoError, Unavailable
 from sayso.records.suspensions import SuspensionRecord
-from service.channels.webhook.events import build_event
+from service.channels.webhook.events import build_event, find_announced
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.logs import Trouble
 from service.store.suspensions.announcements import Announcement
@@ -57,7 +57,9 @@ class FanOut:
         self, announcement: Announcement, record: SuspensionRecord, wanted: list[Endpoint], now_ms: int
     ) -> None:
         definitions = await self.wiring.runs.find_definitions([record])
-        body = build_event(announcement, record, definitions, self.wiring.settings.public_url)
+        item = find_announced(announcement, record)
+        denied = await self.wiring.precedents.find_denial(record, item) if item is not None else None
+        body = build_event(announcement, record, definitions, self.wiring.settings.public_url, denied)
         if body is None:
             return
         messages = [

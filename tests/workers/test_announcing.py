@@ -107,6 +107,26 @@ async def test_life_of_a_run_is_announced(wiring: Wiring, redis: Redis) -> None:
     assert by_type["run.suspended"]["items"] == [{"id": "i1", "tool": "refund", "link": item["link"]}]
 
 
+async def test_event_says_who_denied_the_same_call_last(wiring: Wiring, redis: Redis) -> None:
+    first = await make_pending(wiring)
+    one = first.items[0]
+    no = DecisionRequest(action="deny", digest=one.digest, message="Never for A-1.")
+    await wiring.desk.decide(first.id, one.item_id, no, person("anna"))
+    endpoint = await add_endpoint(wiring)
+    record = await make_pending(wiring)
+    other = await make_pending(wiring, ask(order="A-2"))
+    events = [one["data"] for one in await read_events(wiring, redis, endpoint) if one["type"] == "item.created"]
+    found = {one["item"]["suspension_id"]: one["item"]["denied_before"] for one in events}
+    assert found.pop(other.id) is None
+    ((suspension_id, denied),) = found.items()
+    assert (suspension_id, denied["by"], denied["message"]) == (record.id, "anna", "Never for A-1.")
+    assert denied["link"] == f"{wiring.settings.public_url}/items/{first.id}/i1"
+    assert "anna denied" in denied["text"]
+    await approve(wiring, record)
+    (decided,) = [one for one in await read_events(wiring, redis, endpoint) if one["type"] == "item.decided"]
+    assert decided["data"]["item"]["denied_before"] is None
+
+
 async def test_withdrawn_item_is_announced(wiring: Wiring, redis: Redis) -> None:
     endpoint = await add_endpoint(wiring)
     record = await make_pending(wiring, ask(0), ask(1))

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.records.items import Item
+from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link
@@ -31,8 +32,23 @@ class EventRun(Part):
     link: str = Field(description="The run's page, which requires a sign-in.")
 
 
+class EventDenial(Part):
+    """The last denial of the same call by a person, in the same run or thread, or of the same agent."""
+
+    by: str
+    at: AwareDatetime
+    message: str = Field(description="The reason that the person gave; secrets are masked.")
+    text: str = Field(description="One sentence for people: who denied the call, when and where.")
+    link: str = Field(description="The page of the denied item, which requires a sign-in.")
+
+
 class EventItem(Part):
     """The item of an event."""
+
+    denied_before: EventDenial | None = Field(
+        default=None,
+        description="The last denial of the same call; null if there is none or the item is closed.",
+    )
 
     id: str
     suspension_id: str
@@ -154,10 +170,17 @@ def describe_schema(event: WebhookEvent) -> dict[str, Any]:
 
 
 def build_event(
-    announcement: Announcement, record: SuspensionRecord, definitions: Definitions, public_url: str
+    announcement: Announcement,
+    record: SuspensionRecord,
+    definitions: Definitions,
+    public_url: str,
+    denied: EarlierDenial | None = None,
 ) -> str | None:
-    """Return the event's body, or None if its item was replaced meanwhile. `definitions` are those of the items."""
-    data = _build_data(announcement, record, definitions, public_url)
+    """Return the event's body, or None if its item was replaced meanwhile.
+
+    `definitions` are those of the items, and `denied` is the last denial of the call of the event's item.
+    """
+    data = _build_data(announcement, record, definitions, public_url, denied)
     if data is None:
         return None
     timestamp = iso_utc(announcement.at_ms)
@@ -166,16 +189,24 @@ def build_event(
 
 
 def _build_data(
-    announcement: Announcement, record: SuspensionRecord, definitions: Definitions, public_url: str
+    announcement: Announcement,
+    record: SuspensionRecord,
+    definitions: Definitions,
+    public_url: str,
+    denied: EarlierDenial | None,
 ) -> Part | None:
     secrets = collect_secrets([record], definitions)
     run = _describe_run(record, secrets, public_url)
     if announcement.item_id:
-        item = next((one for one in record.items if one.item_id == announcement.item_id), None)
+        item = find_announced(announcement, record)
         if item is None:
             return None
-        card = build_card(record, item, definitions.get(item.tool.definition or ""), public_url)
-        return _describe_item_event(announcement.type, item, card, run, secrets)
+        card = build_card(record, item, definitions.get(item.tool.definition or ""), public_url, denied)
+        described = _describe_item(item, card, secrets)
+        if denied is not None:
+            denial = _describe_denial(denied, card, public_url, secrets)
+            described = described.model_copy(update={"denied_before": denial})
+        return _describe_item_event(announcement.type, item, described, run, secrets)
     if announcement.type is WebhookEvent.RUN_SUSPENDED:
         items = tuple(
             SuspendedItem(id=one.item_id, tool=one.tool.name, link=item_link(public_url, record.id, one.item_id))
@@ -190,8 +221,26 @@ def _build_data(
     return RunFinished.model_validate({"run": run, "status": status.value})
 
 
-def _describe_item_event(event: WebhookEvent, item: Item, card: Card, run: EventRun, secrets: Redacted) -> Part | None:
-    described = _describe_item(item, card, secrets)
+def find_announced(announcement: Announcement, record: SuspensionRecord) -> Item | None:
+    """Return the item of an event; None for an event of a run, and if the item was replaced meanwhile."""
+    return next((one for one in record.items if one.item_id == announcement.item_id), None)
+
+
+def _describe_denial(denied: EarlierDenial, card: Card, public_url: str, secrets: Redacted) -> EventDenial:
+    return EventDenial.model_validate(
+        {
+            "by": denied.by,
+            "at": iso_utc(denied.at_ms),
+            "message": secrets.scrub(denied.message),
+            "text": card.warnings[0],
+            "link": item_link(public_url, *denied.place),
+        }
+    )
+
+
+def _describe_item_event(
+    event: WebhookEvent, item: Item, described: EventItem, run: EventRun, secrets: Redacted
+) -> Part | None:
     outcome = item.outcome
     if event is WebhookEvent.ITEM_DECIDED:
         if outcome is None:

@@ -1,5 +1,7 @@
 """The MCP proxy between the official client and server, each in its own process."""
 
+import json
+
 import pytest
 
 from tests.frameworks.mcp.desks import PATIENCE_S, Desk, open_client, running_http_server
@@ -56,6 +58,26 @@ def test_proxy_runs_edited_arguments_with_a_note(desk: Desk) -> None:
     assert "It ran with" in result["content"][0]["text"]
     assert '"amount":70' in result["content"][0]["text"]
     assert [effect["args"]["amount"] for effect in desk.effects()] == [70]
+
+
+@pytest.mark.parametrize("amount", [2**53 + 1, 2**80])
+def test_proxy_forwards_an_integer_exactly(desk: Desk, amount: int) -> None:
+    with open_client(desk) as client:
+        number = client.pay("ann", amount)
+        waits = desk.decide("approve")
+        assert client.read_result(number)["structured_content"] == {"sent": amount}
+    assert waits.items[0].tool.args == {"to": "ann", "amount": amount}
+    assert [effect["args"]["amount"] for effect in desk.effects()] == [amount]
+
+
+@pytest.mark.parametrize(("edited", "amount"), [(2**80 + 1, 2**80 + 1), (3.0, 3)])
+def test_proxy_forwards_an_edited_integer_exactly(desk: Desk, edited: float, amount: int) -> None:
+    with open_client(desk) as client:
+        number = client.pay("ann", 700)
+        desk.decide("approve", args={"to": "ann", "amount": edited})
+        assert f'"amount":{amount}}}' in client.read_result(number)["content"][0]["text"]
+    (effect,) = desk.effects()
+    assert json.dumps(effect["args"]["amount"]) == str(amount)
 
 
 def test_proxy_sends_progress_while_waiting(desk: Desk) -> None:

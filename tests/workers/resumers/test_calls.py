@@ -24,8 +24,8 @@ CALLS = (
 )
 
 
-async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:
-    run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
+async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue", agent: str = "a") -> Saved:
+    run = RunRef(id="run_x", agent=agent, owner="bot", thread_id="t")
     return await wiring.desk.suspend(run, calls, ResumeSpec(resumer="calls"), on_deny)
 
 
