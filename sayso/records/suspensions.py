@@ -273,6 +273,11 @@ class SuspensionRecord(Immutable):
     waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze keeps from starting.")
     failed_calls: int = Field(default=0, description="How many approved calls failed before this suspension.")
     progress: Progress | None = Field(default=None, description="Of the run, when its calls were judged.")
+    typed: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda typed: not typed,
+        description="Secrets that people typed in earlier suspensions of the run, to mask where results quote them.",
+    )
     previous_id: str | None = None
     following_id: str | None = None
     due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")

@@ -147,7 +147,7 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
         if agent.interaction == "headless":
             return end_call(one, _unknown(one), Stop.UNKNOWN)
         definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
-        asked = put_in_doubt(one.call, definition, found)
+        asked = put_in_doubt(one.call, definition, found, one.ask.terms.secrets if one.ask is not None else ())
         return one.model_copy(update={"ask": asked, "decided": False, "charges": ()})  # it is counted already
 
     return _replace(batch, [doubt(one) for one in batch.calls])

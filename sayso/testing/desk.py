@@ -29,6 +29,7 @@ from sayso.testing.requests import check_outline, describe_misfit, describe_prob
 from sayso.testing.reviewers import FakeReviewer
 from sayso.testing.runs import run_on_desk
 from sayso.transitions import client_execution
+from sayso.transitions.closing import mask_contents
 from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import ask_again
 
@@ -160,7 +161,7 @@ class InProcessDesk:
         self.records[record.id] = record.model_copy(update={"version": record.version + 1})
         if change.following is not None:
             self.records[change.following.id] = change.following
-        self.trails.setdefault(record.run.id, []).extend(change.events)
+        self.trails.setdefault(record.run.id, []).extend(mask_contents(record, change.events))
         return self.records[record.id]
 
     def find_repeated(self, suspension_id: str, fingerprint: str, key: str) -> SuspensionRecord | None:

@@ -18,6 +18,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import check_tool_name
 from sayso.schemas.bounds import without_argument
 from sayso.sentences.memory import describe_remembered
+from sayso.transitions.closing import mask_end
 from sayso.transitions.item_states import find_item_state
 
 _TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
@@ -128,7 +129,7 @@ def show_run(run: RunRef) -> JsonObject:
 
 def show_run_record(record: SuspensionRecord) -> JsonObject:
     """Return the run of its latest record, as the API does."""
-    end = record.end
+    end = mask_end(record)
     return {
         **show_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
         **record.run.model_dump(mode="json", include={"id", "agent", "owner"}),

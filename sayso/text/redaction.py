@@ -4,10 +4,12 @@ A value is secret if its schema says so (`writeOnly`, `format: password`, or `x-
 `secrets`. Paths are written as `token`, `login.password` or `items[].key`; `*` stands for every name.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
@@ -41,10 +43,11 @@ class Redacted(NamedTuple):
         return bool(self.secrets)
 
     def scrub(self, text: str) -> str:
-        """Return another text with the secrets masked that are quoted in it."""
+        """Return another text with the secrets masked that are quoted in it, also escaped as in JSON or a URL."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             if len(secret) >= _SHORTEST_SCRUBBED:
-                text = text.replace(secret, MASK)
+                for spelling in _spell(secret):
+                    text = text.replace(spelling, MASK)
         return text
 
     def scrub_json(self, value: JsonValue) -> JsonValue:
@@ -125,6 +128,14 @@ def has_secrets(value: JsonValue) -> bool:
     return isinstance(value, list) and any(map(has_secrets, value))
 
 
+def _spell(secret: str) -> Iterator[str]:
+    """Yield the secret as texts quote it: as it is, and escaped."""
+    yield secret
+    if not (secret.isascii() and secret.isalnum()):
+        escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+        yield from dict.fromkeys((*escaped, quote(secret, safe=""), quote(secret), quote_plus(secret)))
+
+
 def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:
     return {name: _scrub(value, redacted) for name, value in args.items()}
 
@@ -132,6 +143,9 @@ def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:
 def _scrub(value: JsonValue, redacted: Redacted) -> JsonValue:
     if isinstance(value, str):
         return redacted.scrub(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = str(value)
+        return MASK if len(text) >= _SHORTEST_SCRUBBED and text in redacted.secrets else value
     if isinstance(value, list):
         return [_scrub(one, redacted) for one in value]
     return _scrub_object(value, redacted) if isinstance(value, dict) else value

@@ -130,7 +130,7 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
         charges=item.charges,
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
-    drafts = (put_in_doubt(call, item.tool.definition, doubt, by_client=True),)
+    drafts = (put_in_doubt(call, item.tool.definition, doubt, item.terms.secrets, by_client=True),)
     suspended = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, suspended.events, following=suspended.record)

@@ -57,8 +57,13 @@ _SCHEMA: JsonObject = {
 }
 
 
-def put_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, by_client: bool = False) -> ItemDraft:
-    """Return the item that asks a reviewer about a call which a worker, or the client, may have run."""
+def put_in_doubt(
+    call: ToolCall, definition: str, doubt: Doubt, secrets: tuple[str, ...] = (), *, by_client: bool = False
+) -> ItemDraft:
+    """Return the item that asks a reviewer about a call which a worker, or the client, may have run.
+
+    `secrets` are the paths of its secret arguments.
+    """
     if by_client:
         starter, reason = f"its client (key {doubt.holder}), which did not report", "Its client did not report a result"
     else:
@@ -77,7 +82,7 @@ def put_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, by_client: bo
         prompt=Prompt(title="This call may already have run", body=body, reason=reason),
         allowed=(Answer.VALUE,),
         response_schema=_SCHEMA,
-        terms=RuleTerms(timeout_s=ANSWER_WITHIN_S, start_by_s=ANSWER_WITHIN_S, fallback=_FAIL),
+        terms=RuleTerms(timeout_s=ANSWER_WITHIN_S, start_by_s=ANSWER_WITHIN_S, fallback=_FAIL, secrets=secrets),
         rule_id=None,
         doubt=doubt,
     )

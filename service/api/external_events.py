@@ -18,6 +18,7 @@ from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
 from service.api.views.runs import EventView
 from service.http.openapi import READS, WRITES
 from service.store.runs.external_events import ExternalEvent
+from service.store.runs.runs import Run
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
@@ -124,10 +125,13 @@ class TimelineEntry(BaseModel):
     external: ExternalEntryView | None = None
 
     @classmethod
-    def of(cls, entry: TrailEntry | Entry) -> "TimelineEntry":
+    def of(cls, entry: TrailEntry | Entry, run: Run) -> "TimelineEntry":
+        """Return the entry; in an external one the secrets are masked that people typed."""
         if isinstance(entry, TrailEntry):
             return cls(at=entry.at_ms, event=EventView.model_validate(entry))
-        return cls(at=entry.at_ms, external=ExternalEntryView.model_validate(entry))
+        view = ExternalEntryView.model_validate(entry)
+        said = run.mask({"text": view.text, "note": view.note, "data": view.data, "output": view.output})
+        return cls(at=entry.at_ms, external=view.model_copy(update=said))
 
 
 class Timeline(BaseModel):
@@ -161,10 +165,14 @@ async def list_external_events(
     after: Annotated[int, Query(ge=0, le=10**6, description="Only events after this position.")] = 0,
     limit: Limit = 100,
 ) -> ExternalEventPage:
-    """List the external events of a run as they were received. They are deleted with the run."""
-    await find_run(parts, caller, run_id)
+    """List the external events of a run as they were received, but for secrets that people typed.
+
+    They are deleted with the run.
+    """
+    run = await find_run(parts, caller, run_id)
     events = await parts.external_events.read(run_id, after=after, limit=limit)
-    views = [ExternalEventView.model_validate(event) for event in events]
+    received = (ExternalEventView.model_validate(event) for event in events)
+    views = [one.model_copy(update={"event": run.mask(one.event)}) for one in received]
     return ExternalEventPage(events=views, next_after=events[-1].position if events else after)
 
 
@@ -177,8 +185,8 @@ async def get_timeline(
     limit: Limit = 100,
 ) -> Timeline:
     """Return trail events and external events as one timeline: fragments are folded, calls have their results."""
-    await find_run(parts, caller, run_id)
+    run = await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(run_id, limit=_LONGEST_TRAIL)
     merged = merge(trail, build_entries(await parts.external_events.read_all(run_id)))
-    page = [TimelineEntry.of(entry) for entry in merged[skip : skip + limit]]
+    page = [TimelineEntry.of(entry, run) for entry in merged[skip : skip + limit]]
     return Timeline(entries=page, next_skip=skip + limit if len(merged) > skip + limit else None)

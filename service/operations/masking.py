@@ -1,6 +1,6 @@
 """Items without the secrets in their arguments: for pages and lists."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
@@ -10,6 +10,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import Redacted, redact
+from sayso.transitions.closing import list_typed, mask_end
 
 Definitions = Mapping[str, ToolDefinition | None]
 """Definitions of tools by their digests."""
@@ -54,9 +55,12 @@ def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definition
     The terms of an item name its secrets; `definitions` add those of items from earlier versions.
     """
     found: set[str] = set()
+    records = [*records]
     for item in (item for record in records for item in record.items):
         definition = definitions.get(item.tool.definition or "")
         found |= find_secrets(item, definition.parameters if definition is not None else None).secrets
+    for record in records:
+        found |= set(record.typed)
     return Redacted({}, frozenset(found))
 
 
@@ -65,21 +69,12 @@ def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
 
     What the agent sent stays, because its owner reads the record. The call gets the value when its permit is redeemed.
     """
-    typed = frozenset[str]().union(*(_redact(item, one, None).secrets for item, one in _list_given(record)))
-    if not typed:
+    secrets = Redacted({}, list_typed(record))
+    if not secrets.masked:
         return record
-    secrets = Redacted({}, typed)
-    items = tuple(_mask_given(item, secrets) if item.terms.secrets else item for item in record.items)
-    end = record.end and record.end.model_copy(
-        update={"result": secrets.scrub_json(record.end.result), "error": _scrub(secrets, record.end.error)}
-    )
-    return record.model_copy(update={"items": items, "end": end})
-
-
-def _list_given(record: SuspensionRecord) -> Iterator[tuple[Item, Outcome | Decision]]:
-    for item in record.items:
-        if item.terms.secrets:
-            yield from ((item, one) for one in (item.outcome, *item.decisions) if one is not None)
+    receipt = record.receipt.model_copy(update={"error": _scrub(secrets, record.receipt.error)})
+    items = tuple(_mask_given(item, secrets) for item in record.items)
+    return record.model_copy(update={"items": items, "end": mask_end(record), "receipt": receipt})
 
 
 def _mask_given(item: Item, secrets: Redacted) -> Item:
@@ -88,10 +83,17 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
         report = permit.report
         said = {"output": secrets.scrub_json(report.output), "error": _scrub(secrets, report.error)}
         permit = permit.model_copy(update={"report": report.model_copy(update=said)})
+    # a call in doubt has the value among its arguments
+    args = secrets.scrub_object(item.tool.args) if item.doubt is not None else item.tool.args
     update = {
+        "tool": item.tool.model_copy(update={"args": args}),
         "outcome": _mask(item, item.outcome, secrets, None),
         "decisions": tuple(_mask(item, one, secrets, None) for one in item.decisions),
         "permit": permit,
+        "inquiries": tuple(
+            one.model_copy(update={"text": secrets.scrub(one.text), "answer": _scrub(secrets, one.answer)})
+            for one in item.inquiries
+        ),
     }
     return item.model_copy(update=update)
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
 from sayso.records.decisions import Erasure
@@ -12,6 +13,8 @@ from sayso.records.events import TrailEntry
 from sayso.records.run_state import StateRef, open_state
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.text.redaction import Redacted
+from sayso.transitions.closing import list_typed, mask_end
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.cache import Memory
 from service.store.connection.connecting import text, translated
@@ -41,6 +44,12 @@ class Run(BaseModel):
     failed_calls: int = 0
     erasure: Erasure | None = None
     is_drill: bool = False
+    typed: frozenset[str] = Field(default=frozenset(), exclude=True, repr=False)
+    """The secrets that people typed, to mask in what agents report of the run."""
+
+    def mask(self, value: JsonObject) -> JsonObject:
+        """Return JSON with the secrets masked that people typed."""
+        return Redacted({}, self.typed).scrub_object(value)
 
     @property
     def state(self) -> RunState:
@@ -66,7 +75,7 @@ class Runs:
 
     async def read(self, run_id: str) -> Run:
         """Return the run; raises `NotFound`, or `Unreadable` for its latest record."""
-        runs = await self._read_many([run_id])
+        runs = await self.read_many([run_id])
         if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
         run = runs[0]
@@ -82,12 +91,12 @@ class Runs:
         Suspended runs of all owners come by deadline. A run that changes meanwhile may appear in its new status.
         """
         if status is None:
-            return await self._read_many(await self._index.newest(owner, skip, limit))
+            return await self.read_many(await self._index.newest(owner, skip, limit))
         if owner is not None:
-            return await self._read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
+            return await self.read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
             return [_run_of(one) for one in await self._records(await self._suspended(skip, limit))]
-        return await self._read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
+        return await self.read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return up to `limit` events after number `after`, in order; a damaged one has the type `unreadable`."""
@@ -238,7 +247,8 @@ class Runs:
             decided += await self._decided([one for one in page if one not in waiting])
         return ids + decided[skip:most]
 
-    async def _read_many(self, run_ids: list[str]) -> list[Run | UnreadableRecord]:
+    async def read_many(self, run_ids: list[str]) -> list[Run | UnreadableRecord]:
+        """Return these runs in this order, without those that are not there."""
         if not run_ids:
             return []
         run_of = {one: run_id for run_id, one in zip(run_ids, await self._index.latest(run_ids), strict=True) if one}
@@ -270,8 +280,8 @@ def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = No
 
 
 def describe_run(record: SuspensionRecord) -> Run:
-    """Return the run as of its latest suspension."""
-    run, end = record.run, record.end
+    """Return the run as of its latest suspension, with the secrets masked that people typed."""
+    run, end = record.run, mask_end(record)
     return Run(
         id=run.id,
         agent=run.agent,
@@ -288,4 +298,5 @@ def describe_run(record: SuspensionRecord) -> Run:
         failed_calls=count_failed(record),
         erasure=record.erasure,
         is_drill=record.is_drill,
+        typed=list_typed(record),
     )

@@ -60,6 +60,7 @@ def erase_record(record: SuspensionRecord, erasure: Erasure) -> SuspensionRecord
         "items": tuple(_erase_item(item, erasure) for item in record.items),
         "state": None,
         "journal": (),
+        "typed": (),
         "receipt": record.receipt.model_copy(update={"error": None}),
         "end": end,
         "erasure": erasure,

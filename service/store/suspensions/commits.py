@@ -6,6 +6,7 @@ from sayso.clock import DAY_MS
 from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
+from sayso.transitions.closing import mask_contents
 from sayso.transitions.deliveries import next_delivery_ms
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.event_facts import list_taken
@@ -126,7 +127,7 @@ def build_commit(
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     first_seq = head.seq + 1
-    head, entries = write_events(head, change.events, after.updated_at_ms)
+    head, entries = write_events(head, mask_contents(change.record, change.events), after.updated_at_ms)
     packed = pack_record(after, head, commit_id, small=small)
     commit.write("SET", keys.suspension(after.id), packed)
     _move_indexes(commit, keys, before, after)

@@ -1,5 +1,7 @@
 """Secret arguments are masked wherever a schema or a rule marks them."""
 
+import json
+
 import pytest
 
 from sayso.canonical_json import JsonObject
@@ -94,3 +96,21 @@ def test_list_secret_paths_masks_everything_in_a_schema_with_too_many_parts() ->
     }
     schema: JsonObject = {"$defs": {**levels, "l30": {"x-secret": True}}, "properties": {"a": {"$ref": "#/$defs/l0"}}}
     assert list_secret_paths(schema) == ("*",)
+
+
+@pytest.mark.parametrize(
+    ("secret", "quoted"),
+    [
+        ('pa"ssword', json.dumps({"pin": 'pa"ssword'})),
+        ("pässword", json.dumps({"pin": "pässword"})),
+        ("a b&c=d", "https://a/?pin=a%20b%26c%3Dd"),
+        ("a b&c=d", "pin=a+b%26c%3Dd"),
+    ],
+)
+def test_scrub_masks_a_secret_that_is_escaped(secret: str, quoted: str) -> None:
+    assert MASK in redact({"pin": secret}, None, ("pin",)).scrub(quoted)
+
+
+def test_scrub_masks_numbers_that_are_a_secret() -> None:
+    found = redact({"pin": 471199}, None, ("pin",))
+    assert found.scrub_json({"pin": 471199, "of": [471199, 4711]}) == {"pin": MASK, "of": [MASK, 4711]}
