@@ -11,7 +11,7 @@ from service.api.views.base import RequestBody, Timestamp
 from service.auth.hosts import check_host, origin_of
 from service.auth.reviewers import SignIn
 from service.http.openapi import problems
-from service.operations.people.sign_ins import sign_in as sign_in_by
+from service.operations.people.reviewers import sign_in as sign_in_by
 from service.wiring import Wiring
 
 opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)

@@ -13,7 +13,7 @@ from service.web.history import insights
 from service.web.history import pages as history
 from service.web.languages import speak_language
 from service.web.operations import channels, drills, operate, second_look, welcome
-from service.web.people import accounts, activity, contacts, directory, duty, groups, inquiries, keys, who
+from service.web.people import accounts, contacts, directory, duty, groups, inquiries, keys, who
 from service.web.phone import app_files, notifications
 from service.web.rulebook import cases, drafts, grants, replays, rules, shadows, trials, versions
 from service.web.waiting import saved_views
@@ -40,7 +40,6 @@ _MODULES = (
     welcome,
     accounts,
     directory,
-    activity,
     keys,
     contacts,
     duty,

@@ -11,7 +11,7 @@ from sayso.text.language import _, mark
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
 from service.http.middleware import STRANGER_BYTES
-from service.operations.people.sign_ins import sign_in as sign_in_by
+from service.operations.people.reviewers import sign_in as sign_in_by
 from service.web.errors import show_again
 from service.web.form_posts import Post, RecordedRoute, read_form, read_post
 from service.web.pages import render

@@ -1,20 +1,22 @@
-"""Add and deactivate people, with what depends on them: rules that name them and items that need their decision."""
+"""Sign people in, add and deactivate them, with the rules that name them and the items that need their decision."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sayso.errors import Conflict
+from sayso.errors import Conflict, NotAuthenticated, TooManyRequests
 from sayso.policy.rules import ASKING, PolicyRule
 from sayso.records.decisions import Actor, DecisionAction, list_filled
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
 from sayso.transitions.decision_checks import entitle, find_counted, list_agreeing, may_decide
+from service.auth.reviewers import NAME_PATTERN, Origin, SignIn
 from service.store.people import Reviewer
 from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring
 
 MOST_CHECKED = 1000
+_SIGNED_IN = "signed_in"
 _ASSENTS = (DecisionAction.APPROVE, DecisionAction.VALUE)
 
 
@@ -26,6 +28,23 @@ class Shortage:
     item_id: str
     tool: str
     missing: int
+
+
+async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door: str) -> SignIn:
+    """Open a session for the right name and password; raises as `Reviewers.sign_in` does.
+
+    A refusal keeps the name only if it can be one: nobody else's text, and seldom a password in the wrong field.
+    """
+    try:
+        opened = await parts.reviewers.sign_in(name, password, origin)
+    except (NotAuthenticated, TooManyRequests) as error:
+        claimed = name if NAME_PATTERN.fullmatch(name) else ""
+        await parts.activity.refuse(_SIGNED_IN, "", error.message, door=door, address=origin.address, target=claimed)
+        raise
+    by, client = opened.session.name, origin.client
+    marks = {"client": client, "password_by": opened.password_by}
+    await parts.activity.record(_SIGNED_IN, by, door=door, address=origin.address, **marks)
+    return opened
 
 
 async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:

@@ -1,15 +1,15 @@
-"""The people page for admins: add people, reset passwords, deactivate and activate."""
+"""The people page for admins: add people, reset passwords, deactivate and activate. Also the log of what people did."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
-from service.auth.reviewers import require_role
+from service.auth.reviewers import require_log_reader, require_role
 from service.channels.notices import reset_password
 from service.operations.people.reviewers import (
     add_reviewer,
@@ -17,6 +17,7 @@ from service.operations.people.reviewers import (
     find_shortages,
     list_duties,
 )
+from service.store.directory.activity import Activity
 from service.store.people import Reviewer
 from service.store.suspensions.reading import UnreadableRecord
 from service.web.errors import show_page_again
@@ -27,6 +28,7 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/people.html"
 _PASSWORD_CHARS = 20
+_ENTRIES = 50
 _DONE = {
     "deactivate": mark("Deactivated. Their sessions end within a second; their decisions remain."),
     "activate": mark("Activated, with the password they had."),
@@ -147,3 +149,25 @@ async def _list_rows(request: Request) -> Sequence[PersonRow]:
         held = tuple(group.name for group in groups if person.name in group.members)
         rows.append(PersonRow(person, held, seen.get(person.name), list_duties(wiring, person.name, held)))
     return sorted(rows, key=lambda row: not row.person.active)
+
+
+@router.get("/activity")
+async def read_log(request: Request, visitor: SignedIn, skip: Annotated[int, Query(ge=0, le=200_000)] = 0) -> Response:
+    """Show what people did and what was refused, the newest first."""
+    require_log_reader(visitor.principal.roles)
+    found = await wiring_of(request).activity.read_page(skip, _ENTRIES + 1)
+    return await show(
+        request,
+        visitor,
+        "pages/activity.html",
+        title=_("Activity"),
+        rows=[(one, write_facts(one)) for one in found.entries[:_ENTRIES]],
+        broken_at=found.broken_at,
+        skip=skip,
+        following=skip + _ENTRIES if len(found.entries) > _ENTRIES else None,
+    )
+
+
+def write_facts(entry: Activity) -> str:
+    """Return the further facts of an entry as one text."""
+    return ", ".join(f"{name}: {value}" for name, value in entry.data.items())
