@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -102,14 +103,20 @@ async def open_next(
     visitor: SignedIn,
     after: Annotated[str, Query(max_length=200)] = "",
     before: Annotated[str, Query(max_length=200)] = "",
+    q: Text = "",
 ) -> Response:
-    """Lead to the visitor's next item by deadline, or to the one before `before`; without one, to the inbox."""
-    mine = (await find_open(wiring_of(request), visitor.principal.reviewer("web"), _MINE)).cards
+    """Lead to the visitor's next item by deadline that fits the search, or to the one before `before`.
+
+    Without one, lead to the inbox.
+    """
+    wiring, reviewer = wiring_of(request), visitor.principal.reviewer("web")
+    query = await asyncio.to_thread(queries.parse_query, f"is:mine {q}")
+    mine = (await find_open(wiring, reviewer, _MINE if query.problem else query)).cards
     if before:
         mine.reverse()
     place = next((place for place, card in enumerate(mine) if card.row_id == (before or after)), -1)
     others = [*mine[place + 1 :], *mine[: max(place, 0)]]
-    return RedirectResponse(others[0].href if others else "/", 303)
+    return RedirectResponse(others[0].href if others else f"/?{urlencode({'q': q})}" if q else "/", 303)
 
 
 async def _read_finished(wiring: Wiring) -> str:

@@ -166,7 +166,9 @@ async def _show_grant(request: Request, visitor: Visitor, suspension_id: str, it
 
 async def _review(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> EditReview:
     item, decision, _shown = await _read_decision(request, visitor, suspension_id, item_id, post)
-    rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {})
+    definition = await wiring_of(request).runs.definition(item.tool.definition or "")
+    minor = definition is not None and names_minor_unit(definition.parameters)
+    rows = await asyncio.to_thread(compare_args, item.tool.args, decision.args or {}, minor=minor)
     by = visitor.principal.reviewer("web")
     try:
         judged = await wiring_of(request).desk.judge_edit(suspension_id, item_id, decision, by)
@@ -320,16 +322,16 @@ def _describe_args(
     schema = definition.parameters if definition is not None else None
     decided = item.outcome.args if item.outcome is not None else None
     args = version.args if version is not None else item.tool.args
-    view = render_call(item.tool.name, args, schema)
+    view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
     return {
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
         "display": make_display(item, version, schema).hash,
         "remembered": list_remembered(item),
-        "minor": schema is not None and names_minor_unit(schema),
-        "version_changes": compare_args(item.tool.args, version.args) if version is not None else [],
+        "minor": minor,
+        "version_changes": compare_args(item.tool.args, version.args, minor=minor) if version is not None else [],
         "view": replace(view, flags=(*view.flags, *find_unusual(args, earlier))),
-        "changes": compare_args(item.tool.args, decided) if decided is not None else [],
-        "decisions": list_decisions(item),
+        "changes": compare_args(item.tool.args, decided, minor=minor) if decided is not None else [],
+        "decisions": list_decisions(item, minor=minor),
         "siblings": [
             (other, summarize(find_secrets(other).args), find_item_state(record, other))
             for other in record.items

@@ -43,7 +43,7 @@ from service.web.waiting.counting import count_mine
 
 PAGE = 25
 _BATCH = 100
-_MAX_SEARCHED = 1000
+MOST_SEARCHED = 1000
 _MAX_SUSPENSIONS = 50
 
 router = APIRouter(route_class=RecordedRoute)
@@ -56,10 +56,12 @@ async def list_runs(
     status: Annotated[str, Query(max_length=20)] = "",
     agent: Annotated[str, Query(max_length=200)] = "",
     skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
 ) -> Response:
-    """Show the runs, newest first."""
+    """Show the runs, newest first. What the search found before, the runs in `kept`, stays above."""
     wanted = RunStatus(status) if status in list(RunStatus) else None
-    runs, damaged, following = await _find(request, wanted, agent.strip(), skip)
+    found_before = kept.split(",")[:PAGE] if kept else []
+    runs, damaged, following = await _find(request, wanted, agent.strip(), skip, found_before)
     return await show(
         request,
         visitor,
@@ -71,8 +73,9 @@ async def list_runs(
         status=wanted or "",
         agent=agent.strip(),
         skip=skip,
-        following=following,
-        searched=_MAX_SEARCHED,
+        following=following if len(runs) >= PAGE else None,
+        further=following if len(runs) < PAGE else None,
+        kept=",".join(run.id for run in runs),
     )
 
 
@@ -217,22 +220,24 @@ async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:
 
 
 async def _find(
-    request: Request, status: RunStatus | None, agent: str, skip: int
+    request: Request, status: RunStatus | None, agent: str, skip: int, kept: list[str]
 ) -> tuple[list[Run], list[UnreadableRecord], int | None]:
+    """Return a page of runs, those in `kept` that still fit first, its damaged ones, and where the next begins."""
     wiring = wiring_of(request)
-    found: list[Run] = []
+    found = [run for run in await wiring.runs.read_many(kept) if isinstance(run, Run) and status in (None, run.status)]
     damaged: list[UnreadableRecord] = []
     position = skip
-    while position < skip + _MAX_SEARCHED:
-        runs = await wiring.runs.list_runs(status=status, skip=position, limit=_BATCH)
+    while position < skip + MOST_SEARCHED:
+        limit = min(_BATCH, skip + MOST_SEARCHED - position)
+        runs = await wiring.runs.list_runs(status=status, skip=position, limit=limit)
         for run in runs:
-            if len(found) == PAGE:
+            if len(found) >= PAGE:
                 return found, damaged, position
             position += 1
             if isinstance(run, UnreadableRecord):
                 damaged.append(run)
-            elif agent.casefold() in run.agent.casefold():
+            elif agent.casefold() in run.agent.casefold() and run.id not in kept:
                 found.append(run)
-        if len(runs) < _BATCH:
+        if len(runs) < limit:
             return found, damaged, None
     return found, damaged, position

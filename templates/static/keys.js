@@ -35,7 +35,7 @@
   const rowId = path && `${path[1]}-${path[2]}`;
   const claim = () => one('#inquiries form:is([action$="/claim"], [action$="/release"])');
   const shownOf = (selector) => [...document.querySelectorAll(selector)].find((found) => found.checkVisibility());
-  const deny = () => shownOf(".starter[href='#deny']");
+  const deny = () => shownOf(".starter[href^='#deny']");
   const approval = () => shownOf(".approval .wide, .edited .wide");
   const leave = () => shownOf(".decide .leave");
 
@@ -56,6 +56,12 @@
   function backToList() {
     if (path) location.assign(`/${store.get(session, "list") ?? ""}#at=${rowId}`);
     else one(".crumb a").click();
+  }
+
+  // The next item is that of the list as it was filtered.
+  function openNext(where) {
+    const q = new URLSearchParams(store.get(session, "list") ?? "").get("q");
+    location.assign(`/next?${new URLSearchParams({ [where]: rowId, ...(q && { q }) })}`);
   }
 
   function search() {
@@ -82,8 +88,8 @@
     ["t", _("Extend the deadline"), () => one("#until"), () => one("#until").focus()],
     ...[["read", _("View to read")], ["tree", _("View as a tree")], ["json", _("View as JSON")]].map(([name, does], place) =>
       [`${place + 1}`, does, () => one(`#view-${name}`), () => one(`#view-${name}`).click()]),
-    ["n", _("Next item"), () => alone() || split(), () => (split() ? split().step(1) : location.assign(`/next?after=${encodeURIComponent(rowId)}`))],
-    ["p", _("Previous item"), () => alone() || split(), () => (split() ? split().step(-1) : location.assign(`/next?before=${encodeURIComponent(rowId)}`))],
+    ["n", _("Next item"), () => alone() || split(), () => (split() ? split().step(1) : openNext("after"))],
+    ["p", _("Previous item"), () => alone() || split(), () => (split() ? split().step(-1) : openNext("before"))],
     ["u", _("Back to the list"), () => (!framed && one(".crumb a")) || split(), () => (split() ? split().focusRow() : backToList())],
     ...[...document.querySelectorAll("[data-go]")].map((link) => [
       `g ${link.dataset.go}`, _("Go to %(page)s", { page: link.firstChild.textContent.trim() }), always, () => top.location.assign(link.href),
@@ -168,6 +174,11 @@
   opener.addEventListener("click", showSheet);
   // The ways back lead to the list as it was filtered.
   if (path && !framed) {
+    document.addEventListener("click", (event) => {
+      if (!event.target.closest('a[href^="/next"]') || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      openNext("after");
+    });
     for (const link of document.querySelectorAll('.crumb a[href="/"], .bar nav > a[href="/"]')) link.href = `/${store.get(session, "list") ?? ""}`;
   }
   if (location.pathname === "/") store.set(session, "list", location.search.replace(/[?&]at=[^&]*/, ""));

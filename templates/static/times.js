@@ -33,12 +33,11 @@
 
   const ago = (ms) => (ms < 1000 ? _("just now") : _("%(span)s ago", { span: span(ms).split(" ").slice(0, 2).join(" ") }));
   const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
-
-  const zone = document.getElementById("zone");
-  if (zone) zone.textContent = _("Times are in %(zone)s.", { zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 
   function tick(root) {
     const now = Date.now() + skew;
+    for (const node of root.querySelectorAll(".zone")) put(node, _("Times are in %(zone)s.", { zone: timeZone }));
     for (const node of root.querySelectorAll("[data-left]")) {
       const left = Number(node.dataset.left) - now;
       put(node, left > 0 ? _("in %(span)s", { span: span(left) }) : _("time is up"));
@@ -53,12 +52,12 @@
     for (const node of root.querySelectorAll("[data-moment]")) {
       const moment = new Date(Number(node.dataset.moment));
       const day = moment.toDateString() === new Date(now).toDateString() ? {} : { day: "numeric", month: "short", year: "numeric" };
-      const text = moment.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit", hour12: false });
+      const text = moment.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit", hour12: false, timeZoneName: "short" });
       put(node, node.dataset.words?.replace("{}", text) ?? text);
     }
     for (const node of root.querySelectorAll("[data-hour]")) {
       const moment = new Date(Number(node.dataset.hour));
-      put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));
+      put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false, timeZoneName: "short" }));
     }
   }
 

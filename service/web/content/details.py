@@ -11,8 +11,9 @@ from sayso.records.decisions import ActorKind, Decision, DecisionAction
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item, ItemKind
 from sayso.sentences.outcomes import describe_decision, describe_shown, describe_voided
-from sayso.text.summaries import list_values
+from sayso.text.summaries import Leaf, list_values
 from sayso.transitions.closing import args_of
+from service.web.content.deciding.trees import name_currencies
 from service.web.content.deciding.word_changes import Piece, compare_texts
 from service.web.content.facts import Facts
 
@@ -37,14 +38,14 @@ class DecisionLine(NamedTuple):
     seen: str
 
 
-def list_decisions(item: Item) -> list[DecisionLine]:
-    """Return the decisions on an item, and those that no longer count."""
+def list_decisions(item: Item, *, minor: bool = False) -> list[DecisionLine]:
+    """Return the decisions on an item, and those that no longer count; `minor` is as in `compare_args`."""
     lines = [
         DecisionLine(
             describe_decision(item, decision),
             decision.message or "",
             decision.at_ms,
-            find_changes(item, decision),
+            find_changes(item, decision, minor=minor),
             describe_shown(decision.shown) if decision.by.kind is ActorKind.HUMAN else "",
         )
         for decision in item.decisions
@@ -66,7 +67,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Change:
-    """One leaf of the arguments, requested and decided; the state is same, changed, added or removed.
+    """One leaf of the arguments, requested (`was`) and decided (`now`); it is same, changed, added or removed.
 
     A changed long text also has its `pieces`.
     """
@@ -76,6 +77,8 @@ class Change:
     after: str
     state: str
     pieces: tuple[Piece, ...] = ()
+    was: Leaf | None = None
+    now: Leaf | None = None
 
 
 def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
@@ -127,24 +130,26 @@ def list_extensions(item: Item) -> list[int]:
     return [*(deadline_ms + by_ms for by_ms in _EXTENSIONS_MS if deadline_ms + by_ms < limit_ms), limit_ms]
 
 
-def compare_args(requested: JsonObject, decided: JsonObject) -> list[Change]:
-    """Return every leaf of both."""
-    before = {leaf.path: leaf.text for leaf in list_values(requested)} if requested else {}
-    after = {leaf.path: leaf.text for leaf in list_values(decided)} if decided else {}
+def compare_args(requested: JsonObject, decided: JsonObject, *, minor: bool = False) -> list[Change]:
+    """Return every leaf of both; with `minor`, amounts may be in cents and have no currency."""
+    before, after = (
+        {leaf.path: leaf for leaf in name_currencies(list_values(args), minor=minor)} if args else {}
+        for args in (requested, decided)
+    )
     rows = []
     for path in dict.fromkeys((*before, *after)):
-        old, new = before.get(path), after.get(path)
-        state = "same" if old == new else "added" if old is None else "removed" if new is None else "changed"
-        pieces = compare_texts(old or "", new or "") if state == "changed" else ()
-        rows.append(Change(path, old or "", new or "", state, pieces))
+        was, now = before.get(path), after.get(path)
+        old, new = was.text if was else "", now.text if now else ""
+        state = "added" if was is None else "removed" if now is None else "same" if old == new else "changed"
+        rows.append(Change(path, old, new, state, compare_texts(old, new) if state == "changed" else (), was, now))
     return rows
 
 
-def find_changes(item: Item, decision: Decision) -> list[Change]:
+def find_changes(item: Item, decision: Decision, *, minor: bool = False) -> list[Change]:
     """Return the leaves that one decision changes, so that other reviewers can compare."""
     if item.erasure is not None or (decision.args is None and decision.action is not DecisionAction.VALUE):
         return []
-    return [row for row in compare_args(item.tool.args, args_of(item, decision)) if row.state != "same"]
+    return [row for row in compare_args(item.tool.args, args_of(item, decision), minor=minor) if row.state != "same"]
 
 
 def _find_suspension(suspension_id: str, trail: Sequence[TrailEntry]) -> int:

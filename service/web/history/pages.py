@@ -1,7 +1,9 @@
 """The page of decided items, latest first, with filters and exports."""
 
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
@@ -12,13 +14,13 @@ from service.store.suspensions.reading import UnreadableRecord
 from service.web.content.cards import Row
 from service.web.form_posts import RecordedRoute
 from service.web.history.exports import write_csv, write_json
-from service.web.history.searching import STATES, Filter, Found, list_deciders, search
+from service.web.history.searching import STATES, Filter, Found, find_again, list_deciders, search
 from service.web.pages import show
 from service.web.searches import find_place
 from service.web.sessions import SignedIn, wiring_of
 
 PAGE = 25
-_MAX_SEARCHED = 1000
+MOST_SEARCHED = 1000
 
 router = APIRouter(route_class=RecordedRoute)
 
@@ -42,29 +44,52 @@ def read_filter(
 Wanted = Annotated[Filter, Depends(read_filter)]
 
 
+@dataclass
+class _Page:
+    """The rows of a page, its damaged records, and the position at which the search stopped, unless at the end."""
+
+    rows: list[Row] = field(default_factory=list)
+    damaged: list[UnreadableRecord] = field(default_factory=list)
+    following: int | None = None
+
+
 @router.get("/history")
 async def decided(
-    request: Request, visitor: SignedIn, wanted: Wanted, after: Annotated[str, Query(max_length=100)] = ""
+    request: Request,
+    visitor: SignedIn,
+    wanted: Wanted,
+    after: Annotated[str, Query(max_length=100)] = "",
+    kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
+    searched: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """Show decided items, or lead to the run or suspension whose id was searched."""
+    """Show decided items, or lead to the run or suspension whose id was searched.
+
+    What the search found before, in the suspensions in `kept` of `searched` ones, stays above.
+    """
     if place := await find_place(request, wanted.q):
         return RedirectResponse(place, 303)
     runs = wiring_of(request).runs
-    rows, damaged, following = await _read_page(request, wanted, await runs.count_decided_to(after))
+    skip = await runs.count_decided_to(after)
+    page = await _read_page(request, wanted, skip, kept.split(",")[:PAGE] if kept else [])
+    searched += (page.following or skip) - skip
+    last = (await runs.decided(page.following - 1, 1))[:1] if page.following is not None else []
+    found = dict.fromkeys(row.href.split("/")[2] for row in page.rows)
+    further = [urlencode({"after": one, "kept": ",".join(found), "searched": searched}) for one in last]
     return await show(
         request,
         visitor,
         "pages/history.html",
         title=_("History"),
-        rows=rows,
-        deciders={row.href: list_deciders(row.item) for row in rows},
-        damaged=damaged,
+        rows=page.rows,
+        deciders={row.href: list_deciders(row.item) for row in page.rows},
+        damaged=page.damaged,
         wanted=wanted,
         search=wanted.q,
         states=STATES,
         after=after,
-        following=(await runs.decided(following - 1, 1))[:1] if following is not None else [],
-        searched=_MAX_SEARCHED,
+        following=last if len(page.rows) >= PAGE else [],
+        further=further if len(page.rows) < PAGE else [],
+        searched=searched,
     )
 
 
@@ -81,20 +106,21 @@ async def export(
     )
 
 
-async def _read_page(
-    request: Request, wanted: Filter, skip: int
-) -> tuple[list[Row], list[UnreadableRecord], int | None]:
-    """Return a page of rows; all items of its last suspension are on it."""
-    rows: list[Row] = []
-    damaged: list[UnreadableRecord] = []
-    position = skip
-    async with aclosing(search(wiring_of(request), wanted, skip, _MAX_SEARCHED)) as found_ones:
+async def _read_page(request: Request, wanted: Filter, skip: int, kept: list[str]) -> _Page:
+    """Return a page of rows, those in `kept` first; all items of its last suspension are on it."""
+    wiring, page, position = wiring_of(request), _Page(), skip
+    if kept:
+        page.rows += [found.row for found in await find_again(wiring, wanted, kept) if found.row is not None]
+    async with aclosing(search(wiring, wanted, skip, MOST_SEARCHED)) as found_ones:
         async for found in found_ones:
             if not isinstance(found, Found):
-                return rows, damaged, found
-            if len(rows) >= PAGE and found.position > position:
-                return rows, damaged, position
+                page.following = found
+                return page
+            if len(page.rows) >= PAGE and found.position > position:
+                page.following = position
+                return page
             position = found.position
-            damaged += [found.damaged] if found.damaged is not None else []
-            rows += [found.row] if found.row is not None else []
-    return rows, damaged, None
+            page.damaged += [found.damaged] if found.damaged is not None else []
+            is_new = found.record is None or found.record.id not in kept
+            page.rows += [found.row] if found.row is not None and is_new else []
+    return page

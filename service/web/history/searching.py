@@ -16,7 +16,7 @@ from sayso.text.summaries import write_pretty
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState
 from service.operations.masking import collect_secrets, mask_record
-from service.store.suspensions.reading import UnreadableRecord, id_of
+from service.store.suspensions.reading import UnreadableRecord, id_of, split_readable
 from service.web.content.cards import Row, make_rows
 from service.web.content.queries import Query, parse_query
 from service.wiring import Wiring
@@ -97,6 +97,12 @@ def list_deciders(item: Item) -> list[str]:
     actors = [*([item.outcome.by] if item.outcome is not None else []), *(one.by for one in item.decisions)]
     names = [name for by in actors for name in (describe_actor(by), by.for_person) if name]
     return [*dict.fromkeys(names)]
+
+
+async def find_again(wiring: Wiring, wanted: Filter, suspension_ids: list[str]) -> list[Found]:
+    """Return what still matches in these suspensions, for a search that goes further."""
+    records, _damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
+    return [one for record in records for one in await asyncio.to_thread(_match, record, wanted, 0)]
 
 
 async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> AsyncGenerator[Found | int]:

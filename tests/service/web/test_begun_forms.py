@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end, settle
@@ -158,6 +159,31 @@ def test_a_filter_is_kept_on_the_way_back_on_a_phone(site: Site, open_as: Open) 
     expect(page.locator("#q")).to_have_value("tool:refund_payment")
 
 
+def test_next_item_follows_the_filter_of_the_inbox(site: Site, open_as: Open) -> None:
+    async def story(wiring: Wiring) -> list[SuspensionRecord]:
+        agents = ("shop", "travel", "shop")
+        return [
+            await asked(wiring, make_ask(args={**REFUND_ARGS, "amount": 100 + place}), agent=agent)
+            for place, agent in enumerate(agents)
+        ]
+
+    first, other, last = site.act(story)
+    page = open_as("/?q=agent:shop", viewport=PHONE)
+    page.goto(place_of(first))
+    page.keyboard.press("n")
+    expect(page).to_have_url(site.url + place_of(last))
+    site.act(lambda wiring: decide(wiring, last, "deny"))
+    page.get_by_role("link", name="Next item").click()
+    expect(page).to_have_url(site.url + place_of(first))
+    site.act(lambda wiring: decide(wiring, first, "deny"))
+    page.get_by_role("link", name="Next item").click()
+    expect(page).to_have_url(f"{site.url}/?q=agent%3Ashop")
+    page.goto("/")
+    page.goto(place_of(first))
+    page.get_by_role("link", name="Next item").click()
+    expect(page).to_have_url(site.url + place_of(other))
+
+
 def test_cancel_lies_on_nothing(site: Site, open_as: Open) -> None:
     record = site.act(asked)
     page = open_as(f"/runs/{record.run.id}")
@@ -169,8 +195,12 @@ def test_cancel_lies_on_nothing(site: Site, open_as: Open) -> None:
 
 
 def test_pages_name_the_zone_of_their_times(site: Site, open_as: Open) -> None:
+    record = site.act(asked)
     page = open_as("/", timezone_id="Asia/Kathmandu", viewport=PHONE)
-    expect(page.locator("#zone")).to_have_text(re.compile("^Times are in Asia/Kat"))
+    expect(page.locator("#inbox .zone")).to_have_text(re.compile("^Times are in Asia/Kat"))
+    page.goto(place_of(record))
+    expect(page.locator(".now")).to_have_text(re.compile(r"at \d\d:\d\d GMT\+5:45 if nobody answers"))
+    expect(page.locator("#timeline [data-hour]").first).to_have_text(re.compile(r"^\d\d:\d\d:\d\d GMT\+5:45$"))
 
 
 def test_a_text_with_a_line_break_at_its_end_is_shown_as_text(site: Site, open_as: Open) -> None:

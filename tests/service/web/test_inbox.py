@@ -176,3 +176,17 @@ async def test_next_leads_to_the_item_after_the_named_one(settings: Settings) ->
         await decide(anna.wiring, second, "deny")
         response = await anna.client.get("/next", params={"after": f"{first.id}-i1"})
         assert response.headers["location"] == "/"
+
+
+async def test_next_follows_the_filter_of_the_inbox(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        agents = ("shop", "travel", "shop")
+        made = [
+            await asked(anna.wiring, make_ask(terms={"timeout_s": 900 + place}), agent=agent)
+            for place, agent in enumerate(agents)
+        ]
+        for query, target in (("", made[1]), ("agent:shop", made[2]), ("is:odd", made[1])):
+            response = await anna.client.get("/next", params={"after": f"{made[0].id}-i1", "q": query})
+            assert response.headers["location"] == place_of(target), query
+        response = await anna.client.get("/next", params={"after": f"{made[1].id}-i1", "q": 'agent:"travel'})
+        assert response.headers["location"] == "/?q=agent%3A%22travel"

@@ -1,7 +1,11 @@
 import re
+from html import unescape
+
+import pytest
 
 from sayso.records.suspensions import RunEnd
 from service.settings import Settings
+from service.web import runs
 from tests.service.web.sites import visit
 from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause, place_of, take_up
 
@@ -36,6 +40,20 @@ async def test_runs_page_is_paged(settings: Settings) -> None:
         assert len(titles(first)) == 25
         assert 'rel="next"' in first
         assert sorted(titles(first) + titles(second)) == sorted(f"run {place}" for place in range(30))
+
+
+async def test_search_of_runs_that_goes_further_keeps_what_it_found(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_SEARCHED", 3)
+    async with visit(settings) as anna:
+        for place in range(7):
+            await begin(anna.wiring, title=f"run {place}", agent="travel" if place in (0, 6) else "support")
+        page, seen = await anna.read("/runs?agent=travel"), []
+        while further := re.search(r'href="(/runs[^"]*kept=[^"]*)">Search further', page):
+            seen.append(titles(page))
+            page = await anna.read(unescape(further[1]))
+        assert (seen, titles(page)) == ([["run 6"], ["run 6"]], ["run 6", "run 0"])
 
 
 async def test_run_page_shows_state_result_and_timeline(settings: Settings) -> None:

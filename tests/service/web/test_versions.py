@@ -38,6 +38,24 @@ def test_next_reviewer_approves_the_edited_version(site: Site, open_as: Callable
     assert site.act(read) == EDITED
 
 
+def test_versions_show_amounts_as_the_call_does(site: Site, open_as: Callable[..., Page]) -> None:
+    """The line above the buttons and the table compare amounts with currency and separators, and copy as stored."""
+    args = {**REFUND_ARGS, "amount": 1825}
+
+    async def story(wiring: Wiring) -> SuspensionRecord:
+        record = await asked(wiring, make_ask(args=args, terms=TERMS))
+        return await decide(wiring, record, "approve", args={**args, "amount": 825})
+
+    page = open_as(place_of(site.act(story)))
+    amounts = page.locator("#differing .money")
+    expect(amounts).to_have_count(2)
+    assert [one.get_attribute("data-currency") for one in amounts.all()] == ["EUR", "EUR"]
+    expect(page.locator("#differing")).to_contain_text("amount 825; you see 1825")
+    expect(page.locator("#facts .money")).to_have_count(1)
+    page.get_by_role("link", name="ben’s version").click()
+    expect(page.locator(".what .changes tr", has_text="amount").locator(".money")).to_have_count(2)
+
+
 def test_switch_appears_when_somebody_edits_meanwhile(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms=TERMS)))
     page = open_as(place_of(record))

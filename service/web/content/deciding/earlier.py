@@ -9,6 +9,7 @@ from sayso.records.decisions import DecisionAction
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.rendering.money import names_minor_unit
 from sayso.sentences.moments import Sentence
 from sayso.sentences.outcomes import describe_earlier_denial
 from sayso.text.redaction import Redacted
@@ -91,12 +92,13 @@ async def find_since(
     if approval is None or find_secrets(item, schema).masked or find_secrets(last, schema).masked:
         return None
     before = last.tool.args if approval.args is None else approval.args
-    return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms)
+    minor = schema is not None and names_minor_unit(schema)
+    return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms, minor=minor)
 
 
-def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int) -> Since:
-    """Return what differs between two calls."""
-    rows = compare_args(before, after)
+def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int, *, minor: bool = False) -> Since:
+    """Return what differs between two calls; `minor` is as in `compare_args`."""
+    rows = compare_args(before, after, minor=minor)
     changes = [row for row in rows if row.state != "same"]
     known = find_measures(before).recipients
     new = {text for recipient, text in find_measures(after).recipients.items() if recipient not in known}

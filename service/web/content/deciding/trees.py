@@ -73,7 +73,14 @@ def place_rows(rows: Sequence[Row], *, minor: bool = False) -> list[PlacedRow]:
     return placed
 
 
-def _find_currencies(rows: Sequence[Row]) -> dict[str, str]:
+def name_currencies(leaves: Sequence[Leaf], *, minor: bool = False) -> list[Leaf]:
+    """Return all leaves of some arguments, an amount with the currency that a leaf beside it names."""
+    currencies = _find_currencies(leaves) if not minor else {}
+    parts = ((leaf, *_part(leaf.path)) for leaf in leaves)
+    return [_name_currency(leaf, key, currencies.get(above, "")) for leaf, above, key in parts]
+
+
+def _find_currencies(rows: Sequence[Row | Leaf]) -> dict[str, str]:
     """Return the currency that the rows below each path name."""
     beside: dict[str, JsonObject] = {}
     for row in rows:

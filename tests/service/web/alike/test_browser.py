@@ -97,6 +97,30 @@ def test_table_is_summed_and_approved_after_its_last_row(
     assert site.act(read) == "Not now"
 
 
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_denial_of_several_covers_no_row(site: Site, open_as: Open, viewport: ViewportSize) -> None:
+    """The reason is in the page, and its button alone is in the bar: no approval stands beside it."""
+    site.act(ask_ten)
+    page = open_as("/", viewport={**viewport, "height": 500})
+    page.locator("li.several a").click()
+    settle(page)
+    page.get_by_role("link", name="Deny 10…").click()
+    expect(page.get_by_label("Reason")).to_be_visible()
+    assert page.get_by_label("Reason").evaluate("node => !node.closest('.decide')")
+    expect(page.locator(".approve")).to_be_hidden()
+    height = (page.locator(".decide").bounding_box() or {}).get("height", 500)
+    assert height < 120, "the bar holds buttons alone"
+    settle(page)
+    page.get_by_role("link", name="Back").click()
+    expect(page.locator(".approve")).to_be_visible()
+    settle(page)
+    page.get_by_role("link", name="Deny 10…").click()
+    page.get_by_label("Reason").fill("Not now")
+    settle(page)
+    page.get_by_role("button", name="Deny 10").click()
+    expect(page.locator("#results")).to_have_text("10 denied")
+
+
 def test_item_that_is_decided_elsewhere_loses_its_tick(site: Site, open_as: Open) -> None:
     records = site.act(ask_ten)
     page = open_as(f"/batch/{row_id(records[0])}")

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,6 +15,7 @@ from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.text.redaction import MASK
 from service.settings import Settings
 from service.settings.limits import MOST
+from service.web.history import pages
 from service.web.history.exports import Bounds, write_csv, write_json
 from service.web.history.searching import Filter, search
 from service.wiring import Wiring
@@ -91,6 +93,26 @@ async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
         second = await anna.read(f"/history?after={following[1]}")
         seen = re.findall(r"reason (\d+)\.", first) + re.findall(r"reason (\d+)\.", second)
         assert [int(place) for place in seen] == list(range(29, -1, -1))
+
+
+async def test_search_that_goes_further_keeps_what_it_found(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_SEARCHED", 3)
+    async with visit(settings) as anna:
+        for place in range(9):
+            note = "crushed" if place in (0, 8) else "late"
+            await decide(anna.wiring, await asked(anna.wiring), "deny", message=f"{note} {place}.")
+        page, seen = await anna.read("/history?q=crushed&verdict=denied"), []
+        while further := re.search(r'href="(/history[^"]*kept=[^"]*)">Search further', page):
+            seen.append((count(page), re.search(r"(\d+) decisions were searched", page)))
+            page = await anna.read(unescape(further[1]))
+        assert [(rows, said and said[1]) for rows, said in seen] == [(1, "3"), (1, "6")]
+        assert count(page) == 2
+        assert re.findall(r"crushed (\d)\.", page) == ["8", "0"]
+        nothing = await anna.read("/history?q=zebra")
+        assert "3 decisions were searched." in nothing
+        assert "Search further" in nothing
 
 
 async def test_next_page_stays_where_it_was_after_new_decisions(settings: Settings) -> None:
@@ -228,7 +250,7 @@ def test_history_is_filtered_and_exported_in_the_browser(site: Site, open_as: Ca
     shown = page.locator("#history time").first
     at_ms = int(shown.get_attribute("data-moment") or "")
     minutes = at_ms // 60_000 + 9 * 60
-    expect(shown).to_have_text(re.compile(f"{minutes // 60 % 24:02}:{minutes % 60:02}$"))
+    expect(shown).to_have_text(re.compile(f"{minutes // 60 % 24:02}:{minutes % 60:02} GMT\\+9$"))
     page.get_by_label("Edited").check()
     page.get_by_role("button", name="Filter").click()
     expect(page.locator("#history tbody tr")).to_have_count(1)

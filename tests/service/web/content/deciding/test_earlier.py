@@ -44,8 +44,9 @@ async def test_page_compares_with_the_readers_own_last_approval(settings: Settin
         await decide(anna.wiring, await asked(anna.wiring, make_ask(args=ARGS)), "approve", name="anna")
         page = await anna.read(place_of(second))
         assert HEADING in page
-        assert "<code>amount</code> <del>129</del>" in page
-        assert "<ins>D. &lt;Whitfield&gt;</ins>" in page
+        amount = '<span class="money" data-currency="EUR" data-decimals=".00">129</span>'
+        assert f'<code>amount</code> <del><span class="literal">{amount}</span></del>' in page
+        assert '<ins><span class="text">D. &lt;Whitfield&gt;</span></ins>' in page
         assert '<span class="flag">new recipient</span>' in page
         assert "2 values are the same." in page
         await decide(anna.wiring, second, "deny")
