@@ -148,7 +148,12 @@ def _has_plain_keys(node: dict[Any, Any]) -> bool:
         keys = "".join(node)
     except TypeError:  # a key that is not a string
         return False
-    return keys.isascii() or not (has_lone_surrogate(keys) or max(keys) > "\uffff")
+    if keys.isascii():
+        return True
+    try:
+        return len(keys.encode("utf-16-le")) == 2 * len(keys)
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_plain_scalar(node: Any) -> bool | None:
@@ -263,7 +268,13 @@ def _refuse_constant(name: str) -> Any:
 
 def has_lone_surrogate(text: str) -> bool:
     """Return whether the text holds half of a surrogate pair, which UTF-8 cannot encode."""
-    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _invalid(place: Place, fault: str) -> InvalidJson:

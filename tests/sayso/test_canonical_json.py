@@ -2,7 +2,9 @@
 
 import json
 import math
+import sys
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -179,3 +181,31 @@ def test_values_around_count_towards_the_limits() -> None:
 def test_check_json_finds_fractions_that_the_standard_encoder_writes_differently(fractions: list[float]) -> None:
     written = "[" + ",".join(map(json.dumps, fractions)) + "]"
     assert check_json(fractions) == (written == canonical_json(fractions).decode())
+
+
+def count_steps(value: Any) -> int:
+    """Return how many Python functions and generators run while a value is checked."""
+    steps = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    sys.setprofile(count)
+    try:
+        check_json(value)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+@pytest.mark.parametrize("wrap", [lambda text: {"a": text}, lambda text: {text: 1}], ids=["value", "key"])
+def test_check_json_takes_as_many_steps_for_a_long_foreign_text(wrap: Callable[[str], Any]) -> None:
+    assert count_steps(wrap("\u05d0" * 100_000)) == count_steps(wrap("\u05d0"))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfff", "\u05d0\udc00", "\U0001f600\ud83d"])
+def test_check_json_refuses_half_of_a_surrogate_pair_anywhere(text: str) -> None:
+    for value in (text, [text], {text: 1}, {"a": text}, {"\U0001f600": 1, text: 1}):
+        with pytest.raises(InvalidJson, match="surrogate"):
+            check_json(value)

@@ -26,7 +26,7 @@ def alter(url: str, suspension_id: str, change: Alter) -> None:
     """Write a record anew with something changed in it."""
     with Redis.from_url(url) as store:
         raw: Any = store.get(KEYS.suspension(suspension_id))
-        record, _, _ = unpack_record(raw)
+        record = unpack_record(raw).record
         doc = json.loads(record.model_dump_json(exclude_defaults=True))
         change(doc)
         place = b"|".join(raw.split(b"|", 4)[:4])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from sayso.clock import DAY_MS
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
-from service.store.suspensions.reading import Stored
+from service.store.suspensions.packing import Unpacked
 from service.store.tenants import TenantStore
 
 PROMISED_MS = 8 * DAY_MS  # how long a request of another protocol, its key and its message are kept after its end
@@ -25,9 +25,9 @@ class Age(NamedTuple):
         return record.updated_at_ms < self.ended_before_ms
 
 
-async def read_chain(store: TenantStore, run_id: str) -> list[Stored]:
+async def read_chain(store: TenantStore, run_id: str) -> list[Unpacked]:
     """Return the stored records of a run, the latest first; none of a deleted run. Raises `Unreadable`."""
-    found: list[Stored] = []
+    found: list[Unpacked] = []
     async with translated():
         suspension_id: Any = await store.redis.get(store.keys.run(run_id))
         while suspension_id is not None:

@@ -28,9 +28,8 @@ from service.store.runs.runs import read_entry
 from service.store.runs.tombstones import erase_record, make_tombstone
 from service.store.suspensions.announcements import list_event_ids
 from service.store.suspensions.commits import Commit
-from service.store.suspensions.packing import pack_record
+from service.store.suspensions.packing import Unpacked, pack_record
 from service.store.suspensions.precedents import list_forgotten
-from service.store.suspensions.reading import Stored
 from service.store.tenants import TenantStore
 
 _ROUNDS = 10  # attempts for a run that changes at the same time, as with a second look
@@ -52,7 +51,7 @@ class _Found(NamedTuple):
     """A run as stored: its records, the latest first and none of a deleted run, and its verified trail."""
 
     run_id: str
-    records: Sequence[Stored]
+    records: Sequence[Unpacked]
     trail: Sequence[TrailEntry]
     head: TrailHead
 
@@ -164,7 +163,7 @@ class Erasures:
             commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in found.records))
         return commit
 
-    def _write_record(self, commit: Commit, stored: Stored, erasure: Erasure, head: TrailHead) -> None:
+    def _write_record(self, commit: Commit, stored: Unpacked, erasure: Erasure, head: TrailHead) -> None:
         record, keys = stored.record, self._keys
         commit.expect(keys.suspension(record.id), record.version)
         packed = pack_record(erase_record(record, erasure), head, stored.commit_id)
@@ -173,7 +172,7 @@ class Erasures:
             commit.write(command, key, *args)
         commit.write("PUBLISH", CHANGES + record.id, record.id)
 
-    async def _delete_messages(self, records: Sequence[Stored]) -> None:
+    async def _delete_messages(self, records: Sequence[Unpacked]) -> None:
         """Delete the messages about the run that webhook endpoints received, or have yet to receive."""
         async with translated():
             endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)

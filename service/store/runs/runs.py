@@ -260,7 +260,7 @@ class Runs:
             return []
         async with translated():
             found = await self._redis.mget([self._keys.suspension(one) for one in ids])
-        return [self._readings.try_read(one, _bytes(raw)) for one, raw in zip(ids, found, strict=True) if raw]
+        return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in found])
 
 
 def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:

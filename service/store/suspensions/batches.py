@@ -100,7 +100,7 @@ class DueBatches:
 def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
     if raw is None:
         raise ValueError("the suspension is gone")
-    record, head, _ = read_record(tenant, suspension_id, raw)
+    record, head, *_ = read_record(tenant, suspension_id, raw)
     change = verb(record, max(now_ms, record.updated_at_ms))
     return None if change.record is record else _pack(record, change, head)
 
@@ -110,7 +110,7 @@ def _precompute(
 ) -> PrecomputedCommit | None:
     if raw is None:
         return None
-    record, head, _ = read_record(tenant, suspension_id, raw)
+    record, head, *_ = read_record(tenant, suspension_id, raw)
     at_ms = record.due_at_ms
     if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
         return None

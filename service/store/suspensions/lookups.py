@@ -1,14 +1,11 @@
 """Look-ups of several suspensions at once."""
 
-import asyncio
 from typing import Any
 
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import translated
 from service.store.suspensions.reading import UnreadableRecord
 from service.store.tenants import TenantStore
-
-_LARGE_BYTES = 16_384  # a larger record takes milliseconds to read; other tasks run between two of them
 
 
 class SuspensionLookups:
@@ -28,15 +25,7 @@ class SuspensionLookups:
             return []
         async with translated():
             found: list[Any] = await self._redis.mget([self._keys.suspension(one) for one in suspension_ids])
-        records: list[SuspensionRecord | UnreadableRecord] = []
-        for suspension_id, raw in zip(suspension_ids, found, strict=True):
-            if raw is None:
-                self._readings.forget(suspension_id)
-            else:
-                records.append(self._readings.try_read(suspension_id, raw))
-                if len(raw) > _LARGE_BYTES:
-                    await asyncio.sleep(0)
-        return records
+        return await self._readings.read_several(suspension_ids, found)
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
         """Return up to `limit` suspensions that end with this one, the oldest first, from an unreadable one on."""

@@ -5,6 +5,7 @@ worker leases at once is soon written again.
 """
 
 import zlib
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -40,6 +41,15 @@ _PLAIN = b"0"
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
 
+class Unpacked(NamedTuple):
+    """A record with the head of its run's trail, the id of the commit that saved it, and its size as JSON, bytes."""
+
+    record: SuspensionRecord
+    head: TrailHead
+    commit_id: str
+    size: int
+
+
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])
 
 
@@ -53,19 +63,20 @@ def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, sm
     return header + _CURRENT + packer.compress(doc) + packer.flush()
 
 
-def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
+def unpack_record(raw: bytes) -> Unpacked:
     """Return the record after a check of its items' digests; raises `Unreadable`."""
     try:
         version, seq, hash_, commit_id, body = raw.split(b"|", 4)
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
     except ValueError as error:
         raise Unreadable("It does not begin like a record.") from error
-    record = _parse_record(unpack_body(body))
+    doc = unpack_body(body)
+    record = _parse_record(doc)
     if record.version != place[0]:
         raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
         _check_digests(record, item)
-    return record, place[1], place[2]
+    return Unpacked(record, place[1], place[2], len(doc))
 
 
 def _parse_record(doc: bytes) -> SuspensionRecord:

@@ -1,17 +1,18 @@
 """Reading of records. Lists name unreadable ones and go on; nothing about them can be decided."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
 from sayso.errors import Unreadable
-from sayso.records.events import TrailHead
 from sayso.records.suspensions import SuspensionRecord
-from service.store.suspensions.packing import unpack_record
+from service.store.suspensions.packing import Unpacked, unpack_record
 
 _MOST_REMEMBERED = 1_000
+_TURN_BYTES = 32_768  # so much JSON takes some milliseconds to read; then other tasks run
 
 Model = TypeVar("Model", bound=BaseModel)
 _LOG = structlog.get_logger(__name__)
@@ -23,14 +24,6 @@ class UnreadableRecord(NamedTuple):
     suspension_id: str
     reason: str
     run_id: str | None = None
-
-
-class Stored(NamedTuple):
-    """A record with the head of its run's trail, and the id of the commit that saved it."""
-
-    record: SuspensionRecord
-    head: TrailHead
-    commit_id: str
 
 
 def id_of(found: SuspensionRecord | UnreadableRecord) -> str:
@@ -46,10 +39,10 @@ def split_readable(
     return readable, [one for one in found if isinstance(one, UnreadableRecord)]
 
 
-def read_record(tenant: str, suspension_id: str, raw: bytes) -> Stored:
+def read_record(tenant: str, suspension_id: str, raw: bytes) -> Unpacked:
     """Return the record with this id; raises `Unreadable`."""
     try:
-        stored = Stored(*unpack_record(raw))
+        stored = unpack_record(raw)
         if (stored.record.tenant, stored.record.id) != (tenant, suspension_id):
             raise Unreadable("It is the record of another suspension.")
     except Unreadable as error:
@@ -74,7 +67,7 @@ class Readings:
         self._tenant = tenant
         self._unreadable: dict[str, UnreadableRecord] = {}
 
-    def read(self, suspension_id: str, raw: bytes) -> Stored:
+    def read(self, suspension_id: str, raw: bytes) -> Unpacked:
         """Return the record; raises `Unreadable`, and logs that once."""
         try:
             stored = read_record(self._tenant, suspension_id, raw)
@@ -84,11 +77,27 @@ class Readings:
         self.forget(suspension_id)
         return stored
 
-    def try_read(self, suspension_id: str, raw: bytes) -> SuspensionRecord | UnreadableRecord:
-        try:
-            return self.read(suspension_id, raw).record
-        except Unreadable as error:
-            return UnreadableRecord(suspension_id, str(error.facts["reason"]))
+    async def read_several(
+        self, suspension_ids: Iterable[str], raws: Iterable[bytes | None]
+    ) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return the records that exist, in the given order, and name unreadable ones; other tasks run in between."""
+        found: list[SuspensionRecord | UnreadableRecord] = []
+        unread = _TURN_BYTES
+        for suspension_id, raw in zip(suspension_ids, raws, strict=True):
+            if raw is None:
+                self.forget(suspension_id)
+                continue
+            try:
+                one = self.read(suspension_id, raw)
+                found.append(one.record)
+                unread -= one.size
+            except Unreadable as error:
+                found.append(UnreadableRecord(suspension_id, str(error.facts["reason"])))
+                unread -= len(raw)
+            if unread <= 0:
+                unread = _TURN_BYTES
+                await asyncio.sleep(0)
+        return found
 
     def read_other(self, model: type[Model], raw: bytes | str, name: str) -> Model | None:
         """Return a stored record of another kind; None for an unreadable one, which is logged and listed once."""

@@ -224,7 +224,7 @@ class Suspensions(SuspensionLookups):
         if passed_ms > _READING_MS:
             return None
         try:
-            record, head, _ = read_record(self.tenant, suspension_id, packed)
+            record, head, *_ = read_record(self.tenant, suspension_id, packed)
         except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
@@ -234,7 +234,7 @@ class Suspensions(SuspensionLookups):
 
     async def read_handed(self, suspension_id: str, packed: bytes) -> Saved:
         """Return a run that was handed to this process, leased to it, as of now; raises `Unreadable`."""
-        record, head, _ = read_record(self.tenant, suspension_id, packed)
+        record, head, *_ = read_record(self.tenant, suspension_id, packed)
         now_ms = max(await self.read_time_ms(), record.updated_at_ms)
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
@@ -297,7 +297,7 @@ class Suspensions(SuspensionLookups):
         if raw is None:
             self._readings.forget(suspension_id)
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
-        record, head, last_commit = self._readings.read(suspension_id, raw)
+        record, head, last_commit, _size = self._readings.read(suspension_id, raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
 
 

@@ -15,7 +15,9 @@ RECORD = pending()
 @pytest.mark.parametrize("status", Status)
 def test_a_record_comes_back_as_it_was_packed(status: Status) -> None:
     record = RECORD.model_copy(update={"status": status, "version": 4})
-    assert unpack_record(pack_record(record, HEAD, "c0ffee")) == (record, HEAD, "c0ffee")
+    unpacked = unpack_record(pack_record(record, HEAD, "c0ffee"))
+    assert unpacked[:3] == (record, HEAD, "c0ffee")
+    assert unpacked.size == len(record.model_dump_json(exclude_defaults=True).encode())
 
 
 def test_what_lies_for_long_is_small_and_what_a_worker_takes_at_once_is_not_worth_it() -> None:
