@@ -112,7 +112,7 @@ def _show_waiting(suspension: Suspension, item: ItemView, name: Text, width: int
     view = render_call(item.tool.name, args)
     plain = f"{item.tool.name} {json.dumps(args, ensure_ascii=False)}"
     call = show_line(plain if view.renderer == "tree" else view.headline, width=width)
-    flags = [Text.assemble("  ", (flag, "bold yellow")) for flag in _list_flags(item, args, view)]
+    flags = [Text.assemble("  ", (flag, "bold yellow")) for flag in _list_flags(item, view)]
     first = Text.assemble(name, show_due(item.terms.deadline_at), *flags, "  ", call)
     second = Text.assemble(" " * name.cell_len, show_line(suspension.run.agent, "dim", width))
     if item.prompt.reason:
@@ -132,10 +132,9 @@ def _describe_hold(hold: Hold) -> str:
     return hold.describe(describe_clock(to_ms(hold.at)))
 
 
-def _list_flags(item: ItemView, args: JsonObject, view: View) -> tuple[str, ...]:
+def _list_flags(item: ItemView, view: View) -> tuple[str, ...]:
     return name_flags(
         item.tool.name,
-        args,
         view,
         doubt=item.doubt is not None,
         resembles=bool(item.resembles),

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from sayso.canonical_json import JsonObject
 from sayso.rendering.views import View
+from sayso.sentences.characters import name_alike, name_hidden
 from sayso.text.foreign import count_lookalikes
 from sayso.text.language import _
-from sayso.text.summaries import list_texts
 from sayso.text.suspicions import count_hidden
 
 _MOST = 2
@@ -15,7 +14,6 @@ _MOST = 2
 
 def name_flags(
     tool: str,
-    args: JsonObject,
     view: View,
     *,
     doubt: bool,
@@ -29,18 +27,18 @@ def name_flags(
     `unattended` says that it runs if nobody decides, `alone` that only this reviewer can decide it, and `held` that a
     freeze holds it.
     """
-    texts = [tool, *list_texts(args)]
+    labels = [flag.label for flag in view.flags if flag.label]
 
     def find() -> Iterator[str]:
         if doubt:
             yield _("may already have run")
-        if any(map(count_lookalikes, texts)):
-            yield _("look-alike letters")
+        if name_alike() in labels or count_lookalikes(tool):
+            yield name_alike()
         if resembles:
             yield _("look-alike name")
-        if any(map(count_hidden, texts)):
-            yield _("hidden characters")
-        yield from (flag.label for flag in view.flags if flag.label)
+        if name_hidden() in labels or count_hidden(tool):
+            yield name_hidden()
+        yield from labels
         if unattended:
             yield _("runs by itself")
         if alone:

@@ -9,7 +9,7 @@ from sayso.rendering.accounts import check_accounts
 from sayso.rendering.calls import Call
 from sayso.rendering.hosts import check_hosts
 from sayso.rendering.views import SEVERE, Flag, Sketch, View, arrange
-from sayso.sentences.characters import describe_characters
+from sayso.sentences.characters import warn_of_characters
 from sayso.text.language import _
 
 RENDERERS: dict[str, Callable[[Call], Sketch | None]] = {
@@ -26,7 +26,7 @@ RENDERERS: dict[str, Callable[[Call], Sketch | None]] = {
 def render_call(tool: str, args: JsonObject, schema: JsonObject | None = None) -> View:
     """Return the view of a call. What a renderer cannot read is shown as a tree."""
     call = Call(tool, args, schema or {})
-    unlike = (Flag(sentence, SEVERE) for sentence in describe_characters(args))
+    unlike = (Flag(sentence, SEVERE, label) for sentence, label in warn_of_characters(args))
     flags = [*unlike, *check_hosts(args), *check_accounts(call)]
     name, sketch = _sketch(call)
     return arrange(call, name, sketch, flags)

@@ -3,17 +3,32 @@
 from pydantic import JsonValue
 
 from sayso.text.foreign import count_lookalikes
-from sayso.text.language import ngettext
+from sayso.text.language import _, ngettext
 from sayso.text.summaries import list_texts
 from sayso.text.suspicions import count_hidden
 
 
 def describe_characters(value: JsonValue) -> list[str]:
     """Return a warning for the hidden and one for the look-alike characters of all texts and keys, if there are any."""
+    return [sentence for sentence, _label in warn_of_characters(value)]
+
+
+def warn_of_characters(value: JsonValue) -> list[tuple[str, str]]:
+    """Return the same warnings, each with its short form."""
     texts = list(list_texts(value))
-    hidden = sum(map(count_hidden, texts))
-    alike = sum(count_lookalikes(text) for text in texts)
-    return [*_describe_hidden(hidden), *_describe_alike(alike)]
+    hidden = _describe_hidden(sum(map(count_hidden, texts)))
+    alike = _describe_alike(sum(map(count_lookalikes, texts)))
+    return [*((one, name_hidden()) for one in hidden), *((one, name_alike()) for one in alike)]
+
+
+def name_hidden() -> str:
+    """Return the short form of a warning of hidden characters."""
+    return _("hidden characters")
+
+
+def name_alike() -> str:
+    """Return the short form of a warning of look-alike characters."""
+    return _("look-alike letters")
 
 
 def _describe_hidden(count: int) -> list[str]:

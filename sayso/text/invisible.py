@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.text.language import mark
 from sayso.text.lookalikes import find_lookalikes
@@ -32,8 +32,7 @@ _NUMBERS = re.compile(r"((?<![0-9])[0-9]+(?:[-./:,][0-9]+)+)")
 """Such as dates and times, which a right-to-left line would show with their parts in the other order."""
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a text: plain, one hidden character with its sign, or one `alike` letter that the sign follows.
 
     In a text with right-to-left letters `digits` with separators are a part, which pages show in its order.

@@ -40,11 +40,14 @@ def find_lookalikes(text: str) -> list[int]:
 
 
 def _find_words(text: str) -> Iterator[int]:
-    for found in _WORD.finditer(text):
-        word = found.group()
-        if not word.isascii():
-            marked = _mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)
-            yield from (found.start() + place for place in marked)
+    words = {word for word in {*_WORD.findall(text)} if not word.isascii()}
+    marked = {word: places for word in words if (places := _find_marks(word))}
+    for found in _WORD.finditer(text) if marked else ():
+        yield from (found.start() + place for place in marked.get(found.group(), ()))
+
+
+def _find_marks(word: str) -> tuple[int, ...]:
+    return _mark_short(word) if len(word) <= _SHORT_CHARS else _mark(word)
 
 
 @lru_cache(maxsize=4096)
@@ -53,21 +56,29 @@ def _mark_short(word: str) -> tuple[int, ...]:
 
 
 def _mark(word: str) -> tuple[int, ...]:
-    signs = Counter(word)
+    signs = set(word)
     scripts = {sign: name_script(sign) for sign in signs}
-    known: Counter[str] = Counter()
-    for sign, count in signs.items():
-        if scripts[sign] not in ("COMMON", "INHERITED"):
-            known[scripts[sign]] += count
-    base = "LATIN" if "LATIN" in known else next((one for one, _ in known.most_common(1)), "")
-    mixed, foreign = {*known} - {base}, {sign for sign in signs if not sign.isascii()}
-    if mixed and not ({*known} - {"LATIN"} <= _EAST_ASIAN):
+    known = {*scripts.values()} - {"COMMON", "INHERITED"}
+    foreign = {sign for sign in signs if not sign.isascii()}
+    mixed = known - {_find_base(word, scripts, known)} if len(known) > 1 else set()
+    if mixed and not (known - {"LATIN"} <= _EAST_ASIAN):
         marked = {sign for sign in foreign if scripts[sign] in mixed}
     elif {*scripts.values()} <= _SCRIPTS_LIKE_ASCII and foreign <= _ascii_likes():
         marked = foreign
     else:
         marked = {sign for sign in foreign if scripts[sign] == "COMMON" and sign in _ascii_likes()}
     return tuple(place for place, sign in enumerate(word) if sign in marked) if marked else ()
+
+
+def _find_base(word: str, scripts: dict[str, str], known: set[str]) -> str:
+    """Return the script that the letters of others are strange in: Latin, or the one of most letters."""
+    if "LATIN" in known:
+        return "LATIN"
+    counts: Counter[str] = Counter()
+    for sign, count in Counter(word).items():
+        if scripts[sign] in known:
+            counts[scripts[sign]] += count
+    return counts.most_common(1)[0][0]
 
 
 def _find_accents(text: str) -> Iterator[int]:

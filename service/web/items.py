@@ -325,7 +325,7 @@ def _describe_args(
     view, minor = render_call(item.tool.name, args, schema), schema is not None and names_minor_unit(schema)
     return {
         "wanted": _("may already have run") if item.doubt is not None else sentences.describe_wanted(item),
-        "display": make_display(item, version, schema).hash,
+        "display": make_display(item, version, schema, view if version is None else None).hash,
         "remembered": list_remembered(item),
         "minor": minor,
         "version_changes": compare_args(item.tool.args, version.args, minor=minor) if version is not None else [],

@@ -1,9 +1,11 @@
 """Items in lists: a card for each open item, a row for each decided or cancelled one."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from gettext import NullTranslations
+from hashlib import sha256
 from typing import Protocol, TypeVar
 
 from sayso.canonical_json import JsonObject
@@ -189,8 +191,7 @@ def _make_cards(
             continue
         definition = definitions.get(item.tool.definition or "")
         schema = definition.parameters if definition is not None else None
-        call = _Call(shown.tool.model_dump_json(), schema is not None, find_spoken(), shown, schema)
-        headline, view = _arrange(call)
+        headline, view = _arrange(shown, schema)
         unusual = tuple(find_unusual(shown.tool.args, earlier.get(kind_of(record, item.tool.name), ())))
         if query.unusual and not unusual:
             continue
@@ -215,23 +216,25 @@ def _make_cards(
         )
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call by its content, with its definition's digest: how cards show it follows from them."""
-
-    content: str
-    described: bool
-    language: NullTranslations
-    item: Item = field(compare=False)
-    schema: JsonObject | None = field(compare=False)
+_Arranged = tuple[Headline, View]
+_ARRANGED: OrderedDict[tuple[bytes, bool, NullTranslations], _Arranged] = OrderedDict()
+"""Calls by the hash of their content, which names their definition: how cards show them follows from it."""
 
 
-@lru_cache(_MOST_ARRANGED)
-def _arrange(call: _Call) -> tuple[Headline, View]:
-    """Return how the item's call is shown, as every open inbox needs it after a change; its secrets are masked."""
-    tool = call.item.tool
-    view = render_call(tool.name, tool.args, call.schema)
-    return make_headline(call.item, view), view
+def _arrange(item: Item, schema: JsonObject | None) -> _Arranged:
+    """Return how cards show the item's call, for every open inbox after a change; its secrets are masked.
+
+    Only what cards show is kept, however long the arguments are.
+    """
+    key = sha256(item.tool.model_dump_json().encode()).digest(), schema is not None, find_spoken()
+    found = _ARRANGED.get(key)
+    if found is None:
+        view = render_call(item.tool.name, item.tool.args, schema)
+        found = make_headline(item, view), replace(view, notable=(), body=(), rest=())
+        _ARRANGED[key] = found
+        if len(_ARRANGED) > _MOST_ARRANGED:
+            _ARRANGED.popitem(last=False)
+    return found
 
 
 def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:

@@ -11,7 +11,6 @@ def list_flags(item: Item, view: View, reviewer: Actor, *, held: bool) -> tuple[
     """Return the two most severe flags of an open item, as the reviewer sees it."""
     return name_flags(
         item.tool.name,
-        item.tool.args,
         view,
         doubt=item.doubt is not None,
         resembles=bool(item.resembles),

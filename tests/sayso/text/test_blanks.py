@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.text.blanks import collapse
+from tests.steps import count_steps
 
 
 def shown(text: str, *, breaks: bool = True) -> list[str]:
@@ -54,3 +55,10 @@ def test_collapse_is_linear(part: str) -> None:
     """A search that restarts at each blank would take hours."""
     text = part * (300_000 // len(part))
     assert "".join(piece.text for piece in collapse(text)) == text
+
+
+@pytest.mark.parametrize("part", ["\u05d01", "12", "1.1,", "\u05d0\u05d1 ", "\u0436\u0434 "])
+def test_collapse_takes_no_steps_for_each_sign_of_an_ordinary_text(part: str) -> None:
+    short, long = (part * (signs // len(part)) for signs in (600, 120_000))
+    collapse(short)
+    assert count_steps(lambda: collapse(long)) <= count_steps(lambda: collapse(short)) + 5

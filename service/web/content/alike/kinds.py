@@ -1,6 +1,7 @@
 """Which items are alike: the same call in all but its values, under the same terms, with nothing to warn of."""
 
-from sayso.canonical_json import canonical_json, digest_json
+from sayso.canonical_json import JsonObject, canonical_json, digest_json
+from sayso.policy.budgets.weights import measure
 from sayso.records.items import Answer, Item, ItemKind, Prompt
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
@@ -21,7 +22,7 @@ def find_alike(record: SuspensionRecord, item: Item, view: View, definition: Too
     Such items need a value or a number, may have run already, hold secrets, were edited by another reviewer, are long,
     or have a flag of severity 1.
     """
-    if not _is_plain(item) or view.severe or len(canonical_json(item.tool.args)) > MOST_BYTES:
+    if not _is_plain(item) or view.severe or _is_long(item.tool.args):
         return ""
     if find_secrets(item, definition.parameters if definition is not None else None).masked:
         return ""
@@ -58,6 +59,12 @@ def _is_plain(item: Item) -> bool:
     approvable = item.kind is ItemKind.APPROVAL and Answer.APPROVE in item.allowed and not item.terms.match_number
     edited = any(decision.args is not None for decision in item.decisions)
     return approvable and item.open and item.doubt is None and not item.resembles and not edited
+
+
+def _is_long(args: JsonObject) -> bool:
+    """Return whether the arguments are long; those with too many values or characters are not written to find out."""
+    size = measure(args)
+    return size.values + size.chars > MOST_BYTES or len(canonical_json(args)) > MOST_BYTES
 
 
 def _shape(leaves: list[Leaf]) -> list[list[str]]:

@@ -10,6 +10,7 @@ from sayso.records.decisions import Shown
 from sayso.records.items import Item
 from sayso.records.tool_calls import ToolDefinition
 from sayso.rendering.table import render_call
+from sayso.rendering.views import View
 from sayso.text.displays import hash_display, write_shown
 from sayso.text.language import _
 from service.web.content.deciding.edits import make_review
@@ -32,13 +33,16 @@ class Display:
     hash: str
 
 
-def make_display(item: Item, version: Version | None, schema: JsonObject | None) -> Display:
-    """Return what the page displays: the arguments, or their comparison with another reviewer's version."""
+def make_display(item: Item, version: Version | None, schema: JsonObject | None, view: View | None = None) -> Display:
+    """Return what the page displays: the arguments, or their comparison with another reviewer's version.
+
+    `view` is that of the requested call, where it is known.
+    """
     if version is not None:
         return compare_display(compare_args(item.tool.args, version.args))
     if not item.tool.args:
         return _build([])
-    view = render_call(item.tool.name, item.tool.args, schema)
+    view = view or render_call(item.tool.name, item.tool.args, schema)
     rows = (*view.notable, *view.body, *view.rest)
     return _build(
         [

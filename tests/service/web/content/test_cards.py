@@ -3,13 +3,14 @@ from typing import Any
 from sayso.records.decisions import Verdict
 from sayso.records.deliveries import CardDelivery, DeliveryState
 from sayso.records.inquiries import Claim
-from sayso.records.items import Answer, ItemKind
+from sayso.records.items import Answer, ItemKind, ItemTool
 from sayso.records.suspensions import Status
 from sayso.sentences.deliveries import NOBODY
 from service.web.content.cards import group_cards, make_cards, make_rows
 from service.web.content.queries import parse_query
 from tests.sayso.samples import person
 from tests.sayso.sentences.samples import NOW, make_item, make_outcome, make_record
+from tests.steps import count_steps
 
 
 def test_make_cards_sorts_open_items_by_deadline() -> None:
@@ -80,3 +81,17 @@ def test_make_rows_includes_open_items_of_a_cancelled_run() -> None:
     assert make_rows(make_record(item)) == []
     (row,) = make_rows(make_record(item, status=Status.CANCELLED))
     assert row.state == "cancelled"
+
+
+def test_make_cards_checks_long_texts_only_once() -> None:
+    """An inbox of large calls is shown anew after every change."""
+
+    def count(text: str) -> int:
+        tool = ItemTool(name="note", args={"text": text}, definition="d")
+        records = [make_record(make_item({"tool": tool}))]
+        (card,) = make_cards(records, person("anna"), (), 0)
+        assert card.flags == ("look-alike letters",)
+        assert card.view.notable + card.view.body + card.view.rest == (), "rows of long texts are not kept"
+        return count_steps(lambda: make_cards(records, person("anna"), (), 0))
+
+    assert count("a\u0430 " * 40_000) == count("a\u0430 " * 1_000)
