@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from sayso.clock import HOUR_MS, monotonic_ms
-from sayso.errors import SaysoError, TooManyRequests
+from sayso.errors import SaysoError, TooManyRequests, Unreadable
 from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
 from service.concurrency import Slots
@@ -120,7 +120,7 @@ class Courier:
             target = await find_target(self.wiring, endpoint_id, now_ms)
             wait_ms = self._wait_ms(target, lane, now_ms)
             if not wait_ms:
-                waits = await asyncio.gather(*(self._deliver(one, endpoint_id, target) for one in due))
+                waits = await asyncio.gather(*(self._try_deliver(one, endpoint_id, target) for one in due))
                 wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
             earliest_ms = now_ms + wait_ms if wait_ms else 0
         await deliveries.settle_lane(endpoint_id, earliest_ms)
@@ -129,6 +129,15 @@ class Courier:
         if target is None or target.refusal:
             return 0
         return max(0, lane.blocked_until_ms - now_ms) or self.breakers.wait_ms(target.endpoint_id, now_ms)
+
+    async def _try_deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
+        """Attend to one message; one that a later version wrote is left to that, and delays no other."""
+        try:
+            return await self._deliver(message_id, endpoint_id, target)
+        except Unreadable:
+            later_ms = await self.wiring.schedule.now_ms() + CLAIM_MS
+            await self.wiring.deliveries.defer_in(endpoint_id, message_id, later_ms)
+            return 0
 
     async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
         """Attend to one message; return how long the lane must wait, 0 for no wait."""

@@ -170,10 +170,10 @@ async def list_external_events(
     They are deleted with the run.
     """
     run = await find_run(parts, caller, run_id)
-    events = await parts.external_events.read(run_id, after=after, limit=limit)
-    received = (ExternalEventView.model_validate(event) for event in events)
+    page = await parts.external_events.read(run_id, after=after, limit=limit)
+    received = (ExternalEventView.model_validate(event) for event in page.events)
     views = [one.model_copy(update={"event": run.mask(one.event)}) for one in received]
-    return ExternalEventPage(events=views, next_after=events[-1].position if events else after)
+    return ExternalEventPage(events=views, next_after=page.position)
 
 
 @router.get("/{run_id}/timeline", operation_id="getTimeline", responses=READS)

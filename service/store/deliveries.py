@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sayso.clock import DAY_MS
+from sayso.errors import Unreadable
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.suspensions.commits import Commit, write_message
@@ -35,7 +36,7 @@ class Deliveries:
     """The messages of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._send = store.send
         self._settle = store.redis.register_script(read_script("lane"))
 
@@ -62,10 +63,13 @@ class Deliveries:
             await self._send(commit)
 
     async def read(self, message_id: str) -> Waiting | None:
-        """Return a message with its version, or None."""
+        """Return a message with its version, or None; raises `Unreadable` for one of a later version."""
         async with translated():
             raw = await self._redis.get(self._keys.delivery(message_id))
-        return _parse(raw)
+        if raw is None:
+            return None
+        version, body = _split(raw)
+        return Waiting(self._readings.require_other(Delivery, body, _name(message_id)), version)
 
     async def claim(self, seen: Waiting, now_ms: int) -> Waiting | None:
         """Claim a message for one attempt; None if another process has it."""
@@ -103,11 +107,14 @@ class Deliveries:
             await self._redis.zremrangebyscore(key, "-inf", now_ms - FAILED_KEPT_MS)
             await self._redis.zremrangebyrank(key, 0, -_MOST_FAILURES - 1)
             listed: list[Any] = await self._redis.zrange(key, 0, limit - 1, desc=True)
-            found = await self._redis.mget([self._keys.delivery(text(one)) for one in listed]) if listed else []
+            names = [text(one) for one in listed]
+            found = await self._redis.mget([self._keys.delivery(one) for one in names]) if names else []
             gone = [one for one, raw in zip(listed, found, strict=True) if raw is None]
             if gone:
                 await self._redis.zrem(key, *gone)
-        return [waiting.delivery for waiting in map(_parse, found) if waiting is not None]
+        kept = ((one, _split(raw)[1]) for one, raw in zip(names, found, strict=True) if raw is not None)
+        read = (self._readings.read_other(Delivery, body, _name(one)) for one, body in kept)
+        return [one for one in read if one is not None]
 
     async def count_failures(self) -> int:
         async with translated():
@@ -143,6 +150,11 @@ class Deliveries:
         async with translated():
             await self._redis.zrem(self._keys.deliveries, name)
 
+    async def defer_in(self, endpoint_id: str, message_id: str, again_at_ms: int) -> None:
+        """Postpone a message in its lane without reading it."""
+        async with translated():
+            await self._redis.zadd(self._keys.lane(endpoint_id), {message_id: again_at_ms}, xx=True)
+
     async def forget_in(self, endpoint_id: str, message_id: str) -> None:
         """Remove the id of a message that is gone from its lane."""
         async with translated():
@@ -153,7 +165,10 @@ class Deliveries:
         async with translated():
             later: list[Any] = await self._redis.zrangebyscore(key, f"({now_ms}", "+inf")
         for message_id in map(text, later):
-            seen = await self.read(message_id)
+            try:
+                seen = await self.read(message_id)
+            except Unreadable:  # its own version sends it at its own time
+                continue
             if seen is None:
                 await self.forget_in(endpoint_id, message_id)
             elif seen.delivery.ended is None:
@@ -186,8 +201,10 @@ class Deliveries:
         return Waiting(now, seen.version + 1) if await self._send(commit) else None
 
 
-def _parse(raw: Any) -> Waiting | None:
-    if raw is None:
-        return None
+def _split(raw: Any) -> tuple[int, str]:
     version, _, body = text(raw).partition("|")
-    return Waiting(Delivery.model_validate_json(body), int(version))
+    return int(version), body
+
+
+def _name(message_id: str) -> str:
+    return f"message {message_id}"

@@ -272,11 +272,13 @@ class People:
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
     ) -> Kept | None:
+        described = f"key {key.removeprefix(KEYS)[:12]}" if name is None else f"person {name}"
+
         async def write(pipe: Pipeline) -> Kept | None:
             raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
             if raw is None:
                 return None
-            changed = change(model.model_validate_json(raw))
+            changed = change(self._readings.require_other(model, raw, described))
             pipe.multi()  # type: ignore[no-untyped-call]
             packed = changed.model_dump_json()
             pipe.set(key, packed) if name is None else pipe.hset(key, name, packed)

@@ -228,3 +228,22 @@ async def test_message_of_an_earlier_version_moves_into_its_lane(
         await deliver_events(wiring)
         await deliver_events(wiring)
         assert [one.headers["webhook-id"] for one in good.events] == ["evt_old"]
+
+
+async def test_message_of_a_later_version_is_kept_and_delays_no_other(
+    wiring: Wiring, redis: Redis, certificate: Path
+) -> None:
+    async with serving(str(certificate), ["well"]) as (good,):
+        (endpoint_id,) = await register(wiring, good)
+        fields = {"id": "evt_new", "endpoint_id": endpoint_id, "body": "{}", "until_ms": now_ms() + 60_000, "mood": "x"}
+        stored = f"1|{json.dumps(fields)}"
+        await redis.set(KEYS.delivery("evt_new"), stored)
+        await redis.zadd(KEYS.lane(endpoint_id), {"evt_new": 0})
+        await redis.zadd(KEYS.deliveries, {f"lane:{endpoint_id}": 0})
+        await make_pending(wiring)
+        await deliver_events(wiring)
+        assert len(good.events) == 1
+        assert await redis.get(KEYS.delivery("evt_new")) == stored.encode()
+        later_ms = await redis.zscore(KEYS.lane(endpoint_id), "evt_new")
+        assert later_ms is not None
+        assert later_ms > now_ms()

@@ -28,7 +28,7 @@ class Subscriptions:
     """The subscriptions of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def save(self, subscription: Subscription) -> None:
         """Save a subscription, or replace the keys of the same endpoint."""
@@ -39,7 +39,7 @@ class Subscriptions:
         """Return a subscription, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.subscriptions, address)
-        return Subscription.model_validate_json(raw) if raw else None
+        return self._readings.read_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
 
     async def delete(self, address: str) -> None:
         """Delete a subscription; nothing happens without it."""

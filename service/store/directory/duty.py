@@ -96,7 +96,9 @@ class DutyStore:
         key = self._keys.absences
 
         async def write(pipe: Pipeline) -> tuple[Absence, ...]:
-            changed = tuple(sorted(change(_parse(await pipe.hget(key, name))), key=lambda one: one.from_ms))
+            raw = await pipe.hget(key, name)
+            known = self._readings.require_other(_Absences, raw, f"absences of {name}").absences if raw else ()
+            changed = tuple(sorted(change(known), key=lambda one: one.from_ms))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(key, name, _Absences(absences=changed).model_dump_json())
             return changed
@@ -104,7 +106,3 @@ class DutyStore:
         async with translated():
             changed: tuple[Absence, ...] = await self._redis.transaction(write, key, value_from_callable=True)
         return changed
-
-
-def _parse(raw: bytes | str | None) -> tuple[Absence, ...]:
-    return _Absences.model_validate_json(text(raw)).absences if raw else ()

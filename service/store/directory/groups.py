@@ -47,7 +47,7 @@ class GroupStore:
 
         async def write(pipe: Pipeline) -> Group | None:
             raw = await pipe.hget(key, name)
-            known = Group.model_validate_json(raw) if raw else None
+            known = self._readings.require_other(Group, raw, f"group {name}") if raw else None
             changed = change(known)
             before, after = (frozenset(one.members) if one is not None else frozenset() for one in (known, changed))
             pipe.multi()  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import digest_json
 from sayso.errors import Conflict, NotFound
-from service.store.connection.connecting import text, translated
+from service.store.connection.connecting import translated
 from service.store.tenants import TenantStore
 
 MOST_VIEWS = 20
@@ -45,13 +45,14 @@ class ViewStore:
     """The saved views of one tenant's people."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def list_of(self, person: str) -> tuple[SavedView, ...]:
         """Return a person's views, sorted by name."""
         async with translated():
             raw = await self._redis.hget(self._keys.views, person)
-        return _parse(raw)
+        read = self._readings.read_other(_Views, raw, f"views of {person}") if raw else None
+        return read.views if read is not None else ()
 
     async def save(self, person: str, view: SavedView) -> SavedView:
         """Save a view in place of one with the same name; raises `Conflict` for more than `MOST_VIEWS`."""
@@ -80,13 +81,11 @@ class ViewStore:
         key = self._keys.views
 
         async def write(pipe: Pipeline) -> None:
-            changed = tuple(sorted(change(_parse(await pipe.hget(key, person))), key=lambda one: one.name.casefold()))
+            raw = await pipe.hget(key, person)
+            known = self._readings.require_other(_Views, raw, f"views of {person}").views if raw else ()
+            changed = tuple(sorted(change(known), key=lambda one: one.name.casefold()))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(key, person, _Views(views=changed).model_dump_json())
 
         async with translated():
             await self._redis.transaction(write, key)
-
-
-def _parse(raw: bytes | str | None) -> tuple[SavedView, ...]:
-    return _Views.model_validate_json(text(raw)).views if raw else ()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.clock import DAY_MS
@@ -14,7 +14,7 @@ from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.records.decisions import Actor
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.mandates import Mandate
-from service.store.connection.connecting import as_ms, translated
+from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.directory.groups import Group
 from service.store.keys import CHANGES, TenantKeys
@@ -29,6 +29,7 @@ _MAX_LISTED = 1_000
 
 
 Kept = TypeVar("Kept", bound=Grant | Mandate)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Use(NamedTuple, Generic[Kept]):
@@ -46,7 +47,7 @@ _LOG = structlog.get_logger(__name__)
 class Kind(NamedTuple, Generic[Kept]):
     """Grants or mandates: how one is read, where they are kept, and the counters of all calls of one."""
 
-    read: Callable[[Any], Kept]
+    model: type[Kept]
     find_all: Callable[[TenantKeys], str]
     find_scope: Callable[[TenantKeys, str], str]
     name_scope: Callable[[Kept], str]
@@ -54,14 +55,14 @@ class Kind(NamedTuple, Generic[Kept]):
 
 
 GRANTS = Kind(
-    Grant.model_validate_json,
+    Grant,
     lambda keys: keys.grants,
     lambda keys, scope: keys.grants_of(scope),
     lambda grant: name_scope(grant.rule_id, grant.agent),
     list_counters,
 )
 MANDATES = Kind(
-    Mandate.model_validate_json,
+    Mandate,
     lambda keys: keys.mandates,
     lambda keys, scope: keys.mandates_of(scope),
     name_scope_of,
@@ -83,16 +84,16 @@ async def read_current(
 
 
 def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    found = (_try_read(kind, raw) for raw in held if raw)
+    found = (_try_read(kind.model, raw) for raw in held if raw)
     return (one for one in found if one is not None and _counts(one, now_ms))
 
 
-def _try_read(kind: Kind[Kept], raw: Any) -> Kept | None:
-    """Return a grant or mandate; None for one that this version cannot read, which then allows nothing."""
+def _try_read(model: type[Model], raw: Any) -> Model | None:
+    """Return a record; None for one that this version cannot read, which then allows nothing."""
     try:
-        return kind.read(raw)
+        return model.model_validate_json(raw)
     except ValidationError as error:
-        _LOG.error("grant_unreadable", reason=str(error.errors()[0]["msg"]))
+        _LOG.error("grant_unreadable", kind=model.__name__.lower(), reason=str(error.errors()[0]["msg"]))
         return None
 
 
@@ -119,13 +120,11 @@ async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable
     async with translated():
         reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
         kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
-    active = {one.name for one in map(_read_reviewer, reviewers) if one is not None and one.active}
-    members = {group.name: set(group.members) for group in (Group.model_validate_json(raw) for raw in kept if raw)}
+    held = (_try_read(Reviewer, raw) for raw in reviewers if raw)
+    active = {one.name for one in held if one is not None and one.active}
+    read = (_try_read(Group, raw) for raw in kept if raw)
+    members = {group.name: set(group.members) for group in read if group is not None}
     return {by for by in people if _is_entitled(by, active, members)}
-
-
-def _read_reviewer(raw: Any) -> Reviewer | None:
-    return Reviewer.model_validate_json(raw) if raw else None
 
 
 def _is_entitled(by: Actor, active: set[str], members: Mapping[str, set[str]]) -> bool:
@@ -140,6 +139,7 @@ class GrantStore(Generic[Kept]):
 
     def __init__(self, store: TenantStore, recall: Callable[..., Any], kind: Kind[Kept]) -> None:
         self._redis, self._keys, self._recall = store.redis, store.keys, recall
+        self._readings = store.readings
         self._kind, self._all = kind, kind.find_all(store.keys)
 
     async def now_ms(self) -> int:
@@ -147,16 +147,23 @@ class GrantStore(Generic[Kept]):
             return as_ms(*await self._redis.time())
 
     async def find(self, grant_id: str) -> Kept | None:
-        """Return the one with this id, or None."""
+        """Return the one with this id, or None; raises `Unreadable` for one of a later version."""
         async with translated():
             raw = await self._redis.hget(self._all, grant_id)
-        return self._kind.read(raw) if raw else None
+        return self._readings.require_other(self._kind.model, raw, self._name(grant_id)) if raw else None
+
+    def _name(self, grant_id: str) -> str:
+        return f"{self._kind.model.__name__.lower()} {grant_id}"
+
+    async def _list_readable(self) -> list[Kept]:
+        async with translated():
+            found = await self._redis.hgetall(self._all)
+        read = (self._readings.read_other(self._kind.model, raw, self._name(text(one))) for one, raw in found.items())
+        return [one for one in read if one is not None]
 
     async def list_uses(self) -> list[Use[Kept]]:
         """Return those of the last month with their use, the latest first."""
-        async with translated():
-            found = await self._redis.hvals(self._all)
-        kept = sorted(map(self._kind.read, found), key=lambda one: (-one.at_ms, one.id))
+        kept = sorted(await self._list_readable(), key=lambda one: (-one.at_ms, one.id))
         return await self.add_uses(kept[:_MAX_LISTED])
 
     async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
@@ -174,13 +181,13 @@ class GrantStore(Generic[Kept]):
 
     async def change(self, grant_id: str, change: Callable[[Kept], Kept]) -> Kept | None:
         """Change one atomically and return it, or None if the id is unknown. A revoked one is in force no more."""
-        key, kind = self._all, self._kind
+        key, model = self._all, self._kind.model
 
         async def write(pipe: Transaction) -> Kept | None:
             raw: Any = await pipe.hget(key, grant_id)
             if raw is None:
                 return None
-            known = kind.read(raw)
+            known = self._readings.require_other(model, raw, self._name(grant_id))
             changed = change(known)
             pipe.multi()  # type: ignore[no-untyped-call]
             if changed != known:
@@ -198,21 +205,19 @@ class GrantStore(Generic[Kept]):
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete those that ended a month ago, and end those whose time is over."""
-        async with translated():
-            found = await self._redis.hvals(self._all)
-            kept = [self._kind.read(raw) for raw in found]
-            over = [one for one in kept if one.until_ms <= now_ms]
-            old = [one for one in kept if min(one.until_ms, one.revoked_at_ms or one.until_ms) < now_ms - _KEPT_MS]
-            if not over and not old:
-                return
-            async with self._redis.pipeline(transaction=True) as pipe:
-                for one in (*over, *old):
-                    pipe.zrem(self._find_scope(one), one.id)
-                for one in old:
-                    pipe.hdel(self._all, one.id)
-                    pipe.zrem(self._keys.grant_uses, one.id)
-                    pipe.hdel(self._keys.grant_trials, *(f"{one.id} {field}" for field in TRIED))
-                await pipe.execute()
+        kept = await self._list_readable()
+        over = [one for one in kept if one.until_ms <= now_ms]
+        old = [one for one in kept if min(one.until_ms, one.revoked_at_ms or one.until_ms) < now_ms - _KEPT_MS]
+        if not over and not old:
+            return
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            for one in (*over, *old):
+                pipe.zrem(self._find_scope(one), one.id)
+            for one in old:
+                pipe.hdel(self._all, one.id)
+                pipe.zrem(self._keys.grant_uses, one.id)
+                pipe.hdel(self._keys.grant_trials, *(f"{one.id} {field}" for field in TRIED))
+            await pipe.execute()
 
     def _find_scope(self, one: Kept) -> str:
         return self._kind.find_scope(self._keys, self._kind.name_scope(one))

@@ -39,7 +39,7 @@ class Lessons:
     """The lessons of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def take_scopes(self, most: int) -> list[str]:
         """Return some of the rules for agents that have new lessons, and forget that they do."""
@@ -56,8 +56,9 @@ class Lessons:
     async def list_learned(self) -> list[Grant]:
         """Return all learned grants of the last month."""
         async with translated():
-            found = await self._redis.hvals(self._keys.grants)
-        return [one for one in map(Grant.model_validate_json, found) if one.learned is not None]
+            found = await self._redis.hgetall(self._keys.grants)
+        read = (self._readings.read_other(Grant, raw, f"grant {text(one)}") for one, raw in found.items())
+        return [one for one in read if one is not None and one.learned is not None]
 
     async def suspend(self, grants: Iterable[Grant]) -> None:
         """Save suspended grants."""

@@ -60,7 +60,7 @@ class ReplayStore:
     """The replays of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def create(self, replay: Replay) -> None:
         """Save a new replay for a day."""
@@ -84,7 +84,7 @@ class ReplayStore:
             raw = await self._redis.get(self._keys.replay(replay_id))
         if raw is None:
             raise NotFound(f"There is no replay {replay_id!r}. Replays are deleted after a day.")
-        return _settle(Replay.model_validate_json(raw), now_ms)
+        return _settle(self._readings.require_other(Replay, raw, f"replay {replay_id}"), now_ms)
 
     async def list_all(self, now_ms: int) -> list[Replay]:
         """Return the replays that are kept, the newest first."""
@@ -92,7 +92,9 @@ class ReplayStore:
             newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
             ids = [text(one) for one in newest]
             found = await self._redis.mget([self._keys.replay(one) for one in ids]) if ids else []
-        return [_settle(Replay.model_validate_json(raw), now_ms) for raw in found if raw is not None]
+        kept = ((one, raw) for one, raw in zip(ids, found, strict=True) if raw is not None)
+        read = (self._readings.read_other(Replay, raw, f"replay {one}") for one, raw in kept)
+        return [_settle(one, now_ms) for one in read if one is not None]
 
     async def delete(self, replay_id: str) -> bool:
         """Delete a replay; one that runs ends. Return whether there was one."""

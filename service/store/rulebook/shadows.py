@@ -38,7 +38,7 @@ class ShadowStore:
         """Return the candidate in shadow."""
         async with translated():
             raw = await self._redis.lindex(self._keys.shadows, 0)
-        found = Shadow.model_validate_json(raw) if raw else None
+        found = self._readings.read_other(Shadow, raw, "shadow") if raw else None
         return found if found is not None and found.ended_ms is None else None
 
     async def list_all(self) -> list[Shadow]:
@@ -54,7 +54,7 @@ class ShadowStore:
 
         async def write(pipe: Pipeline) -> None:
             raw = await pipe.lindex(key, 0)
-            latest = Shadow.model_validate_json(raw) if raw else None
+            latest = self._readings.require_other(Shadow, raw, "shadow") if raw else None
             if latest is not None and latest.ended_ms is None:
                 raise Conflict(f"Version {latest.version} is in shadow. End it first.")
             pipe.multi()  # type: ignore[no-untyped-call]
@@ -70,7 +70,7 @@ class ShadowStore:
 
         async def write(pipe: Pipeline) -> None:
             raw = await pipe.lindex(key, 0)
-            latest = Shadow.model_validate_json(raw) if raw else None
+            latest = self._readings.require_other(Shadow, raw, "shadow") if raw else None
             if latest is None or latest.ended_ms is not None or latest.version != version:
                 raise Conflict(f"Version {version} is not in shadow. `sayso policy shadow status` shows which one is.")
             pipe.multi()  # type: ignore[no-untyped-call]

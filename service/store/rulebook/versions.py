@@ -75,7 +75,10 @@ class VersionStore:
         async with translated():
             raw = await self._redis.get(keys.rule_version(found.version))
             seconds, micros = await self._redis.time()
-            if raw is not None and RuleVersion.model_validate_json(raw).digest == found.digest:
+            known = (
+                self._readings.read_other(RuleVersion, raw, f"version {found.version} of the rules") if raw else None
+            )
+            if known is not None and known.digest == found.digest:
                 return
             now_ms = seconds * 1000 + micros // 1000
             saved = found.model_copy(update={"saved_at_ms": now_ms})
@@ -98,7 +101,7 @@ class VersionStore:
             raw = await self._redis.get(self._keys.rule_version(version))
         if raw is None:
             raise NotFound(f"There is no version {version!r} of the rules. The latest {MOST_VERSIONS} are kept.")
-        return RuleVersion.model_validate_json(raw)
+        return self._readings.require_other(RuleVersion, raw, f"version {version} of the rules")
 
     async def list_all(self) -> list[RuleVersion]:
         """Return the kept versions, the last saved first."""
@@ -106,14 +109,17 @@ class VersionStore:
             ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
             names = [text(one) for one in ids]
             found = await self._redis.mget([self._keys.rule_version(one) for one in names]) if names else []
-        versions = (self._readings.read_other(RuleVersion, raw, "version of the rules") for raw in found if raw)
+        kept = ((name, raw) for name, raw in zip(names, found, strict=True) if raw)
+        read = self._readings.read_other
+        versions = (read(RuleVersion, raw, f"version {name} of the rules") for name, raw in kept)
         return [one for one in versions if one is not None]
 
     async def list_changes(self) -> list[ForceChange]:
         """Return when which version came into force, the latest first."""
         async with translated():
             found: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
-        return [ForceChange.model_validate_json(raw) for raw in reversed(found)]
+        read = (self._readings.read_other(ForceChange, raw, "change of the rules") for raw in reversed(found))
+        return [one for one in read if one is not None]
 
     async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""

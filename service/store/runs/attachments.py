@@ -42,7 +42,7 @@ class Attachments:
     """The files attached to the items of one tenant, within its limits."""
 
     def __init__(self, store: TenantStore, settings: Settings) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self.limit_bytes = settings.attachment_limit_bytes
         self._most, self._most_bytes = settings.attachments_per_item, settings.attachments_limit_bytes
         self._share_bytes = settings.attachments_per_key_bytes
@@ -84,8 +84,13 @@ class Attachments:
         async with translated():
             found = await self._redis.hgetall(self._keys.files(run_id))
         place = f"{suspension_id} {item_id} "
-        files = [_read(text(raw)) for name, raw in found.items() if text(name).startswith(place)]
-        return sorted(files, key=lambda one: (one.at_ms, one.id))
+        files = [self._read(text(name), text(raw)) for name, raw in found.items() if text(name).startswith(place)]
+        return sorted((one for one in files if one is not None), key=lambda one: (one.at_ms, one.id))
+
+    def _read(self, name: str, raw: str) -> Attachment | None:
+        at, _, described = raw.partition("|")
+        found = self._readings.read_other(Attachment, described, f"attached file {name}")
+        return found.model_copy(update={"at_ms": int(at)}) if found is not None else None
 
     async def read(self, run_id: str, attachment_id: str) -> bytes:
         """Return the content of a file; raises `NotFound`."""
@@ -108,8 +113,3 @@ async def list_released(store: TenantStore, run_id: str) -> list[tuple[str, ...]
     ]
     total = int(sizes.get("bytes", 0))
     return [("DECRBY", store.keys.file_bytes, str(total)), *released] if total else []
-
-
-def _read(raw: str) -> Attachment:
-    at, _, described = raw.partition("|")
-    return Attachment.model_validate_json(described).model_copy(update={"at_ms": int(at)})

@@ -34,7 +34,7 @@ class Comments:
     """The comments on the items of runs, in order."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._append = store.redis.register_script(read_script("append"))
 
     async def add(self, run_id: str, comment: Comment) -> None:
@@ -70,9 +70,10 @@ class Comments:
         """Return all comments on the items of a run, the earliest first."""
         async with translated():
             found = await self._redis.lrange(self._keys.comments(run_id), 0, -1)
-        return [_read(text(raw)) for raw in found]
+        read = (self._read(f"comment {number} of {run_id}", text(raw)) for number, raw in enumerate(found, start=1))
+        return [one for one in read if one is not None]
 
-
-def _read(raw: str) -> Comment:
-    at, _, entry = raw.partition("|")
-    return Comment.model_validate_json(entry).model_copy(update={"at_ms": int(at)})
+    def _read(self, name: str, raw: str) -> Comment | None:
+        at, _, entry = raw.partition("|")
+        found = self._readings.read_other(Comment, entry, name)
+        return found.model_copy(update={"at_ms": int(at)}) if found is not None else None

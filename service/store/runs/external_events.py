@@ -34,11 +34,18 @@ class Appended(NamedTuple):
     kept: int
 
 
+class EventPage(NamedTuple):
+    """Some of a run's events, without unreadable ones, and the position to read on after."""
+
+    events: list[StoredEvent]
+    position: int
+
+
 class ExternalEvents:
     """External events in order of arrival."""
 
     def __init__(self, store: TenantStore) -> None:
-        self._redis, self._keys = store.redis, store.keys
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._append = store.redis.register_script(_SCRIPT)
 
     async def add(
@@ -60,14 +67,18 @@ class ExternalEvents:
             raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
         return Appended(int(facts[0]), int(facts[1]))
 
-    async def read(self, run_id: str, after: int = 0, limit: int = 200) -> list[StoredEvent]:
+    async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
         """Return up to `limit` events after the first `after`."""
         async with translated():
             found = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
-        return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
+        read = (
+            self._readings.read_other(StoredEvent, _unpack(text(raw), number), f"event {number} of {run_id}")
+            for number, raw in enumerate(found, start=after + 1)
+        )
+        return EventPage([one for one in read if one is not None], after + len(found))
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
-        return await self.read(run_id, limit=MOST_EVENTS)
+        return (await self.read(run_id, limit=MOST_EVENTS)).events
 
 
 def _refuse(
@@ -92,9 +103,13 @@ def _refuse(
     return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Send fewer.", kept=fact)
 
 
-def _unpack(raw: bytes | str, position: int) -> StoredEvent:
-    at, source, source_format, seq, said, event = text(raw).split("|", 5)
-    return StoredEvent.model_validate_json(
+def _unpack(raw: str, position: int) -> str:
+    """Return an event as JSON; the text itself if it has another form."""
+    parts = raw.split("|", 5)
+    if len(parts) != 6:
+        return raw
+    at, source, source_format, seq, said, event = parts
+    return (
         f'{{"position":{position},"at_ms":{at},"source":"{source}","source_format":"{source_format}","seq":{seq},'
         f'"said_at_ms":{said or "null"},"event":{event}}}'
     )

@@ -155,7 +155,10 @@ class Runs:
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
-        return (await self._read_definitions([digest]))[digest]
+        """Return a tool's definition, or None; raises `Unreadable` for one of a later version."""
+        async with translated():
+            raw = await self._redis.hget(self._keys.definitions, digest)
+        return self._readings.require_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
 
     async def find_definitions(self, records: Iterable[SuspensionRecord]) -> dict[str, ToolDefinition | None]:
         """Return the definitions of all tools in the records by digest."""
@@ -165,8 +168,10 @@ class Runs:
     async def _read_definitions(self, digests: list[str]) -> dict[str, ToolDefinition | None]:
         async with translated():
             found = await self._redis.hmget(self._keys.definitions, digests)
-        parsed = (ToolDefinition.model_validate_json(raw) if raw else None for raw in found)
-        return dict(zip(digests, parsed, strict=True))
+        return {
+            one: self._readings.read_other(ToolDefinition, raw, _name_definition(one)) if raw else None
+            for one, raw in zip(digests, found, strict=True)
+        }
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
         """Return the number of this turn in the owner's thread, from 1, and what ran in the thread before."""
@@ -261,6 +266,10 @@ class Runs:
         async with translated():
             found = await self._redis.mget([self._keys.suspension(one) for one in ids])
         return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in found])
+
+
+def _name_definition(digest: str) -> str:
+    return f"definition {digest}"
 
 
 def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:

@@ -111,6 +111,17 @@ class Readings:
         self.forget(name)
         return found
 
+    def require_other(self, model: type[Model], raw: bytes | str, name: str) -> Model:
+        """Return a stored record of another kind; raises `Unreadable`, so that nothing overwrites an unreadable one."""
+        found = self.read_other(model, raw, name)
+        if found is None:
+            raise Unreadable(
+                f"The {name} cannot be read: {self._unreadable_reason(name)} It stays as it is. "
+                "Ask the operator to run `sayso doctor`.",
+                reason=self._unreadable_reason(name),
+            )
+        return found
+
     def forget(self, suspension_id: str) -> None:
         """Drop a record that is gone or readable again."""
         self._unreadable.pop(suspension_id, None)
@@ -122,6 +133,10 @@ class Readings:
     def list_unreadable(self) -> list[UnreadableRecord]:
         """Return the records whose last read failed."""
         return list(self._unreadable.values())
+
+    def _unreadable_reason(self, name: str) -> str:
+        known = self._unreadable.get(name)
+        return known.reason if known is not None else "a later version may have written it."
 
     def _note(self, found: UnreadableRecord) -> None:
         known = self._unreadable.get(found.suspension_id)

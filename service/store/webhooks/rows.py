@@ -41,7 +41,7 @@ class RowStore(Generic[Row]):
             raw = await pipe.hget(self._key, row_id)
             if raw is None:
                 return None
-            changed = change(self._model.model_validate_json(raw))
+            changed = change(self._readings.require_other(self._model, raw, f"{self._name} {row_id}"))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(self._key, row_id, changed.model_dump_json())
             return changed
