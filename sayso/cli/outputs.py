@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
 
+from sayso.canonical_json import JsonObject
 from sayso.cli.screens import WIDEST, make_console, make_table, show_line
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -15,7 +15,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
     """Print one object, or a list of objects."""
-    typer.echo(json.dumps(to_jsonable_python(found), indent=None if on_one_line else 2))
+    plain = _write(found) if isinstance(found, BaseModel) else [_write(one) for one in found]
+    typer.echo(json.dumps(plain, indent=None if on_one_line else 2))
+
+
+def _write(model: BaseModel) -> JsonObject:
+    # before pydantic 2.14, to_jsonable_python fails on a model that was built as a part of another
+    return model.model_dump(mode="json")
 
 
 def print_list(

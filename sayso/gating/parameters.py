@@ -20,6 +20,7 @@ _INJECTED = {
     ("langchain_core", "BaseRunManager"),
     ("langchain_core", "RunnableConfig"),
     ("langgraph", "ToolRuntime"),
+    ("parsimony_agents", "AgentContext"),
     ("mcp", "Context"),
     ("fastmcp", "Context"),
     ("starlette", "HTTPConnection"),

@@ -22,6 +22,7 @@ _GUARDS = {
     "autogen_agentchat": "autogen",
     "langchain_core": "langchain",
     "afk": "afk",
+    "parsimony_agents": "parsimony",
 }
 """The guard of each framework, by the package that it is imported as."""
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,8 @@ from tests.frameworks.kinds import IS_LOWEST, KINDS, MCP, SDK, Kind
 
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
-collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
+_OF_FRAMEWORKS = [one.name for one in Path(__file__).parent.glob("test_*.py") if one.name != "test_sdk.py"]
+collect_ignore_glob = [] if CHOSEN else _OF_FRAMEWORKS
 collect_ignore_glob += [f"test_{name}.py" for name in ("parsimony", "openai_agents") if name not in _NAMES]
 if IS_LOWEST:  # these environments have no server
     collect_ignore_glob += ["test_conformance.py", "test_quickstarts.py", "test_parsimony.py", "test_openai_agents.py"]

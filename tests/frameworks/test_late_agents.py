@@ -15,6 +15,7 @@ LATE = {
     "autogen": (*COMMON, "team", "tool_of_code", "code"),
     "langgraph": (*COMMON, "in_blocking_thread", "by_hand_in_thread"),
     "afk": COMMON,
+    "parsimony": COMMON,
 }
 """The ways in which a tool of each framework gets an agent."""
 
@@ -32,6 +33,7 @@ ALLOWED = {
     "autogen": ("gated_function", "gated_agent", "by_code"),
     "langgraph": ("gated_function", "gated_agent", "by_code"),
     "afk": ("gated_function", "gated_agent"),
+    "parsimony": ("gated_function", "gated_agent"),
 }
 """What a tool may call: what a gate has seen, and what its own code runs."""
 
@@ -54,6 +56,7 @@ GUARDED = {
     ],
     "langgraph": ["BaseTool.run", "BaseTool.arun"],
     "afk": ["Tool.call", "Runner.run_handle", "Runner.resume_handle"],
+    "parsimony": ["Tool.__call__"],
 }
 """The functions of the locked versions that execute tools."""
 
@@ -82,7 +85,8 @@ def check_refused(name: str, variant: str, played: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", LATE)
 def test_refusal_of_an_agent_in_a_tool_names_it(name: str) -> None:
     text = play(name, folder="late_agents")["played"]["built"]["result"]["text"]
-    assert "It belongs to the agent 'payer', which no gate has seen." in text.replace("\\", "")
+    owner = "an agent" if name == "parsimony" else "the agent 'payer'"  # agents of parsimony-agents have no names
+    assert f"It belongs to {owner}, which no gate has seen." in text.replace("\\", "")
     assert "Give its tools to the gated agent 'bot'" in text.replace("\\", "")
 
 

@@ -64,7 +64,7 @@ def test_gated_function_runs_once_a_command_approved_it(stack: Stack, tmp_path: 
         program = sdk("-c", GATED, "7", home=tmp_path, SAYSO_KEY=stack.agent_key, **desk)
         assert wait_until(lambda: bool(reviewer.waiting().suspensions), 60)
     listing = sdk("-m", "sayso", "inbox", "--json", home=tmp_path, SAYSO_KEY=key, **desk).communicate()[0]
-    (waiting,) = json.loads(listing)["suspensions"]
+    (waiting,) = json.loads(listing)
     approval = sdk("-m", "sayso", "approve", waiting["id"], "--yes", home=tmp_path, SAYSO_KEY=key, **desk)
     assert approval.wait(60) == 0
     assert program.communicate(timeout=60)[0] == "sent 7 to ann\n"

@@ -24,6 +24,7 @@ from sayso.adapters.base import Adapter, define_tool
 from sayso.adapters.parsimony.records import find_turn, read_calls, read_record, read_text, write_record
 from sayso.adapters.parsimony.turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Segment, Turn
 from sayso.canonical_json import JsonObject
+from sayso.guarding.frameworks import guard_framework
 from sayso.policy.questions import KEYWORD
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolDefinition
@@ -59,6 +60,7 @@ def gate(build: Callable[[], Agent], *, name: str, idempotent: Collection[str] =
     `build` creates the agent for every segment of a run. Calls of tools in `idempotent`, or marked so in the framework,
     may run again after a crash. The other options are those of `sayso.runner.agents.Agent`.
     """
+    guard_framework("parsimony_agents")
     tools = [tool for tool in build().system_tools.tools if tool.name not in (ASK_USER, RETURN_DONE, RETURN_UNABLE)]
     definitions = {tool.name: _define(tool, idempotent) for tool in tools}
     return build_agent(Parsimony(build), name, {**definitions, ASK_USER: _QUESTION}, **options)

@@ -22,6 +22,7 @@ from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, 
 from sayso.adapters.usage import UsageMeter
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.guarding.runs import note_gated
 from sayso.policy.rules import same_json
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor
@@ -59,13 +60,12 @@ class Segment:
     summary: str | None = None
 
     def guard(self, tool: Tool) -> Tool:
+        """Return the tool with the function that the framework calls instead of its own."""
+        run: Any = {RETURN_DONE: self._note_end, ASK_USER: self._note_question}.get(tool.name, self._run)
+        if tool.name == RETURN_UNABLE:
+            return tool
         guarded = copy(tool)
-        if tool.name == RETURN_DONE:
-            guarded.function = lambda **given: self._note_end(tool, given)
-        elif tool.name == ASK_USER:
-            guarded.function = lambda **given: self._note_question(tool, given)
-        elif tool.name != RETURN_UNABLE:
-            guarded.function = lambda **given: self._run(tool, given)
+        guarded.function = note_gated(lambda **given: run(tool, given))
         return guarded
 
     def note(self, event: Any) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without this, the import uses the network
 
-import litellm
 from litellm.llms.custom_llm import CustomLLM
 from parsimony_agents import Agent
 from parsimony_agents.agent.failure import DefaultPolicy, FailureKind
 from parsimony_agents.agent.failure.kinds import Action
 from parsimony_agents.agent.failure.suspension import SuspensionRequest
-from parsimony_agents.tools import Tool, Tools
+from parsimony_agents.tools import Tools
 
 from sayso.adapters.parsimony import gate
 from tests.frameworks.bots.effects import describe_send_money, parse_script, record_effect, wait_before_turn
+from tests.frameworks.parsimony_parts import add_model, make_chunk, make_tool, read_text
 
 SECRET = "the-workers-and-the-agent-share-this"
 MONEY = {"to": {"type": "string"}, "amount": {"type": "integer"}}
@@ -28,7 +28,7 @@ class ScriptedModel(CustomLLM):
     """Plays the next turn, counted in the messages. After the last turn it repeats its results."""
 
     async def astreaming(self, *_args: Any, **given: Any) -> AsyncIterator[Any]:
-        messages = [(one, _text(one)) for one in given["messages"]]
+        messages = [(one, read_text(one)) for one in given["messages"]]
         turns = parse_script(next(text for _, text in messages if '"turns"' in text))
         turn = len([one for one, _ in messages if one["role"] == "assistant"])
         wait_before_turn(turn)
@@ -44,27 +44,16 @@ class ScriptedModel(CustomLLM):
         if calls and calls[0][0] == "stop_the_run":
             raise asyncio.CancelledError
         if not calls:
-            yield _chunk(text="Nothing to call.")
+            yield make_chunk(text="Nothing to call.")
         for place, (name, args) in enumerate(calls):
             function = {"name": name, "arguments": json.dumps(args)}
-            yield _chunk(
+            yield make_chunk(
                 tool_use={"id": f"call_{turn}_{place}", "type": "function", "function": function, "index": place}
             )
-        yield _chunk(is_finished=True, finish_reason="tool_calls" if calls else "stop")
+        yield make_chunk(is_finished=True, finish_reason="tool_calls" if calls else "stop")
 
 
-def _chunk(**given: Any) -> Any:
-    return {"text": "", "is_finished": False, "finish_reason": "", "index": 0, "tool_use": None, "usage": None, **given}
-
-
-def _text(message: Any) -> str:
-    content = message["content"]
-    return content if isinstance(content, str) else "".join(one["text"] for one in content or ())
-
-
-litellm.suppress_debug_info = True
-litellm.custom_provider_map = [{"provider": "player", "custom_handler": ScriptedModel()}]
-litellm.utils.custom_llm_setup()
+add_model("player", ScriptedModel())
 
 
 async def send_money(to: str, amount: int, **_context: Any) -> str:
@@ -79,11 +68,6 @@ async def look_up(what: str, **_context: Any) -> str:
     if what == "unclear":
         raise SuspensionRequest("Which of the two?", choices=["left", "right"])
     return await asyncio.to_thread(record_effect, "look_up", what=what)
-
-
-def make_tool(function: Any, description: str, properties: Any) -> Tool:
-    required = {"type": "object", "properties": properties, "required": list(properties)}
-    return Tool(function, function.__name__, description, required, "system")
 
 
 class Policy(DefaultPolicy):

@@ -13,6 +13,7 @@ PACKAGES = {
     "openai_agents": "agents",
     "autogen": "autogen_agentchat",
     "langgraph": "langchain_core",
+    "parsimony": "parsimony_agents",
 }
 FRAMEWORK = next((name for name, package in PACKAGES.items() if find_spec(package)), "afk")
 

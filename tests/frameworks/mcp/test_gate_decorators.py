@@ -4,11 +4,11 @@ import json
 import subprocess
 
 from service.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, MCP
+from tests.frameworks.kinds import MCP, find_python
 
 
 def test_gated_tools_of_an_mcp_server_are_asked_about_and_run() -> None:
-    command = [str(ENVIRONMENTS / MCP / "bin" / "python"), "-m", "tests.frameworks.decorators.mcp"]
+    command = [str(find_python(MCP)), "-m", "tests.frameworks.decorators.mcp"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
