@@ -7,6 +7,7 @@ from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions import deadlines, deciding, execution, handing
 from sayso.transitions.execution import Fence
 from sayso.transitions.handing import WaitingWorker
+from sayso.transitions.reviewers import voiding
 
 
 def lease_twice(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
@@ -95,3 +96,35 @@ def release_started_calls(record: SuspensionRecord, *rest: Any) -> Change:
 
 def keep_time_without_expiry(record: SuspensionRecord, now_ms: int) -> Change:
     return deadlines.remind(record, now_ms)
+
+
+def void_without_effect(record: SuspensionRecord, inactive: Any, now_ms: int) -> Change:
+    change = voiding.void_decisions(record, inactive, now_ms)
+    items = [
+        new.model_copy(update={"decisions": old.decisions})
+        for old, new in zip(record.items, change.record.items, strict=True)
+    ]
+    return change._replace(record=change.record.model_copy(update={"items": tuple(items)}))
+
+
+def void_without_trace(record: SuspensionRecord, inactive: Any, now_ms: int) -> Change:
+    change = voiding.void_decisions(record, inactive, now_ms)
+    items = tuple(one.model_copy(update={"voided": ()}) for one in change.record.items)
+    return change._replace(record=change.record.model_copy(update={"items": items}))
+
+
+def decide_with_voided(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    """Count voided decisions for the quorum."""
+    items = []
+    for one in record.items:
+        approve = max(1, one.terms.quorum.approve - len(one.voided))
+        quorum = one.terms.quorum.model_copy(update={"approve": approve})
+        items.append(one.model_copy(update={"terms": one.terms.model_copy(update={"quorum": quorum})}))
+    lenient = record.model_copy(update={"items": tuple(items)})
+    change = deciding.decide(lenient, decision, now_ms)
+    if change.record is lenient:
+        return Change(record)
+    restored = [
+        new.model_copy(update={"terms": old.terms}) for old, new in zip(record.items, change.record.items, strict=True)
+    ]
+    return change._replace(record=change.record.model_copy(update={"items": tuple(restored)}))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sayso.records.decisions import ActorKind
+from sayso.records.decisions import ActorKind, DecisionAction
 from sayso.records.events import EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -152,9 +152,7 @@ def _check_record(step: Step, before: SuspensionRecord, after: SuspensionRecord)
 def _check_item(step: Step, before: SuspensionRecord, old: Item, new: Item) -> Iterable[str]:
     if old.outcome is not None and new.outcome != old.outcome:
         yield f"the outcome of {old.item_id} changed"
-    replaced = step.verb == "ask_again" and new.open and not new.decisions
-    if new.decisions[: len(old.decisions)] != old.decisions and not replaced:
-        yield f"a decision on {old.item_id} was lost"
+    yield from _check_kept(step, old, new)
     for decision in new.decisions[len(old.decisions) :]:
         human = decision.by.kind is ActorKind.HUMAN
         if human == (step.now_ms >= old.terms.deadline_at_ms):
@@ -170,6 +168,25 @@ def _check_item(step: Step, before: SuspensionRecord, old: Item, new: Item) -> I
         yield f"a reviewer decided {old.item_id} twice"
     if _redemption(new) != _redemption(old):
         yield from _check_permit(step, before, old)
+
+
+def _check_kept(step: Step, old: Item, new: Item) -> Iterable[str]:
+    """No decision is lost or removed from a closed item. A voided one is kept as such and counts for no quorum."""
+    voided = {one.id for one in new.voided}
+    is_voiding = step.verb == "void_decisions" and old.open
+    kept = [one for one in old.decisions if one.id not in voided] if is_voiding else [*old.decisions]
+    replaced = step.verb == "ask_again" and new.open and not new.decisions
+    if [*new.decisions[: len(kept)]] != kept and not replaced:
+        yield f"a decision on {old.item_id} was lost"
+    if new.voided[: len(old.voided)] != old.voided:
+        yield f"a voided decision on {old.item_id} was forgotten"
+    if voided & {one.id for one in new.decisions}:
+        yield f"a voided decision on {old.item_id} still counts"
+    outcome = new.outcome
+    if old.outcome is None and outcome is not None and outcome.may_run and outcome.by.kind is ActorKind.HUMAN:
+        in_favour = [one for one in new.decisions if one.action is not DecisionAction.DENY]
+        if len(in_favour) < new.terms.quorum.approve:
+            yield f"{old.item_id} was approved without its quorum"
 
 
 def _check_report(step: Step, old: Item, new: Item) -> Iterable[str]:

@@ -15,7 +15,7 @@ from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions import deadlines, deciding, deliveries, execution, freezing, handing
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
-from sayso.transitions.reviewers import claiming, inquiring, second_look, sightings
+from sayso.transitions.reviewers import claiming, inquiring, second_look, sightings, voiding
 from sayso.transitions.reviewers.second_look import Opinion, Seen
 from tests.sayso.samples import draft, person
 
@@ -71,6 +71,7 @@ class Transitions:
     ask_requester: Callable[..., Change] = inquiring.ask_requester
     answer_inquiry: Callable[..., Change] = inquiring.answer_inquiry
     take_second_look: Callable[..., Change] = second_look.take_second_look
+    void_decisions: Callable[..., Change] = voiding.void_decisions
     report: Callable[..., Change] = deciding.report
     move_cards: Callable[..., Change] = deliveries.move_cards
     cancel: Callable[..., Change] = deciding.cancel
@@ -178,6 +179,7 @@ class Scenario:
             "lease": lambda: apply.lease(record, verb[1], self.lease_ms, now_ms),
             "record_deliveries": lambda: apply.record_deliveries(record, _reports(record, about), now_ms),
             "take_second_look": lambda: apply.take_second_look(record, _SEEN, _OPINION, person("ben"), now_ms),
+            "void_decisions": lambda: apply.void_decisions(record, (f"reviewer {about}",), now_ms),
             "report": lambda: apply.report(record, about, verb[1], _RESULT, now_ms),
         }
         return name, steps[name]()
@@ -237,7 +239,7 @@ class Scenario:
             until_ms = item.terms.deadline_at_ms + GRID_MS
             return "extend", self.transitions.extend(record, step.item_id, until_ms, by, now_ms)
         decision = Decision(
-            id=f"dec_{reviewer}_{done}",
+            id=f"dec_{reviewer}_{done}_{len(item.voided)}",  # after a decision is voided, its person may decide anew
             suspension_id=record.id,
             suspension_version=record.version,
             item_id=step.item_id,
