@@ -15,7 +15,7 @@ from sayso.policy.files import RulebookError
 from service.app import begin_closing, create_app
 from service.channels.config import InvalidChannels
 from service.channels.table import open_channels
-from service.delivery.assessor_plans import InvalidAssessors, assessors_of
+from service.delivery.assessor_plans import InvalidAssessors, assessors_of, check_receivers
 from service.http.connections import ServerConfig
 from service.logs import configure_logs
 from service.operations.drills.templates import InvalidDrills, drills_of
@@ -83,7 +83,7 @@ def main(settings: Settings) -> int:
         rulebook_of(settings.policy)
         open_channels(settings)
         drills_of(settings.drills)
-        assessors_of(settings.assessors)
+        check_receivers(assessors_of(settings.assessors), settings.receivers, loopback=settings.aap_allow_loopback)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
         asyncio.run(check_format(settings.store_url))
     except (

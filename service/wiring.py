@@ -15,7 +15,7 @@ from service.auth.passwords import Passwords
 from service.auth.person_tokens.verifying import PersonTokens
 from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
-from service.delivery.assessor_plans import assessors_of
+from service.delivery.assessor_plans import assessors_of, check_receivers
 from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.desk.desk import Desk
@@ -138,7 +138,9 @@ class Process:
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
         self.posts = Posts(loopback=settings.aap_allow_loopback, internal=settings.receivers)
-        self._assessors = Assessors(assessors_of(settings.assessors), self.posts)
+        plans = assessors_of(settings.assessors)
+        check_receivers(plans, settings.receivers, loopback=settings.aap_allow_loopback)
+        self._assessors = Assessors(plans, self.posts)
         self._connections = connections
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()

@@ -111,13 +111,15 @@ def describe_misfit(error: ValidationError) -> InvalidInput:
 
 
 def show_record(record: SuspensionRecord) -> JsonValue:
-    """Return a record as the API does: times in RFC 3339, under names without `_ms`."""
+    """Return a record as the API does for an agent: times in RFC 3339, and nothing of draws for a second look."""
     body: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run"}))
     body["run"] = show_run(record.run)
     for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)
         part["number"] = part.pop("secret_number") or None
         part["remembered"] = [describe_remembered(one) for one in item.remembered]
+        part["terms"] = {name: value for name, value in part["terms"].items() if name != "sample"} | {"quorum": None}
+        part |= {"drawn": "", "decisions": part["decisions"][-1:] if item.outcome is not None else [], "voided": []}
     return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
 
 

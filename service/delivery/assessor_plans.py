@@ -24,7 +24,9 @@ from sayso.errors import InvalidInput
 from sayso.policy.assessors.keys import AssessorName
 from sayso.records.memory.assessments import Level
 from sayso.signing import sign_message
+from service.delivery.addresses import UnsafeUrl, check_url
 from service.settings.plans import read_plan
+from service.settings.receivers import InternalReceivers
 
 Function = Callable[[dict[str, Any]], object]
 """A function of the call that returns what an assessor's server would answer."""
@@ -96,6 +98,19 @@ class AssessorPlans(BaseModel):
 def assessors_of(path: Path | None) -> AssessorPlans:
     """Return the assessors of a file, read once in each process."""
     return read_assessors(path)
+
+
+def check_receivers(plans: AssessorPlans, internal: InternalReceivers, *, loopback: bool = False) -> None:
+    """Raise `InvalidAssessors` with each url to which no request may be sent."""
+    faults = []
+    for name, plan in plans.assessors.items():
+        try:
+            if plan.url is not None:
+                check_url(plan.url, loopback=loopback, internal=internal)
+        except UnsafeUrl as error:
+            faults.append(f"SAYSO_ASSESSORS: assessors.{name}.url: {error.message}")
+    if faults:
+        raise InvalidAssessors("\n".join(faults))
 
 
 def read_assessors(path: Path | None) -> AssessorPlans:

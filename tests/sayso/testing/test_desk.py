@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import httpx
 import pytest
 
 from sayso import Denied, Suspended
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, NotAllowed, PolicyForbids
 from sayso.policy.rules import Action
-from sayso.testing.desk import InProcessDesk
+from sayso.testing.desk import URL, InProcessDesk
 from tests.sayso.banks import Bank, gated
 from tests.sayso.rule_builders import policy, rule
 
@@ -124,3 +125,16 @@ def test_edit_that_cannot_be_judged_waits_for_the_higher_quorum(bank: Bank) -> N
     assert (item.terms.quorum.approve, item.tool.args) == (2, {"amount": "5000"})
     desk.reviewer.decide()
     assert len(desk.waiting) == 1
+
+
+def test_agent_sees_no_quorum_and_no_open_decision(bank: Bank) -> None:
+    terms = {"quorum": {"approve": 2}, "sample": {"after": 0.5}}
+    desk = InProcessDesk(policy=policy(rule("two", "request_approval", terms=terms)))
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    desk.reviewer.decide()
+    ((record, _),) = desk.waiting
+    request = httpx.Request("GET", f"{URL}/api/v1/suspensions/{record.id}", headers={"Authorization": "Bearer agent"})
+    (item,) = desk.respond(request).json()["items"]
+    assert (item["terms"]["quorum"], item["decisions"], item["drawn"]) == (None, [], "")
+    assert "sample" not in item["terms"]

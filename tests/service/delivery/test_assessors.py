@@ -18,6 +18,8 @@ from service.delivery import assessors
 from service.delivery.assessor_plans import AssessorPlan, AssessorPlans, InvalidAssessors, read_assessors
 from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
+from service.settings import Settings
+from service.wiring import assemble
 from tests.receivers import SECRET, Receiver
 
 QUESTION = Question("k1", "fraud", b'{"args":{"amount":5},"tool":"refund"}')
@@ -223,3 +225,22 @@ def test_faulty_file_is_refused_with_its_line(tmp_path: Path, text: str, fault: 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidAssessors, match="Correct SAYSO_ASSESSORS"):
         read_assessors(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://risk.example/", "http://risk:8080/", "https://10.1.2.3/", "https://127.0.0.1/"]
+)
+async def test_url_that_may_not_be_reached_is_a_fault_at_start(clean_store_url: str, tmp_path: Path, url: str) -> None:
+    path = tmp_path / "assessors.yaml"
+    path.write_text(f"assessors: {{fraud: {{url: '{url}', secret: {SECRET}}}}}")
+    settings = Settings(redis_url=clean_store_url, assessors=path)
+    with pytest.raises(InvalidAssessors, match=r"assessors\.fraud\.url: .*SAYSO_INTERNAL_RECEIVERS"):
+        async with assemble(settings):
+            pass
+
+
+async def test_named_receiver_is_an_assessor_over_http(clean_store_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "assessors.yaml"
+    path.write_text(f"assessors: {{fraud: {{url: 'http://risk:8080/', secret: {SECRET}}}}}")
+    async with assemble(Settings(redis_url=clean_store_url, assessors=path, internal_receivers=("risk:8080",))):
+        pass
