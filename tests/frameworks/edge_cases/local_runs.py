@@ -22,14 +22,16 @@ LONG_ID = "thought-" * 500
 """An id in which a model endpoint has hidden data."""
 
 
-async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent | None = None) -> dict[str, Any]:
+async def play(
+    bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent | None = None, text: str = "Play."
+) -> dict[str, Any]:
     """Return the reviewed calls, as `[call id, arguments]`, and the end of the run or its error.
 
     With `later`, that agent resumes the run.
     """
     asked: list[ItemDraft] = []
     try:
-        end = await _play(bot, rule, asked, later or bot)
+        end = await _play(bot, rule, asked, later or bot, text=text)
     except SaysoError as error:
         return {"asked": _show(asked), "error": error.message}
     return {"asked": _show(asked), "result": end.result, "error": end.error}
@@ -60,13 +62,14 @@ async def _play(
     later: FrameworkAgent,
     policy: Policy = ASK_EVERYTHING,
     events: list[Event] | None = None,
+    text: str = "Play.",
 ) -> RunEnded[FrameworkState]:
     origin, run = bot.framework.origin, RunRef(id="run_1", agent=bot.name, owner="o", thread_id="t")
     state = FrameworkState(
         agent=bot.name,
         framework=origin.framework,
         state_schema=origin.state_schema,
-        text="Play.",
+        text=text,
         progress=Progress(usage=()),
     )
     outcomes: dict[int, Resumption] = {}
