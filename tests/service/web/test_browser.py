@@ -237,7 +237,7 @@ def test_freezes_refresh_without_a_reload(site: Site, open_as: Callable[..., Pag
 def test_open_item_page_shows_a_held_deadline(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
-    expect(page.locator(".now")).to_contain_text("if nobody answers · in ")
+    expect(page.locator(".now")).to_contain_text("if nobody answers (in ")
     freeze = site.act(lambda wiring: wiring.freezes.freeze("agent:support", "Wrong", person("root")))
     expect(page.locator(".now")).to_contain_text("left, on hold")
     expect(page.locator("#frost")).to_contain_text("the agent support")

@@ -10,8 +10,9 @@ from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.wiring import Wiring
+from tests.browser import PHONE
 from tests.service.web.sites import Site
-from tests.service.web.stories import ask_value, asked, decide, make_ask
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, make_ask
 
 INSERTS = 1000
 PLAIN = ToolDefinition(name="refund_payment")
@@ -157,6 +158,22 @@ def test_days_are_those_of_the_browser(site: Site, open_as: Callable[..., Page])
                 "row => new Date(Number(row.dataset.due)).toDateString() === new Date().toDateString()"
             )
             expect(page.locator(f"[data-section={'today' if today else 'later'}] #{record.id}-i1")).to_be_visible()
+
+
+def test_row_with_flags_on_a_phone_cuts_no_quorum(site: Site, open_as: Callable[..., Page]) -> None:
+    args = {**REFUND_ARGS, "order_id": "A\u202e-1932", "note": "hooks.ex\u0430mple.net"}
+    ask = make_ask(args=args, resembles=("refund-payment",), terms={"quorum": {"approve": 2}})
+    record = site.act(lambda wiring: asked(wiring, ask))
+    page = open_as("/", viewport=PHONE)
+    row = page.locator(f"#{record.id}-i1")
+    expect(row.locator(".flag")).to_have_count(2)
+    quorum, flags = row.locator(".quorum"), row.locator(".flags")
+    expect(quorum).to_have_text("0 of 2")
+    assert quorum.evaluate("node => node.scrollWidth <= node.clientWidth")
+    left, right = quorum.bounding_box(), flags.bounding_box()
+    assert left is not None
+    assert right is not None
+    assert right["x"] + right["width"] <= left["x"]
 
 
 def test_item_for_others_comes_folded(site: Site, open_as: Callable[..., Page]) -> None:

@@ -51,6 +51,8 @@ def test_versions_show_amounts_as_the_call_does(site: Site, open_as: Callable[..
     expect(amounts).to_have_count(2)
     assert [one.get_attribute("data-currency") for one in amounts.all()] == ["EUR", "EUR"]
     expect(page.locator("#differing")).to_contain_text("amount 825; you see 1825")
+    tops = [box["y"] for one in page.locator(".answers > :visible").all() if (box := one.bounding_box())]
+    assert max(tops) - min(tops) < 10, "the buttons stand in one row, below that line"
     expect(page.locator("#facts .money")).to_have_count(1)
     page.get_by_role("link", name="ben’s version").click()
     expect(page.locator(".what .changes tr", has_text="amount").locator(".money")).to_have_count(2)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from sayso.precedents.comparing import FAR_TIMES, is_far
 from sayso.precedents.measures import read_quantity
 from sayso.rendering.calls import Call, normalize, read_text
-from sayso.rendering.money import AMOUNTS, CURRENCIES
+from sayso.rendering.money import AMOUNTS, CURRENCIES, NUMBER
 from sayso.text.displays import hash_display, write_shown
 from sayso.text.language import _
 from sayso.text.summaries import Leaf
@@ -164,7 +164,8 @@ def _make_table(cards: Sequence[Card]) -> Table:
     differing = {place for place, _ in _list_differing(cards)}
     leaves = [dict(_list_all(card)) for card in cards]
     first = leaves[0]
-    columns = tuple(_make_column(place, leaves) for place in first if place in differing)
+    in_units = all(card.view.effect for card in cards)  # not in cents: the renderer of payments says which
+    columns = tuple(_make_column(place, leaves, in_units) for place in first if place in differing)
     lines = [
         Line(card, tuple(_make_cell(column, found[column.in_prompt, column.path]) for column in columns))
         for card, found in zip(cards, leaves, strict=True)
@@ -179,7 +180,7 @@ def _make_table(cards: Sequence[Card]) -> Table:
     )
 
 
-def _make_column(place: tuple[bool, str], leaves: Sequence[dict[tuple[bool, str], Leaf]]) -> Column:
+def _make_column(place: tuple[bool, str], leaves: Sequence[dict[tuple[bool, str], Leaf]], in_units: bool) -> Column:
     in_prompt, path = place
     numbers = [] if in_prompt else [_read_number(found[place]) for found in leaves]
     known = [number for number in numbers if number is not None]
@@ -188,13 +189,15 @@ def _make_column(place: tuple[bool, str], leaves: Sequence[dict[tuple[bool, str]
     if not known or len(known) < len(leaves) or mixed:
         return Column(path, in_prompt)
     decimals = max(max(0, -int(number.as_tuple().exponent)) for number in known)
-    currency = currencies.pop() if _is_amount(path) else ""
+    currency = currencies.pop() if _is_amount(path) and in_units else ""
     total = sum(known, Decimal(0))
     return Column(path, False, total, min(known), max(known), max(decimals, 2 if currency else 0), currency)
 
 
 def _make_cell(column: Column, leaf: Leaf) -> Cell:
     number = _read_number(leaf) if column.total is not None else None
+    if number is not None and leaf.literal and NUMBER.fullmatch(leaf.text):
+        leaf = replace(leaf, currency=column.currency)
     return Cell(leaf, str(int(number.scaleb(column.decimals))) if number is not None else "")
 
 

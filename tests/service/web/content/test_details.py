@@ -1,5 +1,6 @@
 from typing import Any
 
+from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Verdict
 from sayso.records.events import TrailEntry
 from sayso.records.items import Item
@@ -114,3 +115,14 @@ def test_compare_args_compares_every_value() -> None:
         ("e[0]", "", "2", "added"),
     ]
     assert compare_args({"a": 1}, {})[0].state == "removed"
+
+
+def test_compare_args_names_the_currency_of_each_amount() -> None:
+    before: JsonObject = {"pay": {"amount": 4890, "currency": "EUR"}, "count": 2}
+    after: JsonObject = {"pay": {"amount": 7, "currency": "USD"}}
+    row = compare_args(before, after)[0]
+    assert row.was is not None
+    assert row.now is not None
+    assert (row.was.currency, row.now.currency) == ("EUR", "USD")
+    cents = compare_args(before, after, minor=True)
+    assert {leaf.currency for one in cents for leaf in (one.was, one.now) if leaf is not None} == {""}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sayso.canonical_json import JsonObject
 from sayso.precedents.measures import find_measures
 from sayso.records.items import Answer, Doubt, ItemKind, ItemTool, Prompt
+from sayso.records.tool_calls import ToolDefinition
 from sayso.rendering.table import render_call
 from sayso.text.summaries import list_values
 from service.store.runs.precedents import Earlier, Kind
@@ -23,16 +24,21 @@ KIND = Kind("demo", "support", "pay")
 
 
 def make(args: JsonObject, place: int = 0, earlier: Earlier | None = None, **draft: Any) -> Card:
-    terms = draft.pop("terms", {})
-    item = make_item({"tool": ItemTool(name="pay", args=args, definition="d" * 64), **draft}, **terms)
+    terms, definition = draft.pop("terms", {}), draft.pop("definition", None)
+    digest = definition.digest if definition is not None else "d" * 64
+    item = make_item({"tool": ItemTool(name="pay", args=args, definition=digest), **draft}, **terms)
     record = make_record(item, id=f"sus_{place}")
-    (card,) = make_cards([record], person("anna"), (), 0, earlier=earlier or {})
+    (card,) = make_cards([record], person("anna"), (), 0, definitions={digest: definition}, earlier=earlier or {})
     return card
 
 
-def pay(amounts: list[Any], earlier: Earlier | None = None, **args: Any) -> list[Card]:
+def pay(
+    amounts: list[Any], earlier: Earlier | None = None, definition: ToolDefinition | None = None, **args: Any
+) -> list[Card]:
     return [
-        make({"order": f"A-{place}", "amount": amount, "currency": "EUR", **args}, place, earlier)
+        make(
+            {"order": f"A-{place}", "amount": amount, "currency": "EUR", **args}, place, earlier, definition=definition
+        )
         for place, amount in enumerate(amounts)
     ]
 
@@ -83,6 +89,25 @@ def test_common_values_are_in_a_line_and_others_in_columns() -> None:
         "EUR",
     )
     assert table.ticked_total(1, {"sus_0-i1", "sus_1-i1"}) == Decimal("1677.15")
+
+
+def test_amounts_of_a_column_name_their_currency() -> None:
+    table = table_of(pay([129.5, 12000, 99, 4]))
+    assert [(cell.leaf.text, cell.leaf.currency) for line in table.lines for cell in line.cells if cell.units] == [
+        ("129.5", "EUR"),
+        ("12000", "EUR"),
+        ("99", "EUR"),
+        ("4", "EUR"),
+    ]
+
+
+def test_amounts_in_cents_name_no_currency() -> None:
+    amount: JsonObject = {"type": "integer", "description": "How much, in cents"}
+    cents = ToolDefinition(name="pay", description="", parameters={"properties": {"amount": amount}})
+    cards = pay([4890, 129, 99, 120], definition=cents)
+    table = table_of(cards)
+    assert [column.currency for column in table.columns] == ["", ""]
+    assert {cell.leaf.currency for line in table.lines for cell in line.cells} == {""}
 
 
 def test_amounts_of_several_currencies_have_no_sum() -> None:
