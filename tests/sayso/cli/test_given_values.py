@@ -67,3 +67,16 @@ def test_password_given_in_a_terminal_is_masked_everywhere(desk: Desk, sayso: Ru
     shown = [done.stdout, done.stderr, *(sayso(*one).stdout for one in commands)]
     assert [text for text in shown if TYPED in text] == []
     assert MASK in shown[3]
+
+
+def test_result_that_quotes_a_password_is_masked_in_a_terminal(desk: Desk, sayso: Run) -> None:
+    waiting = ask(desk, "ask", SECRET, user="ann")
+    assert sayso("answer", waiting, TYPED, "--yes").returncode == 0
+    redeem(desk, waiting)
+    with Client(desk[0], desk[1]) as agent:
+        agent.report_outcome(waiting, "i1", "k", success=True, output=f"signed in with {TYPED}")
+        run = agent.find(waiting).run.id
+    commands = [("show", waiting), ("show", waiting, "--json"), ("run", "show", run), ("run", "show", run, "--json")]
+    shown = [sayso(*one).stdout for one in (*commands, ("events", run), ("events", run, "--json"))]
+    assert [text for text in shown if TYPED in text] == []
+    assert f"signed in with {MASK}" in shown[-1]
