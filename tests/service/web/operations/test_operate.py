@@ -1,5 +1,6 @@
 """The operate page shows the doctor's findings, green while they are fresh; freezing asks once."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -16,6 +17,8 @@ async def test_operate_page_has_a_line_for_each_finding(settings: Settings) -> N
         page = await anna.read("/operate")
         for words in ("Store", "Clock", "Workers", "Queue", "Deliveries", "Webhooks and dead letters", "Rules"):
             assert f"<strong>{words}</strong>" in page, words
+        parts = re.findall(r"<strong>([^<]*)</strong>", page)
+        assert [part for part in parts if not part[:1].isupper()] == [], "each part has a name for people"
         assert '<li class="ok">' in page
         assert "No worker runs, so approved calls do not start." in page
         assert "No run waits for a worker." in page
