@@ -16,7 +16,7 @@ from sayso.client.permits import Hold, read_hold
 from sayso.client.responses import DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
-from sayso.records.memory.denials import EarlierDenial
+from sayso.records.decisions import EarlierDenial
 from sayso.rendering.flags import name_flags
 from sayso.rendering.table import render_call
 from sayso.rendering.views import View

@@ -10,10 +10,10 @@ from sayso.policy.engine import Policy
 from sayso.policy.memory.counting import CounterBook
 from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.restraints.denials import is_denial, name_denials
+from sayso.records.decisions import EarlierDenial
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, ItemDraft
 from sayso.records.memory.charges import place_charges
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.terms import Fallback
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import DENY, Agent

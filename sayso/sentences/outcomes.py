@@ -5,9 +5,8 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, Verdict, VoidedDecision
+from sayso.records.decisions import COVERED, ActorKind, Decision, DecisionAction, EarlierDenial, Verdict, VoidedDecision
 from sayso.records.items import Item
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.sentences.moments import Moment, Sentence, compose
 from sayso.sentences.times import describe_span

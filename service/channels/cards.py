@@ -8,9 +8,8 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.records.decisions import ActorKind
+from sayso.records.decisions import ActorKind, EarlierDenial
 from sayso.records.items import Answer, Item
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.characters import describe_characters

@@ -10,9 +10,9 @@ from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
 from sayso.policy.restraints.denials import MOST_DENIALS, list_denials
+from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.assessments import assess_unanswered
 from sayso.records.memory.charges import Charge, find_slot, first_slot
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Change, Status, SuspensionRecord

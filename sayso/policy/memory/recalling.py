@@ -13,9 +13,9 @@ from sayso.policy.memory.amounts import to_units
 from sayso.policy.memory.keys import Above, Budget, Stated
 from sayso.policy.memory.selecting import find_amount, find_argument, find_value, fold, name_counter
 from sayso.records.base import Immutable
+from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
 from sayso.text.redaction import MASK

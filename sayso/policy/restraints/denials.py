@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.records.decisions import ActorKind, Outcome, Verdict
+from sayso.records.decisions import ActorKind, EarlierDenial, Outcome, Verdict
 from sayso.records.items import Item
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import RunRef, SuspensionRecord
 
 MOST_DENIALS = 20

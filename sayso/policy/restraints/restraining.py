@@ -11,8 +11,8 @@ from sayso.policy.memory.recalling import Readings, Wanted
 from sayso.policy.restraints.denials import find_first, name_denials
 from sayso.policy.restraints.keys import AfterDenial
 from sayso.policy.rules import ASKING, Action, Subject
+from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.charges import Charge
-from sayso.records.memory.denials import EarlierDenial
 
 if TYPE_CHECKING:
     from sayso.policy.matching import PolicyEvent

@@ -7,8 +7,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
+from sayso.records.decisions import EarlierDenial
 from sayso.records.items import Item
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.text.redaction import Redacted
 from service.channels.cards import Card, build_card, item_link

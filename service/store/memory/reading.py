@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile, is_counter
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, EarlierDenial
 from sayso.records.memory.charges import find_slot, find_window, first_slot
-from sayso.records.memory.denials import EarlierDenial
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys

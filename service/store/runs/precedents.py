@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from sayso.clock import monotonic_ms
 from sayso.policy.restraints.denials import find_last, name_denials
 from sayso.precedents.measures import Measures, read_measures
+from sayso.records.decisions import EarlierDenial
 from sayso.records.items import Item
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.connecting import text, translated
 from service.store.memory.reading import parse_denials

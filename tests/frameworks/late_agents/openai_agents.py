@@ -37,7 +37,7 @@ class Asker(Model):
         return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
     def request(self, tool: Any) -> Any:
-        return function_call(tool.name, {"to": "ann"}, call_id="c0")
+        return function_call(tool.name, dict.fromkeys(tool.params_json_schema["properties"], "ann"), call_id="c0")
 
     def stream_response(self, *_args: Any, **_more: Any) -> Any:
         raise TypeError("This model does not stream.")

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from sayso.records.decisions import EarlierDenial
 from sayso.records.items import ItemTool, Prompt
-from sayso.records.memory.denials import EarlierDenial
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import MASK

@@ -11,7 +11,7 @@ from sayso.policy.memory.ledger import Ledger
 from sayso.policy.memory.recalling import Reading, Readings
 from sayso.policy.restraints.denials import name_denials
 from sayso.policy.rules import PolicyRule
-from sayso.records.memory.denials import EarlierDenial
+from sayso.records.decisions import EarlierDenial
 from sayso.sentences.rules import describe_rule
 from tests.sayso.rule_builders import UNSURE, event, policy, rule
 
