@@ -1,4 +1,4 @@
-"""A channel for tests: it keeps cards in memory, and refuses or hangs as told."""
+"""A channel for tests: it keeps cards in memory, and refuses or hangs on request."""
 
 import asyncio
 from collections.abc import Sequence

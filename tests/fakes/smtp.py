@@ -1,4 +1,4 @@
-"""A mail server as a small program: strict about messages, with STARTTLS and a login, refusing as told."""
+"""A mail server as a small program: strict about messages, with STARTTLS and a login, refusing on request."""
 
 import email
 import re

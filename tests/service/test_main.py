@@ -75,7 +75,7 @@ async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> N
 
 
 def test_stopping_service_says_so_and_resets_no_request(clean_store_url: str) -> None:
-    """Each client sends one request after the other, and goes elsewhere once it is told to close its connection."""
+    """Each client sends one request after the other, and uses another server after a response closes its connection."""
     port = find_ports()
     place = f"http://127.0.0.1:{port}"
 

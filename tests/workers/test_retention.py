@@ -63,7 +63,7 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
         await wiring.runs.read(ended.run.id)
-    assert await wiring.external_events.read_all(ended.run.id) == [], "what others told goes with the run"
+    assert await wiring.external_events.read_all(ended.run.id) == [], "events of others are erased with the run"
     assert await wiring.rules.list_asked(rule_id) == []
     with pytest.raises(NotFound):
         await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])

@@ -1,4 +1,4 @@
-"""Compare the provider's log of cards and presses with the trail: who was told what, and which buttons were left."""
+"""Compare a provider's log of cards and presses with the trail: who was notified of what, and which buttons stayed."""
 
 from collections.abc import Iterator
 

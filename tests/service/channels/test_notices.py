@@ -1,4 +1,4 @@
-"""A person is told over every linked channel that somebody else set their password."""
+"""A person is notified over every linked channel that somebody else set their password."""
 
 from typing import Any
 

@@ -106,7 +106,7 @@ async def test_a_declared_length_over_the_limit_is_refused_unread(settings: Sett
 
 
 async def test_few_large_bodies_are_verified_at_the_same_time() -> None:
-    """A slow stranger holds one slot; the second is told when to come again, and small messages always pass."""
+    """A slow stranger holds one slot; the second gets a time to retry, and small messages always pass."""
     arrived, ending = asyncio.Event(), asyncio.Event()
 
     async def endpoint(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The OpenAPI file is built once, whoever asks for it and however often."""
+"""The OpenAPI file is built once, for all clients and requests."""
 
 import asyncio
 from typing import Any

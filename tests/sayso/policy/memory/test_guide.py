@@ -36,7 +36,7 @@ def test_refund_with_a_strange_amount_never_runs_by_itself(amount: Any) -> None:
     assert Calls(REFUNDS).verdict("refund", customer="C1", amount=amount) == "asked"
 
 
-def test_refunds_stop_at_the_end_whoever_approves() -> None:
+def test_refunds_stop_at_the_end_despite_approvals() -> None:
     calls = Calls(REFUNDS)
     calls.approve("refund", customer="C1", amount=4000)
     calls.approve("refund", customer="C2", amount=900)

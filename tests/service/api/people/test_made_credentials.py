@@ -1,4 +1,4 @@
-"""One human is one vote: a credential that another person made or reset counts as theirs, and its person is told."""
+"""One human is one vote: a credential that another person made or reset counts as theirs and notifies its person."""
 
 from typing import Any
 

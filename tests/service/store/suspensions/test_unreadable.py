@@ -1,4 +1,4 @@
-"""One record that cannot be read is shown and told of, cannot be decided, and hides none of the others."""
+"""One record that cannot be read is shown and counted, cannot be decided, and hides none of the others."""
 
 import pytest
 from httpx import AsyncClient
