@@ -16,7 +16,7 @@ _RUN = re.compile(
     r"|(?P<indent>(?:(?<=\n)|\A) {1,79}+(?! ))"  # code and JSON may be indented deeply
     rf"|(?P<blanks>{_BLANK}{{16,}}+)"
 )
-_FOLDED = re.compile(rf"{_BLANK}{{16}}|\n{_BLANK}*+\n")
+_COLLAPSED = re.compile(rf"{_BLANK}{{16}}|\n{_BLANK}*+\n")
 """What a text has that has such a run."""
 
 _PLURALS = {" ": "spaces", "\t": "tabs"}
@@ -24,7 +24,7 @@ _PLURALS = {" ": "spaces", "\t": "tabs"}
 
 def collapse(text: str, *, breaks: bool = True) -> list[Piece]:
     """Return the text in pieces as `reveal` does. Every long run of blanks is one piece, with a sign that counts it."""
-    if _FOLDED.search(text) is None:
+    if _COLLAPSED.search(text) is None:
         return reveal(text, breaks=breaks)
     pieces: list[Piece] = []
     begin = 0
