@@ -1,0 +1,247 @@
+"""Refusals of the API that give advice: each is followed, and the advice leads to success.
+
+`UNFOLLOWED` lists by module the advice that no test follows yet. Advice in neither fails the last tests, and so does an
+entry that no longer exists or is followed.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from httpx import Response
+
+from sayso import errors
+from sayso.errors import SaysoError
+from sayso.problems import problem_type_of
+from service.delivery.addresses import UnsafeUrl
+from service.settings import CHECKOUT
+from tests.service.api.test_advice import SOURCES
+from tests.service.api.test_execution import ask, decide, post
+from tests.service.worlds import World
+
+UNFOLLOWED = Path(__file__).parent / "advice" / "unfollowed.txt"
+PASSWORD = "granite lantern over the quiet estuary"
+CALL = {"tool": "pay", "args": {}, "agent": "demo"}
+
+
+class Step(NamedTuple):
+    """A request, as somebody sends it."""
+
+    who: str
+    method: str
+    path: str
+    body: dict[str, Any] | None = None
+
+
+class Case(NamedTuple):
+    """An advice, what precedes the refused request, that request, and the requests that follow the advice."""
+
+    module: str
+    advice: str
+    refused: Step
+    followed: tuple[Step, ...]
+    before: tuple[Step, ...] = ()
+
+
+def add_person(name: str, password: str = PASSWORD) -> Step:
+    return Step("root", "POST", "reviewers", {"name": name, "password": password, "roles": ["reviewer"]})
+
+
+def add_key(name: str, **fields: Any) -> Step:
+    return Step("root", "POST", "keys", {"name": name, **fields})
+
+
+def add_group(name: str, *members: str) -> Step:
+    return Step("root", "POST", "groups", {"name": name, "members": list(members)})
+
+
+def absent(first: int, last: int, delegate: str | None = None) -> Step:
+    body = {"starts_at": f"2099-01-{first:02}T00:00:00Z", "ends_at": f"2099-01-{last:02}T00:00:00Z"}
+    return Step("anna", "POST", "account/absences", {**body, "delegate": delegate})
+
+
+def view(name: str) -> Step:
+    return Step("anna", "POST", "account/views", {"name": name, "search": "is:mine"})
+
+
+def add_sender(name: str, reviewer: str = "anna") -> Step:
+    return Step("root", "POST", "webhooks/senders", {"name": name, "reviewer": reviewer})
+
+
+def manager(name: str, of: str = "anna") -> Step:
+    return Step("root", "POST", f"reviewers/{of}/manager", {"manager": name})
+
+
+def receive(url: str) -> Step:
+    return Step("root", "POST", "webhooks/endpoints", {"url": url})
+
+
+def revoke(path: str) -> Step:
+    return Step("anna", "POST", f"{path}/none/revoke")
+
+
+def explain(**body: Any) -> Step:
+    return Step("anna", "POST", "policy/explain", body)
+
+
+def sign_in(password: str) -> Step:
+    return Step("", "POST", "sessions", {"name": "ben", "password": password})
+
+
+PEOPLE, PERSONS, KEYS = (
+    "service/auth/reviewers.py",
+    "service/operations/people/reviewers.py",
+    "service/auth/api_keys.py",
+)
+GROUPS, DUTY, ADDRESSES = "service/auth/groups.py", "service/auth/duty.py", "service/delivery/addresses.py"
+SENDERS, PLATFORM = "service/operations/senders.py", {"kind": "provisioner"}
+
+
+def see(path: str) -> tuple[Step, ...]:
+    return (Step("anna", "GET", path),)
+
+
+def drop(path: str) -> Step:
+    return Step("anna", "DELETE", f"account/{path}/none")
+
+
+CASES = [
+    Case(PERSONS, "Choose another name", add_person("anna"), (add_person("ben"),)),
+    Case(PEOPLE, "Choose another name", add_person("policy"), (add_person("ben"),)),
+    Case("service/auth/passwords.py", "Choose a longer sentence", add_person("b", "password1234"), (add_person("b"),)),
+    Case(KEYS, "Choose another name", add_key("policy"), (add_key("bot"),)),
+    Case(KEYS, "Correct the name", add_key("bot", owner="nobody"), (add_key("bot", owner="anna"),)),
+    Case(KEYS, "Leave out the owner", add_key("p", owner="anna", **PLATFORM), (add_key("p", **PLATFORM),)),
+    Case(GROUPS, "Choose another name", add_group("a", "anna"), (add_group("b", "anna"),), (add_group("a", "anna"),)),
+    Case(GROUPS, "Correct the name, or add the person", add_group("a", "nobody"), (add_group("a", "anna"),)),
+    Case(GROUPS, "List the groups to see their names", Step("root", "DELETE", "groups/none"), see("groups")),
+    Case(DUTY, "Correct the times", absent(9, 2), (absent(2, 9),)),
+    Case(DUTY, "Name somebody else, or nobody", absent(2, 9, "anna"), (absent(2, 9),)),
+    Case(DUTY, "Name another delegate", absent(2, 9, "nobody"), (absent(2, 9, "root"),)),
+    Case(DUTY, "List the absences to see their ids", drop("absences"), see("account/absences")),
+    Case("service/auth/contacts.py", "List the contacts to see their ids", drop("contacts"), see("account/contacts")),
+    Case("service/store/directory/views.py", "List your views to see their ids", drop("views"), see("account/views")),
+    Case(SENDERS, "Rotate its secret, or choose another name", add_sender("a"), (add_sender("b"),), (add_sender("a"),)),
+    Case(SENDERS, "Add the reviewer first", add_sender("a", "ben"), (add_person("ben"), add_sender("a", "ben"))),
+    Case(PEOPLE, "Choose another person", manager("anna"), (manager("root"),)),
+    Case(PEOPLE, "Correct the name", manager("nobody"), (manager("root"),)),
+    Case(PEOPLE, "Check both and try again", sign_in("wrong wrong wrong"), (sign_in(PASSWORD),), (add_person("ben"),)),
+    Case(ADDRESSES, "Use https, ", receive("http://a.example.com/"), (receive("https://a.example.com/"),)),
+    Case(
+        ADDRESSES, "Use one such as https://agent", receive("https://[::1/"), (receive("https://agent.example.com/"),)
+    ),
+    Case(
+        ADDRESSES, "Use one that the internet can reach, ", receive("https://10.0.0.1/"), (receive("https://1.1.1.1/"),)
+    ),
+    Case("service/desk/grants/granting.py", "List the grants to see their ids", revoke("grants"), see("grants")),
+    Case("service/api/operations/trials.py", "Send a call, an item, or both", explain(), (explain(call=CALL),)),
+]
+
+
+async def send(world: World, step: Step) -> Response:
+    async with world.client(step.who or None) as client:
+        return await client.request(step.method, f"/api/v1/{step.path}", json=step.body)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.refused.path}: {case.advice}")
+async def test_followed_advice_leads_to_success(world: World, case: Case) -> None:
+    for step in case.before:
+        assert (await send(world, step)).is_success
+    refused = await send(world, case.refused)
+    assert 400 <= refused.status_code < 500, refused.text
+    assert case.advice in refused.json()["detail"], refused.text
+    for step in case.followed:
+        answer = await send(world, step)
+        assert answer.is_success, answer.text
+
+
+FOLLOWED = [
+    ("sayso/transitions/client_execution.py", "Redeem it before the call starts"),
+    ("sayso/transitions/deciding.py", "Read the suspension to see its items"),
+    ("service/store/runs/comments.py", "Send a new key"),
+]
+"""Advice that the next tests follow."""
+
+
+async def test_advice_about_a_call_leads_to_its_result(world: World) -> None:
+    suspension = (await ask(world)).json()
+    item = f"{suspension['id']}/items/i1"
+    missing = await post(
+        world, "anna", f"{suspension['id']}/items/i9/decision", body={"action": "deny", "digest": "0" * 64}
+    )
+    assert "Read the suspension to see its items" in missing.json()["detail"], missing.text
+    (shown,) = (await send(world, Step("anna", "GET", f"suspensions/{suspension['id']}"))).json()["items"]
+    refused = await post(
+        world, "anna", f"{item}/decision", body={"action": "value", "value": 1, "digest": shown["digest"]}
+    )
+    assert "send approve or deny" in refused.json()["detail"], refused.text
+    await decide(world, suspension)
+    early = await post(world, "demo", f"{item}/outcome", "k", {"success": True, "output": 1})
+    assert "Redeem it before the call starts" in early.json()["detail"], early.text
+    assert (await post(world, "demo", f"{item}/redeem", "k")).is_success
+    assert (await post(world, "demo", f"{item}/outcome", "k", {"success": True, "output": 1})).is_success
+
+
+async def test_advice_about_a_used_key_leads_to_a_comment(world: World) -> None:
+    place = f"{(await ask(world)).json()['id']}/items/i1/comments"
+    assert (await post(world, "anna", place, "k1", {"text": "one"})).is_success
+    refused = await post(world, "anna", place, "k1", {"text": "two"})
+    assert "Send a new key" in refused.json()["detail"], refused.text
+    assert (await post(world, "anna", place, "k2", {"text": "two"})).is_success
+
+
+def is_refusal(function: ast.expr) -> bool:
+    """Return whether this is the class of an error that the API answers with a status of 4xx."""
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    kind = UnsafeUrl if name == UnsafeUrl.__name__ else getattr(errors, name, None)
+    return isinstance(kind, type) and issubclass(kind, SaysoError) and 400 <= problem_type_of(kind).status < 500
+
+
+_VERBS = (
+    "Add|Approve|Ask|Attest|Cancel|Change|Check|Choose|Close|Compare|Confirm|Correct|Create|Decide|Delete|Deny|Encode|"
+    "End|Enter|Flatten|Give|Grant|Leave|Let|Link|List|Lower|Make|Move|Name|Open|Point|Propose|Put|Raise|Read|Redeem|"
+    "Register|Reload|Remove|Rename|Repeat|Report|Restore|Revoke|Rotate|Run|Save|See|Select|Send|Set|Shorten|Sign in|"
+    "Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write"
+)
+_ADVICE = re.compile(rf"(?:^|(?<=[.!?;:] ))((?:{_VERBS})\b[^.;{{]*)")
+
+
+def read_text(node: ast.expr) -> str:
+    """Return the literal parts of a text, `{` for what is computed."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else "{" for one in node.values)
+    if isinstance(node, ast.Call):
+        return " ".join(map(read_text, node.args))
+    if isinstance(node, ast.IfExp):
+        return f"{read_text(node.body)} {read_text(node.orelse)}"
+    return ""
+
+
+def list_advice() -> Iterator[tuple[str, str]]:
+    """Yield each module with each advice of the errors that it makes, which the API answers with a status of 4xx."""
+    for folder in ("sayso", "service"):
+        for path in sorted((CHECKOUT / folder).rglob("*.py")):
+            module = str(path.relative_to(CHECKOUT))
+            if module in SOURCES or module.startswith(("sayso/cli", "sayso/adapters", "sayso/testing")):
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                for text in map(read_text, node.args) if isinstance(node, ast.Call) and is_refusal(node.func) else ():
+                    yield from ((module, found[1].strip()) for found in _ADVICE.finditer(text))
+
+
+def list_followed() -> set[str]:
+    return {f"{one.module}: {one.advice.strip()}" for one in CASES} | {f"{module}: {one}" for module, one in FOLLOWED}
+
+
+def test_every_advice_is_followed_or_listed() -> None:
+    listed = UNFOLLOWED.read_text().splitlines()
+    found, followed = {f"{module}: {advice}" for module, advice in list_advice()}, list_followed()
+    assert sorted(followed - found) == [], "the code no longer gives this advice"
+    assert sorted(found - followed - {*listed}) == [], "follow it in CASES"
+    assert sorted({*listed} - (found - followed)) == [], "it is followed or gone; remove its line"
+    assert listed == sorted(listed)
