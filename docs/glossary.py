@@ -17,6 +17,7 @@ from sayso.transitions import due, execution, handing, table
 from service.desk import desk
 from service.operations import diagnostics
 from service.store import keys
+from service.store.connection import commits as writes
 from service.store.connection import pipeline, watch
 from service.store.directory import contacts, duty, groups, views
 from service.store.runs import external_events, runs, tombstones
@@ -34,7 +35,7 @@ TERMS: dict[str, object] = {
     "binding": items.Binding,
     "change": suspensions.Change,
     "charge": charges.Charge,
-    "commit": commits.Commit,
+    "commit": writes.Commit,
     "contact": contacts.Contact,
     "decision": decisions.Decision,
     "desk": desk,

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-import sayso
 from sayso.canonical_json import JsonObject
+from sayso.client import AsyncClient, Client
 from sayso.client.permits import EarlierResult, GatedCall, RedeemedPermit, obtain_permit
 from sayso.client.reports import Call, replay, report
 from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
@@ -30,7 +30,7 @@ R = TypeVar("R")
 @contextlib.contextmanager
 def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierResult]:
     """Obtain a permit and report how the block ends, unless interrupted (`KeyboardInterrupt`): effect unknown."""
-    with contextlib.nullcontext(given) if isinstance(given, sayso.Client) else sayso.Client() as client:
+    with contextlib.nullcontext(given) if isinstance(given, Client) else Client() as client:
         permit = client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
             yield permit
@@ -46,7 +46,7 @@ def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierRes
 
 @contextlib.asynccontextmanager
 async def _open_call_async(gated: GatedCall, given: AnyClient) -> AsyncIterator[Call | EarlierResult]:
-    async with contextlib.nullcontext(given) if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient() as client:
+    async with contextlib.nullcontext(given) if isinstance(given, AsyncClient) else AsyncClient() as client:
         permit = await client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
             yield permit

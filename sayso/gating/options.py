@@ -4,20 +4,17 @@ import asyncio
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
-import sayso
 from sayso.canonical_json import JsonObject
+from sayso.client import AsyncClient, Client
 from sayso.client.permits import CallOptions, GatedCall, OnDoubt
 from sayso.errors import InvalidInput
 from sayso.gating.call_keys import KeyOf, fill_key
 from sayso.records.terms import LONGEST_WAIT_S
 from sayso.records.tool_calls import ToolDefinition
 
-if TYPE_CHECKING:
-    from sayso.client import AsyncClient, Client
-
-AnyClient: TypeAlias = "Client | AsyncClient | None"
+AnyClient: TypeAlias = Client | AsyncClient | None
 
 _MAX_STEP = 1_000_000
 _BLOCKS_LOOP = ". The event loop of this thread stands still until then: make {name} an async def"
@@ -72,6 +69,6 @@ def warn_in_loop(call: GatedCall) -> GatedCall:
 
 def check_client(client: AnyClient, is_async: bool, name: str) -> None:
     """Raise `InvalidInput` for a blocking client of an async call, or the other way round."""
-    expected = sayso.AsyncClient if is_async else sayso.Client
+    expected = AsyncClient if is_async else Client
     if client is not None and not isinstance(client, expected):
         raise InvalidInput(f"{name} {'is async' if is_async else 'is not async'}; give it a {expected.__name__}.")

@@ -12,7 +12,7 @@ from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.provenance.events import make_event
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json

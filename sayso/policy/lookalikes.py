@@ -1,19 +1,15 @@
 """Evaluation of a tool under the names in rules that its own name looks like, so that no spelling evades a rule."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sayso.policy.asking import PolicyDecision
 from sayso.policy.matching import MAX_ERROR_CHARS
 from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.memory.charges import Charge
 from sayso.records.tool_names import find_alike
-
-if TYPE_CHECKING:
-    from sayso.policy.engine import Policy, PolicyDecision
 
 
 def unname(rule: PolicyRule) -> PolicyRule:
@@ -26,19 +22,6 @@ def may_be_about(rule: PolicyRule, name: str) -> bool:
     """Return whether the rule covers tools of this name, or of one that looks like it."""
     names = rule.condition.tools
     return not names or any(fnmatchcase(name, one) for one in names) or bool(find_alike(frozenset(names), name))
-
-
-def decides_alike(policy: Policy, name: str) -> bool:
-    """Return whether the rules decide the same on equal calls of this tool, whenever those start.
-
-    They do not if a rule that may be about it remembers calls, asks an assessor or allows grants, if mandates may cover
-    any tool, or if a rule that nothing lifts reads the time of the start.
-    """
-    if not policy.remembering and not policy.limits_start:
-        return True
-    at_start = (rule for rule in policy.live if rule.absolute and rule.reads_time)
-    rereading = any(may_be_about(rule, name) for rule in (*policy.remembering, *at_start))
-    return not (policy.mandating or rereading)
 
 
 def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:

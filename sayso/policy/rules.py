@@ -13,8 +13,8 @@ from sayso.policy.assessors.keys import Assess, check_assess
 from sayso.policy.conditions import compile_condition, find_text_order, reads_time
 from sayso.policy.grants.keys import Grants, check_grants
 from sayso.policy.memory.keys import Above, Budget, Limit, Over, Repeats, Stated, Unseen, check_memory, list_stated
-from sayso.policy.provenance.facts import find_misnamed
 from sayso.policy.provenance.managers import names_managers, refuse_expressions
+from sayso.policy.provenance.members import find_misnamed
 from sayso.policy.restraints.keys import Restrained
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms, check_each_of, check_sample, may_reach

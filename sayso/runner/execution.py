@@ -14,7 +14,7 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
 from sayso.guarding.frameworks import guard_imports
 from sayso.guarding.runs import use_gated_call, use_gated_run
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.records.base import Immutable
 from sayso.records.events import Event
 from sayso.records.items import Doubt

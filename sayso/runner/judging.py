@@ -17,7 +17,7 @@ from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
 from sayso.records.events import Event, EventType

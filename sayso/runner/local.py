@@ -8,7 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, now_ms
 from sayso.policy.engine import Policy
 from sayso.policy.memory.counting import CounterBook
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.restraints.denials import is_denial, name_denials
 from sayso.records.decisions import EarlierDenial
 from sayso.records.events import Event, EventType

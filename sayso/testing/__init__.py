@@ -8,7 +8,7 @@
 `desk.run(agent, "Refund A-1")` runs an agent on it.
 """
 
-from sayso.testing.desk import URL, InProcessDesk, ManualClock
-from sayso.testing.reviewers import FakeReviewer
+from sayso.testing.desk import URL, InProcessDesk
+from sayso.testing.records import FakeReviewer, ManualClock
 
 __all__ = ["URL", "FakeReviewer", "InProcessDesk", "ManualClock"]

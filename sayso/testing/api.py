@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 from pydantic import JsonValue
@@ -24,6 +24,7 @@ from sayso.records.terms import REPORT_WITHIN_S
 from sayso.runner.revalidation import find_ended_grant, judge_approved
 from sayso.runner.revalidation import list_wanted as list_wanted_again
 from sayso.testing.mandates import InProcessMandates
+from sayso.testing.records import DeskRecords
 from sayso.testing.requests import (
     SuspendBody,
     check_args,
@@ -36,9 +37,6 @@ from sayso.testing.requests import (
 from sayso.transitions import client_execution
 from sayso.transitions.deciding import cancel, find_item, suspend
 from sayso.transitions.permits import approved_args
-
-if TYPE_CHECKING:
-    from sayso.testing.desk import InProcessDesk
 
 _PATHS = re.compile(r"/api/v1/(suspensions|runs|mandates)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
 
@@ -56,7 +54,7 @@ class _Request:
 class InProcessApi:
     """The API's routes, applied to the records of a desk in memory."""
 
-    def __init__(self, desk: "InProcessDesk") -> None:
+    def __init__(self, desk: DeskRecords) -> None:
         self._desk, mandates = desk, InProcessMandates(desk)
         self._routes: Mapping[tuple[str, str, str | None], Callable[[_Request], JsonValue]] = {
             ("POST", "suspensions", None): self._suspend,

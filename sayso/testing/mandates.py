@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
@@ -21,11 +21,9 @@ from sayso.records.memory.plans import MOST_TOOLS, Plan, PlannedCalls
 from sayso.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.sentences.rulebook.mandates import describe_plan
+from sayso.testing.records import DeskRecords
 from sayso.testing.requests import DefinitionBody, draft_suspension
 from sayso.transitions.deciding import cancel, suspend
-
-if TYPE_CHECKING:
-    from sayso.testing.desk import InProcessDesk
 
 
 class MandateCall(Protocol):
@@ -57,7 +55,7 @@ class _PlanBody(Plan):
 class InProcessMandates:
     """The routes of mandates. A plan covers a conversation; for one of a single run use a real desk."""
 
-    def __init__(self, desk: "InProcessDesk") -> None:
+    def __init__(self, desk: DeskRecords) -> None:
         self._desk = desk
 
     def propose(self, request: MandateCall) -> JsonValue:

@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import DAY_MS, new_id, new_number
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.records.events import Event
 from sayso.records.items import assign_numbers
 from sayso.records.run_state import SealedState, seal_state
@@ -20,20 +19,18 @@ from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, start_state
+from sayso.testing.records import DeskRecords
 from sayso.testing.requests import draft_suspension
 from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
 from sayso.transitions.permits import approved_args
 
-if TYPE_CHECKING:
-    from sayso.testing.desk import InProcessDesk
-
 _WORKER = "test worker"
 _LEASE_MS = DAY_MS
 
 
-async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
+async def run_on_desk(desk: DeskRecords, agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
     """Run the agent to its end."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
@@ -66,7 +63,7 @@ def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
     return draft_suspension(new_id("sus"), run, on_deny=agent.approval_denial_policy)
 
 
-def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionRecord:
+def _await_decision(desk: DeskRecords, suspension_id: str) -> SuspensionRecord:
     seen: set[str] = set()
     while (record := desk.records[suspension_id]).status is Status.PENDING:
         digests = {item.digest for item in record.items if item.open}
@@ -80,7 +77,7 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
 
 
 class _Turn(MemoryJournal[RunState]):
-    def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
+    def __init__(self, desk: DeskRecords, leased: SuspensionRecord) -> None:
         super().__init__(leased.run.id)
         self._desk = desk
         self._leased = leased

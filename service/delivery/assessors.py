@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from sayso.canonical_json import parse_json
 from sayso.clock import new_id
 from sayso.errors import SaysoError
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.memory.assessments import LEVELS, Assessment, Level, Question, assess_unanswered
 from service.delivery.assessor_plans import AssessorPlan, AssessorPlans
 from service.delivery.http import Posts

@@ -8,7 +8,7 @@ from sayso.errors import Conflict, Withdrawn
 from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Readings
+from sayso.policy.memory.readings import Readings
 from sayso.records.decisions import Report
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item

@@ -15,7 +15,7 @@ from sayso.policy.external import FinalJudgement, describe_item, judge_final, li
 from sayso.policy.grants.deciding import decide_with_grant
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.learning.shadowing import find_learned, learns, suspend_grants
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest, Shown
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, assign_numbers, final_args

@@ -13,7 +13,7 @@ from sayso.errors import IdempotencyConflict
 from sayso.policy.engine import Policy, PolicyEvent
 from sayso.policy.external import ExternalCall, counts_by_progress, describe_calls, evaluate_calls, list_wanted
 from sayso.policy.mandates.making import find_confining
-from sayso.policy.memory.recalling import Readings, Wanted, is_counter
+from sayso.policy.memory.readings import Readings, Wanted, is_counter
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, assign_numbers
 from sayso.records.run_state import SealedState

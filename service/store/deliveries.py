@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
-from service.store.suspensions.commits import Commit, write_message
+from service.store.suspensions.commits import write_message
 from service.store.suspensions.outbox import LANE, Delivery, pack_delivery
 from service.store.tenants import TenantStore
 

@@ -2,9 +2,10 @@
 
 from sayso.clock import DAY_MS
 from sayso.records.base import Immutable
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS
-from service.store.suspensions.commits import Commit, Idempotency
+from service.store.suspensions.commits import Idempotency
 from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
 

@@ -6,11 +6,11 @@ from math import inf
 from redis.asyncio import Redis
 
 from service.cache import Refresher
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
 from service.store.keys import keys_of
 from service.store.lua import read_script
-from service.store.suspensions.commits import Commit
 from service.store.suspensions.reading import Readings
 
 _BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two writes to its disk

@@ -6,8 +6,10 @@ import inspect
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import sayso.errors
@@ -16,7 +18,7 @@ from sayso.records.events import EventType
 from sayso.transitions.table import LEGAL
 from service.jobs import JOBS
 from service.store.keys import TenantKeys
-from tests.architecture.sources import ROOT, modules, place
+from tests.architecture.sources import PACKAGES, ROOT, modules, place
 
 
 @pytest.mark.parametrize("path", modules(), ids=place)
@@ -162,3 +164,14 @@ def test_forbidden_import_breaks_its_contract(tmp_path: Path, where: str, line: 
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert re.search(rf"{broken}.*BROKEN", result.stdout), result.stdout
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports for type checking count too: they show that a module cannot be understood alone."""
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=False)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    order = TopologicalSorter(imports)
+    try:
+        order.prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")

@@ -29,7 +29,7 @@ from sayso.errors import (
 )
 from sayso.policy.engine import Policy
 from sayso.policy.memory.ledger import NO_READINGS
-from sayso.policy.memory.recalling import Readings
+from sayso.policy.memory.readings import Readings
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.revalidation import list_judged, list_wanted
 from sayso.transitions.execution import Fence

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, monotonic_ms
 from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.records.decisions import Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item, ItemDraft

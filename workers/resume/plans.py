@@ -14,7 +14,7 @@ from sayso.errors import Unavailable
 from sayso.policy.budgets.work import Deferred, Work, working
 from sayso.policy.engine import Action, Policy, PolicyEvent
 from sayso.policy.memory.ledger import NO_READINGS
-from sayso.policy.memory.recalling import Readings
+from sayso.policy.memory.readings import Readings
 from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Intent, SuspensionRecord

@@ -9,7 +9,7 @@ from sayso.policy.grants.making import limit_grant
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.memory.keys import Period
 from sayso.policy.memory.ledger import NO_READINGS, remember
-from sayso.policy.memory.recalling import Reading, Readings
+from sayso.policy.memory.readings import Reading, Readings
 from sayso.policy.rules import Action
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.bounds import GrantRequest

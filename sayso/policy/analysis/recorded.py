@@ -12,7 +12,7 @@ from sayso.policy.asking import BESIDE
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.policy.provenance.events import describe_origin
 from sayso.policy.rules import ASKING
 from sayso.records.decisions import ActorKind

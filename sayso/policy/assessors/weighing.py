@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sayso.canonical_json import canonical_json, digest_json
-from sayso.policy.memory.recalling import Reading, Wanted
+from sayso.policy.memory.readings import Reading, Wanted
 from sayso.policy.rules import ASKING, Action
 from sayso.policy.strictness import guard_terms, strictest_terms
 from sayso.records.memory.assessments import Assessment, Level, Question
@@ -12,7 +12,7 @@ from sayso.records.terms import RuleTerms
 from sayso.text.redaction import redact
 
 if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 

@@ -11,7 +11,7 @@ from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.memory.amounts import read_amount
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.policy.rules import Action, same_json
 from sayso.policy.words.addresses import read_url
 from sayso.policy.words.paths import is_within
@@ -21,7 +21,7 @@ from sayso.records.memory.grants import Grant
 from sayso.records.memory.offers import Constraint, ConstraintKind
 
 if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 _MOST_NAMED = 5

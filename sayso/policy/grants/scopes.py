@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sayso.canonical_json import digest_json
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.memory.grants import Grant
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sayso.canonical_json import digest_json
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.memory.mandates import Mandate
 
 if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.events import PolicyEvent
 
 
 def name_mandate_scope(owner: str, agent: str, thread_id: str) -> str:

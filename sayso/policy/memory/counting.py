@@ -8,7 +8,8 @@ from sayso.errors import OverLimit
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.policy.memory.recalling import Reading, Readings, Wanted, find_percentile
+from sayso.policy.memory.readings import Reading, Readings, Wanted
+from sayso.policy.memory.recalling import find_percentile
 from sayso.policy.restraints.denials import MOST_DENIALS, list_denials
 from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.assessments import assess_unanswered

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sayso.errors import Unavailable
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
-from sayso.policy.memory.recalling import Reading, Readings
+from sayso.policy.memory.readings import Reading, Readings
 from sayso.policy.restraints.restraining import restrain
 from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.records.memory.charges import Charge

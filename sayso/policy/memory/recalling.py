@@ -1,69 +1,22 @@
 """Counters of a rule for one call: which it reads, what they say, and what the call adds to them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
+from sayso.policy.events import PolicyEvent
 from sayso.policy.memory.amounts import to_units
 from sayso.policy.memory.keys import Above, Budget, Stated
+from sayso.policy.memory.readings import Reading, Wanted
 from sayso.policy.memory.selecting import find_amount, find_argument, find_value, fold, name_counter
-from sayso.records.base import Immutable
-from sayso.records.decisions import EarlierDenial
-from sayso.records.memory.assessments import Assessment, Question
+from sayso.policy.rules import PolicyRule
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
-from sayso.records.memory.grants import Grant
-from sayso.records.memory.mandates import Mandate
 from sayso.text.redaction import MASK
-
-if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
-    from sayso.policy.rules import PolicyRule
-
-
-class Reading(Immutable):
-    """What a counter held when a call was judged: its total, or a percentile of `samples` amounts.
-
-    Of grants or mandates it holds those in force, and grants on probation, which let nothing run. `assessment` is
-    instead what an assessor said about the call, and `denials` what people have denied.
-    """
-
-    total: int = 0
-    samples: int = 0
-    grants: tuple[Grant, ...] = ()
-    assessment: Assessment | None = None
-    mandates: tuple[Mandate, ...] = ()
-    denials: tuple[EarlierDenial, ...] = ()
-
-
-Readings = Mapping[str, Reading]
-"""Readings by counter."""
-
-
-class Wanted(NamedTuple):
-    """A counter to read, with the length of its period; with a percentile it holds amounts.
-
-    With `grants`, `counter` names a rule and an agent, and the grants in force are read with their counters. With
-    `tool`, it names a conversation, and the mandates in force are read with the counters of this tool's calls.
-    With a `question`, an assessor is asked instead. With `denials`, it names a call, and its denials are read.
-    """
-
-    counter: str
-    per_s: int
-    percentile: int | None = None
-    grants: bool = False
-    question: Question | None = None
-    tool: str | None = None
-    denials: bool = False
-
-
-def is_counter(wanted: Wanted) -> bool:
-    """Return whether it names one counter, rather than grants, mandates, denials or an assessor's question."""
-    return not (wanted.grants or wanted.denials) and wanted.tool is None and wanted.question is None
 
 
 class Recalled(NamedTuple):
@@ -101,14 +54,14 @@ _NO_CHARGE = Charge(counter="", per_s=0)
 """Copies of these need no validation."""
 
 
-def list_wanted(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted]:
+def list_wanted(rule: PolicyRule, event: PolicyEvent) -> Iterator[Wanted]:
     """Yield the counters that a rule reads to judge a call that it covers."""
     for part in _list_parts(rule, event):
         if isinstance(part, _Part):
             yield part.wanted
 
 
-def recall(rule: "PolicyRule", event: "PolicyEvent") -> Recalled:
+def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
     """Return what the memory of a rule says of a call that it covers."""
     remembered: list[Remembered] = []
     charges: list[Charge] = []
@@ -167,7 +120,7 @@ def _say(part: _Part, reading: Reading) -> bool | str:
     return fits if part.key in ("limit", "budget") else not fits
 
 
-def _note(rule: "PolicyRule", part: _Part, reading: Reading) -> Remembered:
+def _note(rule: PolicyRule, part: _Part, reading: Reading) -> Remembered:
     return _NOTHING.model_copy(
         update={
             "rule_id": rule.rule_id,
@@ -198,7 +151,7 @@ def _charge(part: _Part, reading: Reading) -> Charge:
     )
 
 
-def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Sequence[_Part | _Unknown]:
+def _list_parts(rule: PolicyRule, event: PolicyEvent) -> Sequence[_Part | _Unknown]:
     """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
     stated, held = rule.condition.memory, event.parts.get(rule.rule_id)
     if held is None or held[0] is not stated:
@@ -206,14 +159,14 @@ def _list_parts(rule: "PolicyRule", event: "PolicyEvent") -> Sequence[_Part | _U
     return held[1]
 
 
-def _try_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part | _Unknown:
+def _try_part(rule: PolicyRule, key: MemoryKey, stated: Any, event: PolicyEvent) -> _Part | _Unknown:
     try:
         return _read_part(rule, key, stated, event)
     except SaysoError as error:
         return key, f"{key}: {error.message}"
 
 
-def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEvent") -> _Part:
+def _read_part(rule: PolicyRule, key: MemoryKey, stated: Any, event: PolicyEvent) -> _Part:
     if key == "repeats":
         call: JsonObject = {"agent": event.agent, "tool": event.tool_name, "args": event.tool_args}
         wanted = Wanted(name_counter(rule.rule_id, key, stated.within, "", (), [call]), stated.within)
@@ -231,15 +184,13 @@ def _read_part(rule: "PolicyRule", key: MemoryKey, stated: Any, event: "PolicyEv
     return _Part(key, wanted, 1, None, value, stated.by)
 
 
-def _read_budget(
-    rule: "PolicyRule", key: MemoryKey, stated: Budget, event: "PolicyEvent", by: list[JsonValue]
-) -> _Part:
+def _read_budget(rule: PolicyRule, key: MemoryKey, stated: Budget, event: PolicyEvent, by: list[JsonValue]) -> _Part:
     counter = name_counter(rule.rule_id, key, stated.per, stated.sum, stated.by, by)
     amount, fault = find_amount(event, key, stated.sum)
     return _Part(key, Wanted(counter, stated.per), amount, _read_most(stated.max), stated.sum, stated.by, fault)
 
 
-def _read_above(rule: "PolicyRule", key: MemoryKey, stated: Above, event: "PolicyEvent", by: list[JsonValue]) -> _Part:
+def _read_above(rule: PolicyRule, key: MemoryKey, stated: Above, event: PolicyEvent, by: list[JsonValue]) -> _Part:
     counter = name_counter(rule.rule_id, key, stated.within, stated.of, stated.by, by)
     amount, fault = find_amount(event, key, stated.of)
     wanted = Wanted(counter, stated.within, stated.percentile)

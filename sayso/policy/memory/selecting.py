@@ -9,13 +9,12 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.events import PolicyEvent
 from sayso.policy.memory.amounts import read_amount
 from sayso.records.memory.charges import MemoryKey
 
 if TYPE_CHECKING:
     from hashlib import _Hash
-
-    from sayso.policy.matching import PolicyEvent
 
 _FIELDS = {
     "args": "tool_args",
@@ -45,7 +44,7 @@ def _begin_name(rule_id: str, key: MemoryKey, per_s: int, of: str, names: tuple[
     return sha256(canonical_json([rule_id, key, per_s, of, [*names]])[:-1] + b",")
 
 
-def find_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, str]:
+def find_amount(event: PolicyEvent, key: MemoryKey, path: str) -> tuple[int, str]:
     """Return the amount of a call, and why it is unknown, if so."""
     try:
         return read_amount(find_value(event, path), path), ""
@@ -53,7 +52,7 @@ def find_amount(event: "PolicyEvent", key: MemoryKey, path: str) -> tuple[int, s
         return 0, f"{key}: {error.message}"
 
 
-def find_value(event: "PolicyEvent", name: str) -> Any:
+def find_value(event: PolicyEvent, name: str) -> Any:
     """Return what the call has under a name such as `args.order.total`; raises `InvalidInput` without it."""
     place = _split(name)
     found = _follow(getattr(event.who if place.of_who else event, place.field, None), place.steps)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sayso.policy.matching import PolicyEvent
+from sayso.policy.events import PolicyEvent
 from sayso.records.suspensions import Progress, RunRef
 
 

@@ -1,36 +1,13 @@
 """The facts that conditions read as `run`, `who` and `subagents`, and the rule key `after`."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sayso.errors import InvalidInput
-from sayso.policy.conditions import find_members
+from sayso.policy.events import PolicyEvent
 from sayso.policy.provenance.prices import Prices, compute_cost, count_usage
 from sayso.records.suspensions import Progress
 from sayso.records.tool_names import find_alike
-
-if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
-
-MEMBERS = {
-    "run": (
-        *("tools", "tokens", "input_tokens", "output_tokens", "model_calls", "cost"),
-        *("started_by", "tenant", "environment"),
-    ),
-    "who": ("key", "owner", "groups", "person", "issuer"),
-}
-"""The names that conditions can read of each variable."""
-
-
-def find_misnamed(expression: str) -> str | None:
-    """Return why a condition reads a fact that no call has, such as `run.tool`; None if all exist."""
-    for variable, known in MEMBERS.items():
-        for name in find_members(expression, variable):
-            if name not in known:
-                return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{one}' for one in known)}"
-    return None
 
 
 def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from sayso.canonical_json import digest_json
 from sayso.clock import DAY_MS
 from sayso.policy.asking import PolicyDecision
 from sayso.policy.lookalikes import may_be_about
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.restraints.denials import find_first, name_denials
 from sayso.policy.restraints.keys import AfterDenial
 from sayso.policy.rules import ASKING, Action, Subject
@@ -15,7 +15,7 @@ from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.charges import Charge
 
 if TYPE_CHECKING:
-    from sayso.policy.matching import PolicyEvent
+    from sayso.policy.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 RUN_S = 30 * DAY_MS // 1000

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
 from sayso.records.suspensions import SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script
 from service.store.inbox.facets import (
@@ -24,7 +25,6 @@ from service.store.inbox.facets import (
     write_facets,
 )
 from service.store.lua import read_script
-from service.store.suspensions.commits import Commit
 from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import UnreadableRecord
 from service.store.tenants import TenantStore

@@ -6,11 +6,11 @@ from math import inf
 from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
 from sayso.transitions.handing import WaitingWorker
+from service.store.connection.commits import MOST_HANDED
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.suspensions.commits import MOST_HANDED
 from service.store.tenants import Connections
 
 ANNOUNCED_MS = 2_000

@@ -1,17 +1,13 @@
 """What a commit writes to the counters of rules."""
 
-from typing import TYPE_CHECKING
-
 from sayso.policy.memory.counting import Counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
+from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
 
-if TYPE_CHECKING:
-    from service.store.suspensions.commits import Commit
 
-
-def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: int) -> None:
+def count_charges(commit: Commit, keys: TenantKeys, counted: Counted, now_ms: int) -> None:
     """Add the guards and writes of the charges; without charges there are none."""
     for counter, (charge, room) in list_limits(counted.added).items():
         window = find_window(charge.per_s)
@@ -23,7 +19,7 @@ def count_charges(commit: "Commit", keys: TenantKeys, counted: Counted, now_ms: 
         _remove(commit, keys.counter(one.counter), one, now_ms)
 
 
-def _add(commit: "Commit", key: str, charge: Charge) -> None:
+def _add(commit: Commit, key: str, charge: Charge) -> None:
     window = find_window(charge.per_s)
     if charge.sample:
         commit.write("RPUSH", key, _write_sample(charge))
@@ -33,7 +29,7 @@ def _add(commit: "Commit", key: str, charge: Charge) -> None:
         commit.write("COUNT", key, charge.slot, charge.amount, charge.slot - window.back, window.kept_ms)
 
 
-def _remove(commit: "Commit", key: str, charge: Charge, now_ms: int) -> None:
+def _remove(commit: Commit, key: str, charge: Charge, now_ms: int) -> None:
     if charge.sample:
         commit.write("LREM", key, -1, _write_sample(charge))
     elif charge.slot >= first_slot(charge.per_s, find_slot(charge.per_s, now_ms)):

@@ -1,17 +1,13 @@
 """What a commit writes about grants and mandates: a new one, and the use of earlier ones."""
 
-from typing import TYPE_CHECKING
-
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.mandates.scopes import name_scope_of
 from sayso.policy.memory.counting import Counted
 from sayso.records.memory.grants import COUNTER_PREFIX, Grant
 from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Change
+from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
-
-if TYPE_CHECKING:
-    from service.store.suspensions.commits import Commit
 
 MOST_GRANTS = 200
 """The grants of one rule for one agent that may be kept at a time."""
@@ -20,7 +16,7 @@ MOST_MANDATES = 200
 """The mandates of one agent in one conversation that may be kept at a time."""
 
 
-def note_grants(commit: "Commit", keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:
+def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:
     """Save a new grant or mandate, and the time at which earlier ones let a call run."""
     used = {one.counter.split(".")[1] for one in counted.added if one.counter.startswith(COUNTER_PREFIX)}
     for grant_id in sorted(used):
@@ -31,7 +27,7 @@ def note_grants(commit: "Commit", keys: TenantKeys, counted: Counted, change: Ch
         _save_mandate(commit, keys, change.mandate)
 
 
-def _save_mandate(commit: "Commit", keys: TenantKeys, made: Mandate) -> None:
+def _save_mandate(commit: Commit, keys: TenantKeys, made: Mandate) -> None:
     scope = keys.mandates_of(name_scope_of(made))
     full = f"{made.agent} has {MOST_MANDATES} mandates in this conversation. Revoke some, then approve."
     commit.expect_room(scope, MOST_MANDATES - 1, full)
@@ -39,7 +35,7 @@ def _save_mandate(commit: "Commit", keys: TenantKeys, made: Mandate) -> None:
     commit.write("ZADD", scope, made.until_ms, made.id)
 
 
-def _save_grant(commit: "Commit", keys: TenantKeys, made: Grant) -> None:
+def _save_grant(commit: Commit, keys: TenantKeys, made: Grant) -> None:
     scope = keys.grants_of(name_scope(made.rule_id, made.agent))
     full = f"{made.agent} has {MOST_GRANTS} grants of rule {made.rule_id}. Revoke some, or decide without a grant."
     commit.expect_room(scope, MOST_GRANTS - 1, full)

@@ -10,7 +10,7 @@ from redis.asyncio.client import Pipeline as Transaction
 from sayso.clock import DAY_MS
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.records.decisions import Actor
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.memory.mandates import Mandate

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sayso.clock import DAY_MS
 from sayso.policy.grants.scopes import name_scope
@@ -10,10 +9,8 @@ from sayso.policy.learning.proposing import Answered, read_answer
 from sayso.records.decisions import ActorKind
 from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
-
-if TYPE_CHECKING:
-    from service.store.suspensions.commits import Commit
 
 MOST_LESSONS = 500
 """The decided calls of a rule for an agent from which grants are learned."""
@@ -24,7 +21,7 @@ TRIED = (ASKED, *Answered)
 """What is counted of a grant on probation."""
 
 
-def note_lessons(commit: "Commit", keys: TenantKeys, before: SuspensionRecord | None, change: Change) -> None:
+def note_lessons(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, change: Change) -> None:
     """Save what the change teaches; most changes teach nothing."""
     for grant in change.suspended:
         commit.write("HSET", keys.grants, grant.id, grant.model_dump_json())

@@ -19,6 +19,7 @@ from sayso.records.events import (
     write_events,
 )
 from sayso.records.suspensions import RunStatus
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.insights.event_facts import name_call
 from service.store.keys import CHANGES
@@ -27,7 +28,6 @@ from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
 from service.store.runs.runs import read_entry
 from service.store.runs.tombstones import erase_record, make_tombstone
 from service.store.suspensions.announcements import list_event_ids
-from service.store.suspensions.commits import Commit
 from service.store.suspensions.packing import Unpacked, pack_record
 from service.store.suspensions.precedents import list_forgotten
 from service.store.tenants import TenantStore

@@ -6,12 +6,12 @@ from typing import Any
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.runs.attachments import list_released
 from service.store.runs.ended_runs import PROMISED_MS, Age, read_chain
 from service.store.runs.erasures import Erasures
-from service.store.suspensions.commits import Commit
 from service.store.suspensions.rule_hits import DEFAULT
 from service.store.tenants import TenantStore
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sayso.clock import monotonic_ms
 from sayso.errors import TooManyRequests
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from service.concurrency import Turnstile
 from service.settings import Settings
 from service.store.connection.connecting import text, translated

@@ -17,10 +17,11 @@ from sayso.errors import (
     Unavailable,
     Unreadable,
 )
-from sayso.policy.memory.recalling import Reading, Readings, Wanted
+from sayso.policy.memory.readings import Reading, Readings, Wanted
 from sayso.records.events import TrailHead
 from sayso.records.memory.assessments import Question, assess_unanswered
 from sayso.records.suspensions import Change, Status, SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
 from service.store.load.waiting import WaitingWorkers
@@ -28,7 +29,7 @@ from service.store.lua import read_script
 from service.store.memory.reading import read_counters
 from service.store.people import People
 from service.store.suspensions.batches import DueBatches
-from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
+from service.store.suspensions.commits import Idempotency, Room, build_commit
 from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import read_record
 from service.store.suspensions.sampling import Sampling

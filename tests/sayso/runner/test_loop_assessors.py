@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.memory.recalling import Reading, Readings, Wanted
+from sayso.policy.memory.readings import Reading, Readings, Wanted
 from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended

@@ -8,7 +8,7 @@ import pytest
 from sayso.clock import now_ms
 from sayso.policy.engine import Action, Policy
 from sayso.policy.memory.amounts import UNIT
-from sayso.policy.memory.recalling import Readings, Wanted
+from sayso.policy.memory.readings import Readings, Wanted
 from sayso.records.events import Event
 from sayso.records.memory.charges import Charge, place_charges
 from sayso.records.suspensions import RunStatus

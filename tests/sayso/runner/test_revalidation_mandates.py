@@ -5,7 +5,7 @@ import pytest
 from sayso.policy.engine import Policy
 from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import PresetOutcome
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool

@@ -5,7 +5,7 @@ import pytest
 from sayso.errors import Unavailable
 from sayso.policy.engine import Policy
 from sayso.policy.external import describe_item
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.memory.charges import Charge

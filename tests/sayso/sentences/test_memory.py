@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sayso.policy.analysis.explaining import explain
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.items import Item, freeze_item
 from sayso.records.memory.charges import Remembered
 from sayso.sentences.memory import describe_remembered, list_remembered

@@ -8,8 +8,8 @@ from redis import Redis as BlockingRedis
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.transitions.handing import WaitingWorker
+from service.store.connection.commits import MOST_HANDED
 from service.store.keys import TenantKeys
-from service.store.suspensions.commits import MOST_HANDED
 from service.store.suspensions.schedule import Ready
 from service.wiring import Wiring, assemble
 from tests.builders import person

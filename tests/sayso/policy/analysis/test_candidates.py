@@ -16,7 +16,7 @@ from sayso.policy.analysis.recorded import list_calls
 from sayso.policy.analysis.replaying import Effect, RecordedCall
 from sayso.policy.engine import Action, Policy
 from sayso.policy.external import ExternalCall, evaluate_calls, list_wanted
-from sayso.policy.memory.recalling import Reading, Readings
+from sayso.policy.memory.readings import Reading, Readings
 from sayso.policy.questions import KEYWORD
 from sayso.records.events import Event, TrailEntry
 from sayso.records.items import ItemDraft

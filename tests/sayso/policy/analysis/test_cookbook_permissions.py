@@ -8,7 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.assessors.weighing import name_assessment
 from sayso.policy.engine import Action, PolicyDecision
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.memory.assessments import Assessment, Level
 from sayso.testing import InProcessDesk
 from tests.sayso.policy.analysis.test_cookbook import POLICIES, read_policy

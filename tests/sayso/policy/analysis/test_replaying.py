@@ -7,7 +7,7 @@ from sayso.policy.analysis.replaying import NOT_COUNTED, Changed, Comparison, Ef
 from sayso.policy.asking import describe_judged
 from sayso.policy.engine import Action, Policy
 from sayso.policy.external import ExternalCall, evaluate_calls
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.policy.questions import KEYWORD
 from sayso.records.events import Event, EventType, TrailEntry
 from sayso.records.suspensions import RunRef

@@ -10,7 +10,7 @@ from sayso.policy.assessors.weighing import name_assessment
 from sayso.policy.engine import Action, PolicyDecision, PolicyEvent
 from sayso.policy.files import parse_rulebook
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.policy.rules import ASKING
 from sayso.policy.strictness import STRICTNESS
 from sayso.records.memory.assessments import Assessment, Level

@@ -11,7 +11,7 @@ from sayso.policy.grants.covering import digest_rest, digest_rule
 from sayso.policy.grants.scopes import list_counters, name_scope
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantSum
 from sayso.records.memory.offers import Constraint, ConstraintKind

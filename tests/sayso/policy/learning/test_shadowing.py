@@ -13,7 +13,7 @@ from sayso.policy.grants.covering import digest_rest, digest_rule
 from sayso.policy.grants.scopes import name_scope
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.learning import Denial, Learned

@@ -9,7 +9,7 @@ from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.mandates.making import draft_from, find_confining
 from sayso.policy.mandates.proposing import draft_mandate
 from sayso.policy.mandates.scopes import name_scope_of
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.mandates import Mandate
 from sayso.records.memory.plans import Plan, PlannedCalls

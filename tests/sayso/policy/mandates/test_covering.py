@@ -12,7 +12,7 @@ from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.assessments import Assessment, Level
 from sayso.records.memory.grants import Grant

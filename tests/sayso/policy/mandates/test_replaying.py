@@ -8,7 +8,7 @@ from sayso.policy.engine import Action
 from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.policy.grants.covering import digest_rule
 from sayso.policy.mandates.scopes import list_mandate_counters, name_scope_of
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.events import TrailEntry
 from sayso.records.memory.mandates import Envelope, Mandate, MandatedTool

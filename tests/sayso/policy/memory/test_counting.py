@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.errors import OverLimit
 from sayso.policy.memory.counting import CounterBook, find_counted
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.decisions import Actor, ActorKind, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import ItemDraft, PresetOutcome

@@ -7,7 +7,7 @@ import pytest
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.memory.amounts import UNIT
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading
+from sayso.policy.memory.readings import Reading
 from sayso.records.suspensions import Who
 from tests.sayso.rule_builders import event, policy, rule
 

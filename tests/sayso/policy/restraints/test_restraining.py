@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sayso.policy.engine import Action, Policy
 from sayso.policy.files import parse_rulebook
 from sayso.policy.memory.ledger import Ledger
-from sayso.policy.memory.recalling import Reading, Readings
+from sayso.policy.memory.readings import Reading, Readings
 from sayso.policy.restraints.denials import name_denials
 from sayso.policy.rules import PolicyRule
 from sayso.records.decisions import EarlierDenial

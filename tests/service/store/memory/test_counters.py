@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from sayso.errors import OverLimit
 from sayso.policy.memory.keys import MOST_SAMPLES
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import PresetOutcome
 from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, first_slot, slot_ms

@@ -5,8 +5,9 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, ResumeSpec, Status, SuspensionRecord
 from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import checkpoint, lease, redeem, release, renew, settle, suspend_again
+from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
-from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit, list_open
+from service.store.suspensions.commits import Idempotency, Room, build_commit, list_open
 from tests.sayso.samples import T0, ask, draft, intent, person, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, decided, leased
 

@@ -15,10 +15,11 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deadlines import expire
 from sayso.transitions.deciding import decide, suspend
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
-from service.store.suspensions.commits import Commit, Idempotency
+from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Begin, Suspensions, Verb
 from tests.builders import store_of
 from tests.sayso.samples import ask, draft, word

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
 from sayso.errors import TooManyRequests
-from sayso.policy.memory.recalling import Wanted
+from sayso.policy.memory.readings import Wanted
 from sayso.records.memory.charges import find_slot
 from service.auth.credentials import TENANT
 from service.settings import Settings
