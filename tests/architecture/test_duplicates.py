@@ -6,7 +6,7 @@ attributes that are literals and functions that return one are alike only where 
 
 import ast
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +78,12 @@ def shared_places(texts: dict[str, str]) -> list[str]:
 
 
 def _alike(places: dict[str, list[Step]]) -> Iterator[Alike]:
+    shapes = {module: [step.shape for step in steps] for module, steps in places.items()}
+    needed = {module: _count_needed(steps) for module, steps in places.items()}
     for (left, i), (right, j) in _seeds(places):
+        least = max(needed[left][i], needed[right][j])
+        if shapes[left][i : i + least] != shapes[right][j : j + least]:
+            continue
         a, b = places[left], places[right]
         if i and j and a[i - 1].shape == b[j - 1].shape:
             continue  # the run that begins one step earlier covers this one
@@ -87,6 +92,19 @@ def _alike(places: dict[str, list[Step]]) -> Iterator[Alike]:
         lines = _lines(a[i : i + size]), _lines(b[j : j + size])
         if min(map(len, lines)) >= SHARED_LINES:
             yield left, _span(lines[0]), right, _span(lines[1])
+
+
+def _count_needed(steps: list[Step]) -> list[int]:
+    """Return for each step how many steps from there on it takes to have `SHARED_LINES` lines."""
+    needed, end = [], 0
+    lines: Counter[int] = Counter()
+    for start in range(len(steps)):
+        while end < len(steps) and len(lines) < SHARED_LINES:
+            lines.update(steps[end].lines)
+            end += 1
+        needed.append(end - start)
+        lines -= Counter(steps[start].lines)
+    return needed
 
 
 def _seeds(texts: dict[str, list[Step]]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
