@@ -16,7 +16,6 @@ from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision, ShadowDecision, stricter
 from sayso.policy.assessors.weighing import list_strictest, try_assessment, want_assessment, weigh_assessment
-from sayso.policy.events import PolicyEvent
 from sayso.policy.grants.covering import apply_grant, want_grants
 from sayso.policy.learning.shadowing import note_learning
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
@@ -26,6 +25,7 @@ from sayso.policy.matching import MAX_ERROR_CHARS, Case, describe_error, try_cov
 from sayso.policy.memory.readings import Wanted
 from sayso.policy.memory.recalling import list_wanted
 from sayso.policy.memory.weighing import list_shadow_charges, weigh_memory
+from sayso.policy.provenance.events import PolicyEvent
 from sayso.policy.provenance.managers import settle_managers
 from sayso.policy.provenance.prices import ModelPrice, digest_prices
 from sayso.policy.restraints.restraining import want_restraints

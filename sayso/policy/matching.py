@@ -9,8 +9,8 @@ from typing import Any
 from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.conditions import Facts, bind_facts, compile_condition
-from sayso.policy.events import PolicyEvent
 from sayso.policy.memory.recalling import Recalled, recall
+from sayso.policy.provenance.events import PolicyEvent
 from sayso.policy.provenance.facts import check_after, describe_provenance
 from sayso.policy.provenance.managers import check_managers
 from sayso.policy.provenance.prices import Prices

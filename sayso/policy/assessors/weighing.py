@@ -12,7 +12,7 @@ from sayso.records.terms import RuleTerms
 from sayso.text.redaction import redact
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 

@@ -21,7 +21,7 @@ from sayso.records.memory.grants import Grant
 from sayso.records.memory.offers import Constraint, ConstraintKind
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 _MOST_NAMED = 5

@@ -11,7 +11,7 @@ from sayso.records.memory.grants import Grant
 from sayso.records.memory.learning import Denial, Learning
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 

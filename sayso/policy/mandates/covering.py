@@ -18,7 +18,7 @@ from sayso.records.memory.offers import Constraint, may_miss
 from sayso.records.terms import RuleTerms
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 

@@ -8,7 +8,7 @@ from sayso.policy.memory.readings import Wanted
 from sayso.records.memory.mandates import Mandate
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
 
 
 def name_mandate_scope(owner: str, agent: str, thread_id: str) -> str:

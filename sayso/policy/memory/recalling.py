@@ -9,11 +9,11 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
-from sayso.policy.events import PolicyEvent
 from sayso.policy.memory.amounts import to_units
 from sayso.policy.memory.keys import Above, Budget, Stated
 from sayso.policy.memory.readings import Reading, Wanted
 from sayso.policy.memory.selecting import find_amount, find_argument, find_value, fold, name_counter
+from sayso.policy.provenance.events import PolicyEvent
 from sayso.policy.rules import PolicyRule
 from sayso.records.memory.charges import Charge, MemoryKey, Remembered
 from sayso.text.redaction import MASK

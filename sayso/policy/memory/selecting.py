@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import InvalidInput, SaysoError
-from sayso.policy.events import PolicyEvent
 from sayso.policy.memory.amounts import read_amount
+from sayso.policy.provenance.events import PolicyEvent
 from sayso.records.memory.charges import MemoryKey
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from sayso.errors import InvalidInput
-from sayso.policy.events import PolicyEvent
+from sayso.policy.provenance.events import PolicyEvent
 from sayso.policy.provenance.prices import Prices, compute_cost, count_usage
 from sayso.records.suspensions import Progress
 from sayso.records.tool_names import find_alike

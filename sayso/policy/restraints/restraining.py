@@ -15,7 +15,7 @@ from sayso.records.decisions import EarlierDenial
 from sayso.records.memory.charges import Charge
 
 if TYPE_CHECKING:
-    from sayso.policy.events import PolicyEvent
+    from sayso.policy.provenance.events import PolicyEvent
     from sayso.policy.rules import PolicyRule
 
 RUN_S = 30 * DAY_MS // 1000
