@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sayso.records.base import Immutable
-from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.decisions import EarlierDenial
+from sayso.records.memory.assessments import Assessment, Question
 from sayso.records.memory.grants import Grant
 from sayso.records.memory.mandates import Mandate
 

@@ -11,9 +11,8 @@ from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
 from sayso.policy.memory.readings import Reading, Readings, Wanted, is_counter
 from sayso.policy.memory.recalling import find_percentile
-from sayso.records.decisions import Actor
+from sayso.records.decisions import Actor, EarlierDenial
 from sayso.records.memory.charges import find_slot, find_window, first_slot
-from sayso.records.decisions import EarlierDenial
 from service.store.connection.connecting import as_ms, text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
