@@ -25,6 +25,8 @@ MAX_INTEGER = 2**53
 MAX_DIGITS = 4_000
 """The digits of an integer. Python reads and writes 4,300 at most."""
 
+_CONTAINERS = (dict, list)
+
 _LONGEST_STEP = 80
 """The characters of a key that an error repeats."""
 
@@ -208,7 +210,7 @@ def count_values(value: JsonValue, most: int) -> int:
     count, level = 0, [value]
     while level and count <= most:
         count += len(level)
-        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
+        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, _CONTAINERS)]
         level = [child for children in inside for child in children]
     return count
 

@@ -26,8 +26,7 @@ from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.assets import Assets
-from service.http.draining import Draining
-from service.http.middleware import NO_TELEMETRY, Guards
+from service.http.middleware import NO_TELEMETRY, Draining, Guards
 from service.http.openapi import join_routes, name_methods, serve_document
 from service.operations.drills.templates import drills_of
 from service.operations.metrics.readings import Readings

@@ -59,7 +59,8 @@ class FanOut:
         definitions = await self.wiring.runs.find_definitions([record])
         item = find_announced(announcement, record)
         denied = await self.wiring.precedents.find_denial(record, item) if item is not None else None
-        body = build_event(announcement, record, definitions, self.wiring.settings.public_url, denied)
+        url = self.wiring.settings.public_url
+        body = await asyncio.to_thread(build_event, announcement, record, definitions, url, denied)
         if body is None:
             return
         messages = [

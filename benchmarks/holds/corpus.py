@@ -86,6 +86,7 @@ rules:
   - {id: text, tool: t_loop, action: deny, when: 'args.x.exists(a, args.s.replace("a", "bb").contains("c"))'}
   - {id: split, tool: t_loop, action: deny, when: 'args.s.split("a").size() > 500000'}
   - {id: plans, tool: "plan_*", action: request_approval, mandates: {longest: 7d}}
+  - {id: grants, tool: "grant_*", action: request_approval, grants: {longest: 7d, count: 100}}
 """
 
 READERS: dict[str, dict[str, Any]] = {

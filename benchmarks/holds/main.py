@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 import httpx
 
 from benchmarks.holds.corpus import MOST_BYTES, RULES, list_pages, list_plans, list_reader_calls
+from benchmarks.holds.renderers import measure_renderers
 from benchmarks.holds.requests import SUSPENSIONS, list_attempts
 from benchmarks.holds.service import HOLD
+from benchmarks.holds.views import list_reads
 from benchmarks.peers.processes import answers, starting
 from launch.server import running_server
 from launch.waits import wait_until
@@ -48,10 +50,11 @@ class Held(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """Clients of an agent, of a signed-in person, and of nobody."""
+    """Clients of an agent, of a person in a browser and at the API, and of nobody."""
 
     agent: httpx.AsyncClient
     person: httpx.AsyncClient
+    person_api: httpx.AsyncClient
     nobody: httpx.AsyncClient
 
 
@@ -98,6 +101,25 @@ async def _list_requests(clients: Clients) -> AsyncIterator[tuple[str, Send]]:
     for name, tool, args in list_pages():
         async for page, send in _list_views(clients, name, tool, args):
             yield page, send
+    yield "a grant", await _approve_for_good(clients)
+    for act in ("confirm", "reinstate", "revoke"):
+        yield f"{act} a grant", _post(clients.person_api, f"/api/v1/grants/grt_0/{act}", {"reason": "x" * 200_000})
+    yield "revoke a plan", _post(clients.person_api, "/api/v1/mandates/man_0/revoke", {"reason": "x" * 200_000})
+    for name, path in list_reads():
+        client = clients.person_api if path.startswith("/api") else clients.person
+        yield name, lambda client=client, path=path: client.get(path)  # type: ignore[misc]
+
+
+async def _approve_for_good(clients: Clients) -> Send:
+    """Return the request that approves a call of many arguments, and grants it for a day with all of them free."""
+    args = {f"a{number}": f"\u05d0{number}" for number in range(9_000)}
+    body = {"mode": "poll", "calls": [{"tool": "grant_a", "args": args, "definition": {}}]}
+    record = (await _post(clients.agent, SUSPENSIONS, body)()).json()
+    item = record["items"][0]
+    grant = {"for_s": 3_600, "free": [f"args.a{number}" for number in range(20)]}
+    decision = {"action": "approve", "digest": item["digest"], "grant": grant}
+    path = f"{SUSPENSIONS}/{record['id']}/items/{item['item_id']}/decision"
+    return _post(clients.person_api, path, decision)
 
 
 async def _list_views(clients: Clients, name: str, tool: str, args: dict[str, Any]) -> AsyncIterator[tuple[str, Send]]:
@@ -135,15 +157,14 @@ async def _connect(port: int, password: str, key: str) -> AsyncIterator[Clients]
     async with httpx.AsyncClient(base_url=base, timeout=most) as nobody:
         signed_in = await nobody.post("/api/v1/sessions", json={"name": "admin", "password": password})
         token = signed_in.json()["token"]
-        agents, people = (
-            {"Authorization": f"Bearer {key}"},
-            {"Cookie": f"sayso_session_{port}={token}; sayso_skipped=1"},
-        )
+        agents, callers = {"Authorization": f"Bearer {key}"}, {"Authorization": f"Bearer {token}"}
+        people = {"Cookie": f"sayso_session_{port}={token}; sayso_skipped=1"}
         async with (
             httpx.AsyncClient(base_url=base, timeout=most, headers=agents) as agent,
             httpx.AsyncClient(base_url=base, timeout=most, headers=people) as person,
+            httpx.AsyncClient(base_url=base, timeout=most, headers=callers) as person_api,
         ):
-            yield Clients(agent, person, nobody)
+            yield Clients(agent, person, person_api, nobody)
 
 
 @contextmanager
@@ -171,6 +192,14 @@ def _running(home: Path, port: int, password: str, key: str) -> Iterator[None]:
             yield
 
 
+async def _measure_cards() -> list[Held]:
+    found: list[Held] = []
+    async for name, held_ms, took_ms in measure_renderers(LIMIT_MS):
+        print(f"| {name} | {held_ms:.1f} | {took_ms:.0f} | |", flush=True)
+        found.append(Held(held_ms, took_ms, 0, name))
+    return found
+
+
 def _find_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -183,6 +212,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sayso-holds-") as folder, _running(Path(folder), port, password, key):
         print("| request | held the loop (ms) | took (ms) | status |\n| --- | --- | --- | --- |")
         found = asyncio.run(measure(port, password, key))
+    found = sorted([*found, *asyncio.run(_measure_cards())], reverse=True)
     over = [f"{one.name} ({one.held_ms:.0f} ms)" for one in found if one.held_ms > LIMIT_MS]
     print(f"Longest: {found[0].held_ms:.1f} ms, {found[0].name}; {len(found)} requests")
     print(f"Over {LIMIT_MS:g} ms: {', '.join(over)}" if over else f"No request held the loop over {LIMIT_MS:g} ms.")

@@ -10,7 +10,7 @@ from sayso.records.clock_readings import JUMP_MS
 from sayso.records.freezes import TIME
 from service.api.routing.dependencies import OpenParts
 from service.api.routing.routes import OpenRoute
-from service.http.draining import is_closing
+from service.http.middleware import is_closing
 from service.http.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)

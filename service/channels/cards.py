@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -79,7 +80,7 @@ class Card:
         """The deadline as the card's facts state it; empty without one."""
         return next((one.text for one in self.facts if one.label == _DEADLINE), "")
 
-    @property
+    @cached_property
     def args_text(self) -> str:
         """The arguments as indented JSON, with signs for invisible characters."""
         return write_signs(write_pretty(self.args))

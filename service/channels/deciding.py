@@ -1,5 +1,6 @@
 """Decisions and questions of people on cards: one way for every channel, through the desk."""
 
+import asyncio
 from typing import NamedTuple
 
 from sayso.errors import NotAllowed
@@ -31,10 +32,13 @@ class Decided(NamedTuple):
 
 
 async def read_card(parts: Wiring, record: SuspensionRecord, item: Item) -> Card:
-    """Return the card of an item, with its tool's definition and the last denial of the same call."""
+    """Return the card of an item, with its tool's definition and the last denial of the same call.
+
+    Threads build and render cards: long arguments take up to a second.
+    """
     definition = await parts.runs.definition(item.tool.definition)
     denied = await parts.precedents.find_denial(record, item)
-    return build_card(record, item, definition, parts.settings.public_url, denied)
+    return await asyncio.to_thread(build_card, record, item, definition, parts.settings.public_url, denied)
 
 
 async def decide_on_card(
@@ -78,7 +82,7 @@ def describe_result(record: SuspensionRecord, item: Item) -> str:
 async def _check_offered(
     parts: Wiring, channel: Channel, record: SuspensionRecord, item: Item, action: CardAction
 ) -> None:
-    rendered = channel.render(await read_card(parts, record, item))
+    rendered = await asyncio.to_thread(channel.render, await read_card(parts, record, item))
     if action not in rendered.actions:
         raise NotAllowed(
             f"{channel.name} does not offer '{action}' for this item, because its card does not show everything that "

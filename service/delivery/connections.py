@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
@@ -53,11 +54,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
-            try:
+            async with AsyncExitStack() as closing:
+                closing.push_async_callback(stream.aclose)
                 self._check(host, ip_address(str(stream.get_extra_info("server_addr")[0]).partition("%")[0]), port)
-            except Exception:
-                await stream.aclose()
-                raise
+                closing.pop_all()
             return stream
         raise failure
 

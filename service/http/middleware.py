@@ -1,5 +1,6 @@
-"""ASGI guards around the whole app: security headers, body limits, and a response to every error."""
+"""ASGI guards around the whole app: security headers, body limits, a response to every error, and a clean end."""
 
+from asyncio import Event
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from http import HTTPStatus
 
 from fastapi import Request, Response
 from fastapi.telemetry import TelemetryConfig
+from starlette.datastructures import State
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,6 +23,7 @@ STRANGER_BYTES = 16_384
 LARGE_UNVERIFIED = 32
 """Larger bodies that one process reads at the same time to verify the signature over them."""
 
+_CLOSE = (b"connection", b"close")
 _EXCHANGE = "sayso.exchange"
 _RETRY_AFTER_S = 5
 _FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`
@@ -215,3 +218,24 @@ def _too_large(limit_bytes: int, full_bytes: int) -> TooLarge:
             limit_bytes=limit_bytes,
         )
     return TooLarge(f"The body is over {limit_bytes} bytes. Send less.", limit_bytes=limit_bytes)
+
+
+def is_closing(state: State) -> bool:
+    """Return whether the process of an app has begun to stop."""
+    closing: Event | None = getattr(state, "closing", None)
+    return closing is not None and closing.is_set()
+
+
+class Draining:
+    """Closes connections behind their answers once the process has begun to stop, so that none is cut in a request."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app, self._state = app, state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def close_behind(message: Message) -> None:
+            if message["type"] == "http.response.start" and is_closing(self._state):
+                message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
+            await send(message)
+
+        await self._app(scope, receive, close_behind if scope["type"] == "http" else send)

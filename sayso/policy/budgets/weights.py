@@ -25,31 +25,41 @@ _SQL_SLOW = re.compile(r"\b(?:join|array|struct|map|table|lateral|apply)\b|[\[{<
 _MOST_SQL_SLOW, _MOST_SQL_PARENS = 3, 8
 
 
+_SCALARS = frozenset((int, float, bool, type(None)))
+_LISTS = (list, tuple)
+
+
 class Size(NamedTuple):
-    """The number of values in a value, and the bytes of its texts at most."""
+    """The number of values in a value, the characters of its texts, and whether all of them are ASCII."""
 
     values: int = 0
     chars: int = 0
-
-    def __add__(self, other: "Size") -> "Size":  # type: ignore[override]
-        return Size(self.values + other.values, self.chars + other.chars)
+    plain: bool = True
 
 
 def measure(value: object) -> Size:
     """Return the size of a JSON value, its keys included."""
     values = chars = 0
-    left = [value]
-    while left:
-        node = left.pop()
-        values += 1
-        if isinstance(node, str):
-            chars += len(node)
-        elif isinstance(node, dict):
-            chars += sum(map(len, node))
-            left += node.values()
-        elif isinstance(node, list | tuple):
-            left += node
-    return Size(values, chars)
+    plain = True
+    level: list[object] = [value]
+    while level:
+        values += len(level)
+        below: list[object] = []
+        for node in level:
+            if type(node) in _SCALARS:
+                continue
+            if isinstance(node, str):
+                chars += len(node)
+                plain = plain and node.isascii()
+            elif isinstance(node, dict):
+                keys = "".join(node)
+                chars += len(keys)
+                plain = plain and keys.isascii()
+                below += node.values()
+            elif isinstance(node, _LISTS):
+                below += node
+        level = below
+    return Size(values, chars, plain)
 
 
 def weigh_texts(value: JsonValue) -> float:
@@ -67,7 +77,7 @@ def weigh_values(value: JsonValue) -> float:
 def weigh_search(value: JsonValue) -> float:
     """Return the cost of a search in all texts; one with signs beyond ASCII is longer in its plain form."""
     size = measure(value)
-    return 3.0 * size.values + (1.5 if _is_ascii(value) else 20.0) * size.chars
+    return 3.0 * size.values + (1.5 if size.plain else 20.0) * size.chars
 
 
 def weigh_mail(value: JsonValue) -> float:
@@ -82,7 +92,7 @@ def weigh_mail(value: JsonValue) -> float:
 def weigh_shell(value: JsonValue) -> float:
     """Return the cost of parsing a command."""
     size = measure(value)
-    return 200.0 + (25.0 if _is_ascii(value) else 100.0) * size.chars + 10.0 * size.values
+    return 200.0 + (25.0 if size.plain else 100.0) * size.chars + 10.0 * size.values
 
 
 def weigh_sql(value: JsonValue) -> float:
@@ -132,17 +142,3 @@ def weigh_condition(expression: str, size: Size) -> float:
     rounds = min(MOST_ITERATIONS, max(size.values, 1) ** loops) if loops else 1
     each = _OPERATION_US * operations + size.chars * (_BYTE_US + _SLOW_BYTE_US * slow)
     return 5.0 + _VALUE_US * size.values + rounds * each
-
-
-def _is_ascii(value: object) -> bool:
-    left = [value]
-    while left:
-        node = left.pop()
-        if isinstance(node, str):
-            if not node.isascii():
-                return False
-        elif isinstance(node, dict):
-            left += [*node, *node.values()]
-        elif isinstance(node, list | tuple):
-            left += node
-    return True

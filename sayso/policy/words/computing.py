@@ -1,6 +1,6 @@
 """Computation of the shorthands that a condition reads, each once for a call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,6 +14,8 @@ from sayso.policy.words.reading import Call, Reading, Variable
 from sayso.policy.words.recording import shorten
 from sayso.policy.words.table import Kind
 
+Path = tuple[str | int, ...]
+
 MOST_PARTS = 1_000
 """More parts than a reader finds in most texts; a loop over more ends at the engine's own limit."""
 
@@ -25,6 +27,8 @@ class Computing:
         self._values, self._constants = values, constants
         self._found: dict[Call, JsonValue] = {}
         self._faults: dict[Call, str] = {}
+        self._weights: dict[tuple[Path, Callable[[JsonValue], float]], float] = {}
+        self._entries: dict[Path, int] = {}
 
     @property
     def has_any(self) -> bool:
@@ -52,7 +56,7 @@ class Computing:
         lists = {
             one.call for one in reading.variables if one.call.shorthand.kind_of(one.field) in (Kind.TEXTS, Kind.ANY)
         }
-        return sum(_count_entries(self._try_read(call)) for call in lists)
+        return sum(map(self._count, lists))
 
     def list_computed(self, reading: Reading) -> list[Computed]:
         """Return the values that were computed for a condition, with the parts of their calls."""
@@ -87,7 +91,16 @@ class Computing:
             self._faults[call] = f"it cannot be read: {type(error).__name__}"
 
     def _weigh(self, call: Call) -> float:
-        return call.shorthand.weigh(self._try_read(call))
+        """Return the cost of one call; several readers of one value weigh it once."""
+        key = call.path, call.shorthand.weigh
+        if key not in self._weights:
+            self._weights[key] = call.shorthand.weigh(self._try_read(call))
+        return self._weights[key]
+
+    def _count(self, call: Call) -> int:
+        if call.path not in self._entries:
+            self._entries[call.path] = _count_entries(self._try_read(call))
+        return self._entries[call.path]
 
     def _try_read(self, call: Call) -> Any:
         try:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sayso.policy.words.commands.builtins import BUILTINS, VARIABLES, check_builtin, list_settings
-from sayso.policy.words.commands.executing import split_executed
-from sayso.policy.words.commands.words import ANYTHING, Word, Words, fixed
+from sayso.policy.words.commands.words import ANYTHING, Word, Words, fixed, split_executed
 from sayso.policy.words.faults import Uncomputable
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))

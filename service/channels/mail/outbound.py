@@ -1,5 +1,6 @@
 """Sending of mails over SMTP. Each item is one thread; the same event always has the same Message-ID."""
 
+import asyncio
 import re
 import ssl
 from collections.abc import Sequence
@@ -100,20 +101,22 @@ class MailChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the first mail of an item's thread; return its Message-ID."""
-        return await self._send(to, render_card(card).body, event_id)
+        return await self._send(to, (await asyncio.to_thread(render_card, card)).body, event_id)
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Reply in the thread once the item is closed. A mail cannot be replaced, so nothing less is worth one."""
         if not card.live:
-            await self._send(to, render_card(card).body, f"{reference} {card.version}", reference)
+            await self._send(
+                to, (await asyncio.to_thread(render_card, card)).body, f"{reference} {card.version}", reference
+            )
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Send the card again in its thread."""
-        await self._send(to, render_card(card).body, event_id, reference)
+        await self._send(to, (await asyncio.to_thread(render_card, card)).body, event_id, reference)
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
         """Send one mail about open items, in a thread of its own."""
-        await self._send(to, render_digest(cards), event_id)
+        await self._send(to, await asyncio.to_thread(render_digest, cards), event_id)
 
     async def send_code(self, address: str, person: str, code: str, page: str) -> None:
         """Mail a code that links the address to a person; raises `DeliveryFailed`."""

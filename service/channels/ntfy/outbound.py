@@ -1,5 +1,6 @@
 """Publishing of notifications to one topic of an ntfy broker."""
 
+import asyncio
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -44,17 +45,17 @@ class NtfyChannel(OneDestination):
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Publish the card. Notifications are not replaced, so their id is not kept."""
-        await self._publish(self.render(card).body)
+        await self._publish((await asyncio.to_thread(self.render, card)).body)
         return ""
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Publish how the item ended. A notification cannot be replaced on every phone."""
         if not card.live:
-            await self._publish(self.render(card).body)
+            await self._publish((await asyncio.to_thread(self.render, card)).body)
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Publish the card again."""
-        body = self.render(card).body
+        body = (await asyncio.to_thread(self.render, card)).body
         await self._publish({**body, "title": f"Reminder: {body['title']}"})
 
     async def _publish(self, body: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Sending of notifications: encrypted for the browser (RFC 8291), signed with VAPID (RFC 8292)."""
 
+import asyncio
 import base64
 import os
 from collections.abc import Sequence
@@ -122,7 +123,8 @@ class PushChannel:
         return self._parts
 
     async def _send_card(self, to: Recipient, card: Card, *, alert: bool) -> None:
-        await self._send(to, render_card(card, alert=alert).body, tag_of(card), urgent=card.urgent)
+        rendered = await asyncio.to_thread(render_card, card, alert=alert)
+        await self._send(to, rendered.body, tag_of(card), urgent=card.urgent)
 
     async def _send(self, to: Recipient, payload: bytes, tag: str, *, urgent: bool) -> None:
         subscription = await self.parts.subscriptions.find(to.address)

@@ -187,7 +187,8 @@ class SlackDesk:
             raise NotAllowed(describe_closing(found.record, found.item))
         if problem := describe_ineligibility(found.record, found.item, by):
             raise NotAllowed(problem)
-        if action not in self.channel.render(found.card).actions or found.item.digest != origin.digest:
+        rendered = await asyncio.to_thread(self.channel.render, found.card)
+        if action not in rendered.actions or found.item.digest != origin.digest:
             self.channel.background.later(self._refresh(origin))
             raise NotAllowed("This card cannot do that any more. Use its current version, or open the item's page.")
         view = await asyncio.to_thread(build_modal, action, found.card, found.forms, origin)
@@ -235,7 +236,7 @@ class SlackDesk:
             if is_live(record, item):
                 return
             card = await read_card(self.parts, record, item)
-            body = self.channel.render(card).body
+            body = (await asyncio.to_thread(self.channel.render, card)).body
         await self.channel.api.call(
             lambda web: web.chat_update(
                 channel=origin.channel, ts=origin.ts, text=body["text"], blocks=body["blocks"], parse="none"

@@ -1,5 +1,6 @@
 """Sending: cards to people and rooms, updates in place, and reminders and votes in the card's thread."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -79,7 +80,7 @@ class SlackChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Post the card; a repeated `event_id` is the same message for Slack."""
-        return str(await self._post(to, self.render(card).body, event_id))
+        return str(await self._post(to, (await asyncio.to_thread(self.render, card)).body, event_id))
 
     async def send_digest(self, to: Recipient, cards: Sequence[Card], event_id: str) -> None:
         """Post one message about open items."""
@@ -87,7 +88,7 @@ class SlackChannel:
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the card, and post the latest vote in its thread while more are needed."""
-        posted, body = Posted.read(reference), self.render(card).body
+        posted, body = Posted.read(reference), (await asyncio.to_thread(self.render, card)).body
         await self.api.call(
             lambda web: web.chat_update(
                 channel=posted.channel, ts=posted.ts, text=body["text"], blocks=body["blocks"], parse="none"

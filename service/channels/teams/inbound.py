@@ -4,6 +4,7 @@ The token is verified before the body is parsed, and its claims must name the sa
 message is the decision's idempotency key.
 """
 
+import asyncio
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -146,7 +147,11 @@ class Chat:
 
     async def _write_card(self, record: SuspensionRecord, item: Item) -> dict[str, Any]:
         card = await read_card(self.parts, record, item)
-        return {"statusCode": 200, "type": CARD_TYPE, "value": self.channel.render(card).body}
+        return {
+            "statusCode": 200,
+            "type": CARD_TYPE,
+            "value": (await asyncio.to_thread(self.channel.render, card)).body,
+        }
 
 
 def _write_message(text: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Sending of cards through the Bot Framework's connector."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -69,7 +70,7 @@ class TeamsChannel:
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the card; return the conversation and the id of the message in it."""
         conversation = await self._find_conversation(to.address)
-        message = _write(card.headline, self.render(card).body)
+        message = _write(card.headline, (await asyncio.to_thread(self.render, card)).body)
         sent = await self._call("POST", f"/{quote(conversation, safe='')}/activities", message)
         return f"{conversation}|{sent.get('id', '')}"
 
@@ -83,7 +84,9 @@ class TeamsChannel:
         """Replace the card, buttons included."""
         conversation, _, message = reference.rpartition("|")
         path = f"/{quote(conversation, safe='')}/activities/{quote(message, safe='')}"
-        await self._call("PUT", path, {**_write(card.headline, self.render(card).body), "id": message})
+        await self._call(
+            "PUT", path, {**_write(card.headline, (await asyncio.to_thread(self.render, card)).body), "id": message}
+        )
 
     async def remind(self, to: Recipient, reference: str, card: Card, event_id: str) -> None:
         """Write a message with the link below the card."""

@@ -1,5 +1,6 @@
 """Cards with a link by a webhook of Teams Workflows. Such cards cannot be replaced, so what follows is a new card."""
 
+import asyncio
 from typing import Literal
 
 import httpx
@@ -42,7 +43,7 @@ class WorkflowChannel(OneDestination):
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Post the card. A flow returns no id."""
-        attachment = {"contentType": CARD_TYPE, "content": self.render(card).body}
+        attachment = {"contentType": CARD_TYPE, "content": (await asyncio.to_thread(self.render, card)).body}
         body = {"type": "message", "attachments": [attachment]}
         url = self.config.url.get_secret_value()
         response = await request(self._client, "The flow", "POST", url, json=body)

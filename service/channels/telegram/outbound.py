@@ -1,5 +1,6 @@
 """Sending of messages through Telegram's bot API."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -82,13 +83,15 @@ class TelegramChannel:
 
     async def send(self, to: Recipient, card: Card, event_id: str) -> str:
         """Send the card into the person's chat; return the message's id."""
-        sent = await self.call("sendMessage", chat_id=_read_chat(to), **self.render(card).body)
+        sent = await self.call(
+            "sendMessage", chat_id=_read_chat(to), **(await asyncio.to_thread(self.render, card)).body
+        )
         return str(sent["message_id"])
 
     async def update(self, to: Recipient, reference: str, card: Card) -> None:
         """Replace the message, buttons included."""
         try:
-            body = self.render(card).body
+            body = (await asyncio.to_thread(self.render, card)).body
             await self.call("editMessageText", chat_id=_read_chat(to), message_id=int(reference), **body)
         except Refused as refused:
             if not refused.description.startswith(_UNCHANGED):

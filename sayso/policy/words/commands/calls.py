@@ -6,10 +6,9 @@ Each call has an entry, such as `git log`, and one more for each option or word 
 
 from collections.abc import Iterator
 
-from sayso.policy.words.commands.executing import split_executed
 from sayso.policy.words.commands.harmless import Harmless, Tool
 from sayso.policy.words.commands.tools import PLAIN, TOOLS
-from sayso.policy.words.commands.words import Words
+from sayso.policy.words.commands.words import Words, split_executed
 from sayso.policy.words.faults import Uncomputable
 
 COMPUTED = "$"

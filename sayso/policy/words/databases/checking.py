@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from sayso.policy.words.databases.functions import BARE, FUNCTIONS
 from sayso.policy.words.databases.lexing import Token
-from sayso.policy.words.databases.lists import parse_list
 from sayso.policy.words.databases.tree import Tree, is_a
 from sayso.policy.words.databases.vocabulary import (
     CHANGES,
@@ -22,6 +21,7 @@ from sayso.policy.words.databases.vocabulary import (
     list_change_words,
     list_query_words,
     list_reserved,
+    parse_list,
 )
 from sayso.policy.words.faults import Uncomputable
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from sayso.policy.words.databases.lists import parse_list
+from sayso.policy.words.databases.vocabulary import parse_list
 from sayso.policy.words.faults import Uncomputable
 
 MOST_TOKENS = 1_000

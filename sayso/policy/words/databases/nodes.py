@@ -3,7 +3,7 @@
 The names are those of the parser's classes. Which functions may be called is decided by their names in the text.
 """
 
-from sayso.policy.words.databases.lists import parse_list
+from sayso.policy.words.databases.vocabulary import parse_list
 
 _SYNTAX = """
     Add Alias Aliases All Alter AlterColumn AlterRename And Any Array ArrayContainedBy ArrayContainsAll

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from sayso.policy.words.databases.lexing import check_letters
-from sayso.policy.words.databases.lists import parse_list
 from sayso.policy.words.databases.nodes import NODES, TYPES
+from sayso.policy.words.databases.vocabulary import parse_list
 from sayso.policy.words.faults import Uncomputable
 
 _NAME = re.compile(r"[^\W\d][\w $#-]*|#{1,2}\w+")

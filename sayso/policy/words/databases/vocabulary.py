@@ -1,6 +1,10 @@
 """Words of SQL: those of queries and changes, and those that are never a name without quotes."""
 
-from sayso.policy.words.databases.lists import parse_list
+
+def parse_list(text: str) -> frozenset[str]:
+    """Return the words of a text that blanks part."""
+    return frozenset(text.split())
+
 
 _QUERY = parse_list(
     """

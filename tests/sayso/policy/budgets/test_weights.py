@@ -1,5 +1,7 @@
 """The cost of a reader is bounded before it starts: low for ordinary texts, high for slow ones."""
 
+from typing import Any
+
 import pytest
 
 from benchmarks.holds.corpus import LOOPS, MAIL, READERS, SHELL, SQL
@@ -62,3 +64,30 @@ def test_every_reader_with_a_corpus_has_a_weight() -> None:
     known = names | searching | {"host": "t_url", "within": "t_path"}
     assert known.keys() == SHORTHANDS.keys()
     assert {*known.values()} == READERS.keys()
+
+
+class CountedValues(dict[str, object]):
+    """An object that counts how often its values are gone through."""
+
+    rounds = 0
+
+    def values(self) -> Any:
+        """Count, then return the values."""
+        CountedValues.rounds += 1
+        return super().values()
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_several_readers_of_one_value_weigh_it_once(rounds: int) -> None:
+    when = " || ".join(f"{name}(args.v)" for name in ("has_card", "has_iban", "has_secret", "has_mail"))
+    facts = bind_facts({"args": {"v": CountedValues(a=1)}})
+    CountedValues.rounds = 0
+    costs = [facts.weigh(compile_condition(when)) for _ in range(rounds)]
+    assert CountedValues.rounds == 2, "once for all values, once for the readers"
+    assert len(set(costs)) == 1
+
+
+@pytest.mark.parametrize("value", [{"é": 1}, {"a": ["é"]}, "é", ["a", {"a": "é"}]])
+def test_measure_finds_text_beyond_ascii_anywhere(value: object) -> None:
+    assert not measure(value).plain
+    assert measure(["a", {"b": [1, None, 1.5, True]}]) == (8, 2, True)
