@@ -12,6 +12,7 @@ from sayso.policy.files import parse_rulebook
 from service.channels.cards import build_card
 from service.channels.previews import SampleCall, build_sample, open_samples
 from service.channels.table import KINDS
+from service.wiring import settle_memory
 
 _RULE = "plans"
 _URL = "https://sayso.example"
@@ -20,6 +21,7 @@ _TRIES = 3
 
 async def measure_renderers(limit_ms: float) -> AsyncIterator[tuple[str, float, float]]:
     """Yield the name of each card and each of its forms, the hold, and the time it took; the best of several tries."""
+    settle_memory()
     policy = parse_rulebook(RULES.encode(), file="policy.yaml")
     channels, probe = open_samples(KINDS), LoopProbe()
     probing = asyncio.create_task(probe.run())
@@ -28,7 +30,6 @@ async def measure_renderers(limit_ms: float) -> AsyncIterator[tuple[str, float, 
         build = partial(build_card, record, record.items[0], definition, _URL)
         yield f"{name}, card", *await _try(probe, build, limit_ms)
         for channel in channels:
-            # A card keeps the text of its arguments.
             yield f"{name}, {channel.kind}", *await _try(probe, _chain(channel.render, build), limit_ms)
     probing.cancel()
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, ConfigDict, Field
 
+from sayso.policy.budgets.weights import measure
 from sayso.records.decisions import ActorKind, DecisionRequest
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.deciding import find_item
@@ -37,6 +38,8 @@ router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=Sign
 decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
 
 _PAGE = 100
+_PAGE_CHARS = 4_000_000  # so much is written in some milliseconds
+_VALUE_CHARS = 20
 _MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
@@ -79,16 +82,19 @@ class DecidedItem(BaseModel):
 async def list_suspensions(
     caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
 ) -> SuspensionPage:
-    """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own."""
+    """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own.
+
+    A page of very large calls has fewer than `limit`; `next_skip` leads to the others.
+    """
     found = await _page(parts, caller, status, skip, limit + 1)
-    more, frozen = len(found) > limit, await parts.freezes.in_force()
+    listed, frozen = _cut_page(found[:limit]), await parts.freezes.in_force()
     views = [
-        SuspensionView.of(record, frozen, caller.owner)
-        for record in found[:limit]
-        if isinstance(record, SuspensionRecord)
+        SuspensionView.of(record, frozen, caller.owner) for record in listed if isinstance(record, SuspensionRecord)
     ]
     return SuspensionPage(
-        suspensions=views, next_skip=skip + limit if more else None, unreadable=UnreadableView.list_of(found[:limit])
+        suspensions=views,
+        next_skip=skip + len(listed) if len(found) > len(listed) else None,
+        unreadable=UnreadableView.list_of(listed),
     )
 
 
@@ -162,6 +168,18 @@ async def extend_item(
     until_ms = int(body.until.timestamp() * 1000)
     saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.reviewer("api"), key)
     return SuspensionView.of(saved.record, await parts.freezes.in_force())
+
+
+def _cut_page(found: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:
+    """Return the first of a page whose arguments are together short enough to write at once, and at least one."""
+    left = _PAGE_CHARS
+    for place, record in enumerate(found):
+        for item in record.items if isinstance(record, SuspensionRecord) else ():
+            size = measure(item.tool.args)
+            left -= size.chars + _VALUE_CHARS * size.values
+        if left < 0 and place:
+            return found[:place]
+    return found
 
 
 async def _page(

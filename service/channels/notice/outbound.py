@@ -81,7 +81,8 @@ class NoticeChannel:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _notify(self, card: Card, start: str) -> None:
-        body, loop = (await asyncio.to_thread(self.render, card)).body, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        body = (await loop.run_in_executor(self._threads, self.render, card)).body
         urls = [one.get_secret_value() for one in self.config.urls]
         title, text = f"{start}{body['title']}", body["body"]
         sending = (loop.run_in_executor(self._threads, send_notice, url, title, text) for url in urls)

@@ -1,5 +1,6 @@
 """Decided items as CSV for people and JSON for programs, line by line. Both say at their end if they were cut."""
 
+import asyncio
 import csv
 import io
 import json
@@ -70,7 +71,7 @@ async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) ->
         if isinstance(found, str):
             yield _write_row([_write_cell(found)])
         else:
-            yield _write_row([_write_cell(value) for value in found.values()])
+            yield await asyncio.to_thread(_write_cells, found)  # long texts take hundreds of milliseconds
 
 
 async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
@@ -130,6 +131,10 @@ def _describe(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[
         [one.export for one in remarks if one.href == row.href],
     )
     return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _write_cells(found: JsonObject) -> str:
+    return _write_row(map(_write_cell, found.values()))
 
 
 def _write_cell(value: JsonValue) -> str:

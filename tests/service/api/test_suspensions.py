@@ -276,3 +276,20 @@ async def test_agent_lists_its_own_among_few_and_among_many(world: World) -> Non
             found.append([one["id"] for page in (first, second) for one in page["suspensions"]])
             assert (first["next_skip"], second["next_skip"]) == (2, None)
     assert found == [wanted, wanted]
+
+
+async def test_page_of_very_large_calls_is_short_and_leads_to_the_others(world: World) -> None:
+    one = ask()
+    tool = one.tool.model_copy(update={"args": {"text": "x" * 1_500_000}})
+    records = [await make_pending(world.wiring, one.model_copy(update={"tool": tool})) for _ in range(4)]
+    found: list[str] = []
+    sizes: list[int] = []
+    skip: int | None = 0
+    async with world.client("anna") as client:
+        while skip is not None:
+            page = (await client.get(f"/api/v1/suspensions?limit=10&skip={skip}")).json()
+            sizes.append(len(page["suspensions"]))
+            found += [suspension["id"] for suspension in page["suspensions"]]
+            skip = page["next_skip"]
+    assert sizes == [2, 2]
+    assert sorted(found) == sorted(record.id for record in records)

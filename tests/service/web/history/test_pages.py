@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Callable
 from html import unescape
 
@@ -237,6 +238,21 @@ async def test_cut_export_says_so(settings: Settings, bounds: Bounds) -> None:
             assert (len(found["items"]), found["cut"], len(found["notes"])) == (2, count == 3, count == 3)
             lines = [line async for line in write_csv(anna.wiring, Filter(), bounds)]
             assert lines[-1].startswith('"Cut: ') == (count == 3)
+
+
+async def test_cells_of_an_export_are_written_in_a_thread(settings: Settings) -> None:
+    """Signs of a long text take hundreds of milliseconds."""
+    async with visit(settings) as anna:
+        await fill(anna.wiring)
+        in_loop: set[str] = set()
+        sys.setprofile(lambda frame, _event, _arg: in_loop.add(frame.f_code.co_name))
+        try:
+            lines = [line async for line in write_csv(anna.wiring, Filter())]
+        finally:
+            sys.setprofile(None)
+        assert len(lines) > 2
+        assert "write_csv" in in_loop
+        assert "_write_cells" not in in_loop
 
 
 async def fill(wiring: Wiring) -> None:
