@@ -93,6 +93,11 @@ class Drill(Immutable):
     template: str
     signs: tuple[str, ...]
     planted_by: str
+    reviewer: str = Field(
+        default="",
+        exclude_if=lambda name: not name,
+        description="Who alone decides it; empty for a drill whose terms name only them.",
+    )
 
 
 class _ItemFields(Immutable):

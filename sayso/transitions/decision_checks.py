@@ -185,6 +185,8 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
     """
     terms = item.terms
     groups = _find_groups(terms, by.groups)
+    if item.drill is not None and item.drill.reviewer:
+        return _keep(by, groups if terms.quorum.each_of else (), "") if by.id == item.drill.reviewer else None
     if not terms.reviewers or by.id in terms.reviewers:
         return _keep(by, groups if terms.quorum.each_of else (), "")
     if groups:

@@ -4,45 +4,78 @@ import secrets
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import HOUR_MS, new_id
-from sayso.errors import NotFound
+from sayso.errors import InvalidInput, NotFound
 from sayso.policy.asking import describe_action
 from sayso.policy.external import describe_begun
+from sayso.policy.provenance.managers import MANAGERS
 from sayso.policy.rules import Action
 from sayso.records.events import Event
 from sayso.records.items import Drill, ItemDraft, ItemTool, Prompt
 from sayso.records.suspensions import RunRef, SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.records.terms import RuleTerms, group_of
 from sayso.records.tool_calls import ToolCall, ToolDefinition
-from service.operations.drills.templates import drills_of
+from service.operations.drills.templates import DrillTemplate, drills_of
 from service.wiring import Wiring
+
+_TIMEOUT_S = 14_400
+"""The time to decide a drill without a rule."""
 
 SCHEDULE = "clock"
 """The planter of scheduled drills."""
 
 
 async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: str) -> SuspensionRecord:
-    """Ask a reviewer about the false call of a template; raises `NotFound` for an unknown template or reviewer.
+    """Ask a reviewer about the false call of a template, under the terms of its rule.
 
-    Only this reviewer can decide it. Its run has no agent, nobody is notified, and the permit is void.
+    Only this reviewer can decide it. Its run has no agent, nobody is notified, and the permit is void. Raises
+    `NotFound` for an unknown template or reviewer, and `InvalidInput` for somebody whom the rule does not ask.
     """
     drill = drills_of(wiring.settings.drills).find(template)
     found = await wiring.reviewers.find(reviewer)
     if found is None or not found.active:
         raise NotFound(f"There is no active reviewer {reviewer[:80]!r}. `sayso people list` lists them.")
+    terms = _find_terms(wiring, drill)
+    if not await _is_asked(wiring, terms, reviewer):
+        asked = ", ".join(terms.reviewers)
+        raise InvalidInput(f"The rule {drill.rule} does not ask {reviewer}. Name one of its reviewers: {asked}.")
     definition = ToolDefinition(name=drill.tool, description=drill.description)
     await wiring.runs.save_definitions([definition])
     item = ItemDraft(
         call_id="",
         tool=ItemTool(name=drill.tool, args=drill.args, definition=definition.digest),
         prompt=Prompt(reason=drill.reason),
-        terms=RuleTerms(reviewers=(reviewer,), timeout_s=drill.timeout_s),
+        terms=terms,
         rule_id=drill.rule,
         rule_version=wiring.rules.policy().version,
-        drill=Drill(template=drill.id, signs=drill.signs, planted_by=planted_by),
+        drill=Drill(template=drill.id, signs=drill.signs, planted_by=planted_by, reviewer=reviewer),
     )
     run_id = new_id("run")
     run = RunRef(id=run_id, agent=drill.agent, owner=drill.requested_by, thread_id=run_id, title=drill.title)
     return (await wiring.desk.plant(run, item, _describe_judged(run, item))).record
+
+
+def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
+    """Return the terms under which the rule of a template asks, those of any call without a rule.
+
+    Nobody is notified, no number is there to match, and no draw is made. Names that follow the call are left out.
+    """
+    rules = wiring.rules.policy().rules
+    found = next(
+        (one.terms for one in rules if one.rule_id == drill.rule and one.action is Action.REQUEST_APPROVAL), None
+    )
+    terms = found or RuleTerms(timeout_s=_TIMEOUT_S)
+    named = tuple(one for one in terms.reviewers if one not in MANAGERS)
+    update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
+    update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}
+    update |= {"timeout_s": drill.timeout_s, "timeout": None} if drill.timeout_s is not None else {}
+    return terms.model_copy(update=update)
+
+
+async def _is_asked(wiring: Wiring, terms: RuleTerms, reviewer: str) -> bool:
+    if not terms.reviewers or reviewer in terms.reviewers:
+        return True
+    actor = await wiring.reviewers.find_actor(reviewer, "api")
+    return not {group_of(one) for one in terms.reviewers}.isdisjoint(actor.groups)
 
 
 def _describe_judged(run: RunRef, item: ItemDraft) -> tuple[Event, ...]:
@@ -60,6 +93,10 @@ async def plant_scheduled(wiring: Wiring) -> SuspensionRecord | None:
     if not plan.every_h or not await wiring.recents.drills.take_turn(plan.every_h * HOUR_MS):
         return None
     names = [one.name for one in await wiring.reviewers.list_all() if one.active and "reviewer" in one.roles]
-    if not names:
-        return None
-    return await plant_drill(wiring, secrets.choice(plan.drills).id, secrets.choice(names), SCHEDULE)
+    asked = [
+        (drill.id, name)
+        for drill in plan.drills
+        for name in names
+        if await _is_asked(wiring, _find_terms(wiring, drill), name)
+    ]
+    return await plant_drill(wiring, *secrets.choice(asked), SCHEDULE) if asked else None

@@ -43,7 +43,7 @@ class DrillTemplate(BaseModel):
     args: JsonObject
     rule: str | None = Field(default=None, max_length=100)
     reason: str | None = Field(default=None, max_length=2000)
-    timeout_s: int = Field(default=14_400, ge=60, le=LONGEST_WAIT_S)
+    timeout_s: int | None = Field(default=None, ge=60, le=LONGEST_WAIT_S)
     signs: tuple[str, ...] = Field(min_length=1, max_length=20)
 
 

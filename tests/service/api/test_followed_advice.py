@@ -161,9 +161,10 @@ async def test_followed_advice_leads_to_success(world: World, case: Case) -> Non
 FOLLOWED = [
     ("sayso/transitions/client_execution.py", "Redeem it before the call starts"),
     ("sayso/transitions/deciding.py", "Read the suspension to see its items"),
+    ("service/operations/drills/planting.py", "Name one of its reviewers:"),
     ("service/store/runs/comments.py", "Send a new key"),
 ]
-"""Advice that the next tests follow."""
+"""Advice that the next tests follow, and those of drills."""
 
 
 async def test_advice_about_a_call_leads_to_its_result(world: World) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from sayso.errors import IllegalTransition, NotAllowed, NotFound, Unavailable
+from sayso.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, Unavailable
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer
@@ -151,10 +151,63 @@ async def test_results_flag_who_approves_drills(drilling: Wiring) -> None:
 async def test_scheduled_drill_is_planted_once(drilling: Wiring, redis: Redis) -> None:
     planted = await asyncio.gather(*(plant_scheduled(drilling) for _ in range(8)))
     (record,) = [one for one in planted if one is not None]
-    assert record.items[0].terms.reviewers == ("anna",)
+    (item,) = record.items
+    assert item.drill is not None
+    assert (item.drill.reviewer, item.terms.reviewers) == ("anna", ())
     assert 23 * 3_600_000 < await redis.pttl(KEYS.next_drill) <= 24 * 3_600_000
 
 
 async def test_no_file_plants_nothing(wiring: Wiring, redis: Redis) -> None:
     assert await plant_scheduled(wiring) is None
     assert not await redis.exists(KEYS.next_drill)
+
+
+RULES = """
+version: 1
+default: request_approval
+rules:
+  - id: refunds
+    tool: refund
+    action: request_approval
+    terms:
+      reviewers: ["group:finance"]
+      quorum: {approve: 2}
+      timeout_s: 600
+      escalate: [{after_s: 60, reviewers: [root]}]
+"""
+
+
+@pytest.fixture
+async def finance(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
+    """A desk whose rule asks two of a group, with a drill that seems to come from it."""
+    (tmp_path / "drills.yaml").write_text(FILE.replace("    tool: refund", "    rule: refunds\n    tool: refund"))
+    (tmp_path / "policy.yaml").write_text(RULES)
+    settings = Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml", drills=tmp_path / "drills.yaml")
+    async with assemble(settings) as wiring:
+        for name in ("anna", "ben", "carl"):
+            await make_person(wiring, name)
+        await wiring.groups.create("finance", ("anna", "ben"), (), "root")
+        yield wiring
+
+
+async def test_drill_shows_the_terms_of_its_rule(finance: Wiring) -> None:
+    drill = await plant(finance)
+    tool = drill.items[0].tool
+    call = ExternalCall(ToolCall(call_id="", index=0, name=tool.name, args=tool.args), ToolDefinition(name=tool.name))
+    real = (await finance.desk.suspend(run_ref("support-bot", agent="support"), [call], drill.resume)).record
+    own = {"deadline_at_ms", "extend_until_ms", "remind_at_ms"}
+    shown = [one.items[0].terms.model_dump(exclude=own) for one in (drill, real)]
+    assert shown[0] == shown[1]
+    lengths = [one.items[0].terms.deadline_at_ms - one.created_at_ms for one in (drill, real)]
+    assert lengths[0] == lengths[1] == 600_000
+
+
+async def test_drill_for_a_group_is_decided_by_its_reviewer_alone_at_once(finance: Wiring) -> None:
+    record = await plant(finance)
+    for other in ("ben", "root"):
+        with pytest.raises(NotAllowed):
+            await approve(finance, record, other)
+    (item,) = (await approve(finance, record, "anna")).items
+    assert not item.open
+    with pytest.raises(InvalidInput, match=r"does not ask carl\. Name one of its reviewers: group:finance"):
+        await plant(finance, "carl")
