@@ -76,7 +76,8 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     by = check_decision(record, item, decision, "decide", now_ms - lost_ms)
     decision = decision.model_copy(update={"by": by})
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
-    if item.drill is not None or is_quorum_met(item, decision):
+    alone = item.drill is not None and item.drill.reviewer  # nobody else can complete its quorum
+    if alone or is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
     recorded = Event(EventType.DECISION_RECORDED, _decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
