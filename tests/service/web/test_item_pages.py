@@ -36,7 +36,7 @@ async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Setti
             "1 other rule matched",
             "I checked it &amp; it is broken.",
             "Nobody has checked",
-            'if nobody answers</span> <span class="unbroken">· <time class="left"',
+            'if nobody answers</span> <span class="unbroken">(<time class="left"',
             "Any reviewer, except demo, who requested it",
             "Waiting for a decision on refund_payment",
             "(1) refund_payment · Sayso",
@@ -149,11 +149,11 @@ async def test_item_page_shows_the_edits_of_earlier_decisions(settings: Settings
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
         record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 7})
         page = await anna.read(place_of(record))
-        assert "<code>amount</code> 7" in page
+        assert '<code>amount</code> <span class="literal"><span class="money" data-currency="EUR"' in page
         assert "<code>currency</code>" not in page
         value = await asked(anna.wiring, ask_value(terms={"quorum": {"approve": 2}}))
         value = await decide(anna.wiring, value, "value", value="HH-7731")
-        assert "<code>loyalty_code</code> HH-7731" in await anna.read(place_of(value))
+        assert '<code>loyalty_code</code> <span class="text">HH-7731</span>' in await anna.read(place_of(value))
         denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
         denied = await decide(anna.wiring, denied, "deny")
         assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
