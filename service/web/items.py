@@ -195,7 +195,7 @@ async def _read_decision(
     found = await wiring.desk.suspensions.read(suspension_id)
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    view = look_at(found.record, item, definition, shown=SHOW in post)
+    view = await asyncio.to_thread(look_at, found.record, item, definition, shown=SHOW in post)
     await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(
@@ -237,7 +237,7 @@ async def _gather(
     external = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(item.tool.definition)
     freezes = await wiring.freezes.known()
-    view = look_at(record, item, definition, shown=SHOW in post)
+    view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
         await note_shown(wiring.channel_notes, visitor.name, record, item)
     earlier = await wiring.precedents.find_all(kind_of(record, item.tool.name))
