@@ -6,10 +6,17 @@ import httpx
 import pytest
 
 from service.settings import Settings
+from service.store.connection.formats import check_format
 from service.web.live import APART_S
 from tests.builders import person
 from tests.service.web.sites import CSRF, OWN, serve, visit
 from tests.service.web.stories import asked, decide
+
+
+@pytest.fixture(autouse=True)
+async def store_in_our_format(settings: Settings) -> None:
+    """Claim the store before the tests write into it, as a service that starts does."""
+    await check_format(settings.store_url)
 
 
 @asynccontextmanager
