@@ -36,6 +36,8 @@
       turned = true;
       settle();
     });
+    // The second press of a double click leaves the focus in the form that the first one opened.
+    bar.addEventListener("mousedown", (event) => { if (turned) event.preventDefault(); });
     addEventListener("hashchange", settle);
     addEventListener("pageshow", ({ persisted }) => { if (persisted) settle(); });
     settle();
