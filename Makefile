@@ -20,6 +20,9 @@ CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 JOURNEYS := tests/launch tests/journeys tests/chaos
 TESTS := tests --ignore tests/architecture --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
+# With AGAIN=1 only the tests run that failed before, one after the other.
+pytest = $(PYTHON) -m pytest -q $(if $(AGAIN),--last-failed --last-failed-no-failures none -n 0,-n 2 --dist $(1))
+
 export PYTHON3
 
 up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
@@ -29,24 +32,24 @@ demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
 test: $(DEV) ## run all tests but those of the other targets (TESTS=tests/workers for some)
-	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal -m "not browser and not drawn"
+	@$(call pytest,worksteal) $(TESTS) -m "not browser and not drawn"
 
 fuzz: $(DEV) ## compare random shell texts with what bash and dash do (COUNT=100000 SEED=1)
 	@COUNT=$(COUNT) SEED=$(SEED) $(PYTHON) -m tests.shells
 
 pages: $(DEV) ## test the pages in a real browser
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest tests/service -q -n 2 --dist worksteal -m browser
+	@$(call pytest,worksteal) tests/service -m browser
 
 journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest $(JOURNEYS) -q -n 2 --dist loadgroup
+	@$(call pytest,loadgroup) $(JOURNEYS)
 
 hops: $(DEV) ## count the files, functions and calls that the four journeys of docs/architecture.md run through
 	@$(PYTHON) -m tests.hops
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
-	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
+	@$(call pytest,worksteal) tests/proofs
 
 translations: $(DEV) ## bring the catalogues in templates/languages up to date with the messages
 	@$(PYTHON) -m tests.languages
