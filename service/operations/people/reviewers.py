@@ -61,7 +61,7 @@ async def deactivate_reviewer(parts: Wiring, name: str, by: str) -> Reviewer:
     Raises `NotFound`, or `Conflict` for oneself or the last admin.
     """
     if name == by:
-        raise Conflict("You cannot deactivate yourself. Ask another admin.")
+        raise Conflict("You cannot deactivate yourself. Ask another admin, or add one first.")
     deactivated = await parts.reviewers.deactivate(name)
     await _void_decisions(parts, name)
     return deactivated

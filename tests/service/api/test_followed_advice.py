@@ -8,42 +8,23 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from httpx import Response
 
 from sayso import errors
 from sayso.errors import SaysoError
 from sayso.problems import problem_type_of
 from service.delivery.addresses import UnsafeUrl
-from service.settings import CHECKOUT
+from service.settings import CHECKOUT, Settings
+from tests.service.api.advice import discussions, people, rulebook, webhooks
+from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, send
 from tests.service.api.test_advice import SOURCES
 from tests.service.api.test_execution import ask, decide, post
 from tests.service.worlds import World
 
 UNFOLLOWED = Path(__file__).parent / "advice" / "unfollowed.txt"
-PASSWORD = "granite lantern over the quiet estuary"
 CALL = {"tool": "pay", "args": {}, "agent": "demo"}
-
-
-class Step(NamedTuple):
-    """A request, as somebody sends it."""
-
-    who: str
-    method: str
-    path: str
-    body: dict[str, Any] | None = None
-
-
-class Case(NamedTuple):
-    """An advice, what precedes the refused request, that request, and the requests that follow the advice."""
-
-    module: str
-    advice: str
-    refused: Step
-    followed: tuple[Step, ...]
-    before: tuple[Step, ...] = ()
 
 
 def add_person(name: str, password: str = PASSWORD) -> Step:
@@ -141,20 +122,29 @@ CASES = [
 ]
 
 
-async def send(world: World, step: Step) -> Response:
-    async with world.client(step.who or None) as client:
-        return await client.request(step.method, f"/api/v1/{step.path}", json=step.body)
+AREAS = (people, discussions, rulebook, webhooks)
+CASES += [case for area in AREAS for case in area.CASES]
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, clean_store_url: str, tmp_path: Path) -> Settings:
+    case = getattr(request.node, "callspec", None) and request.node.callspec.params["case"]
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    fields: dict[str, Any] = {**case.settings} if case else {}
+    return Settings(redis_url=clean_store_url, policy=tmp_path / "policy.yaml", **fields)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.refused.path}: {case.advice}")
 async def test_followed_advice_leads_to_success(world: World, case: Case) -> None:
+    kept = Kept()
     for step in case.before:
-        assert (await send(world, step)).is_success
-    refused = await send(world, case.refused)
+        answer = await send(world, step, kept)
+        assert answer.is_success, answer.text
+    refused = await send(world, case.refused, kept)
     assert 400 <= refused.status_code < 500, refused.text
-    assert case.advice in refused.json()["detail"], refused.text
+    assert case.advice + case.rest in refused.json()["detail"], refused.text
     for step in case.followed:
-        answer = await send(world, step)
+        answer = await send(world, step, kept)
         assert answer.is_success, answer.text
 
 
@@ -203,9 +193,9 @@ def is_refusal(function: ast.expr) -> bool:
 
 _VERBS = (
     "Add|Approve|Ask|Attest|Cancel|Change|Check|Choose|Close|Compare|Confirm|Correct|Create|Decide|Delete|Deny|Encode|"
-    "End|Enter|Flatten|Give|Grant|Leave|Let|Link|List|Lower|Make|Move|Name|Open|Point|Propose|Put|Raise|Read|Redeem|"
-    "Register|Reload|Remove|Rename|Repeat|Report|Restore|Revoke|Rotate|Run|Save|See|Select|Send|Set|Shorten|Sign in|"
-    "Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write"
+    r"End|Enter|Flatten|Give|Grant(?! \{)|Leave|Let|Link|List|Lower|Make|Move|Name|Open|Point|Propose|Put|Raise|Read|"
+    r"Redeem|Register|Reload|Remove|Rename|Repeat|Report|Restore|Revoke|Rotate|Run(?! \{)|Save|See|Select|Send|Set|"
+    "Shorten|Sign in|Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write"
 )
 _ADVICE = re.compile(rf"(?:^|(?<=[.!?;:] ))((?:{_VERBS})\b[^.;{{]*)")
 

@@ -1,0 +1,119 @@
+"""Advice about versions of the rules, candidates in shadow, replays, grants and mandates."""
+
+from typing import Any
+
+from tests.service.api.advice.steps import Case, Step, ask, decide, see
+
+SHADOWS, VERSIONS = (f"service/operations/rulebook/{one}.py" for one in ("shadows", "versions"))
+MANDATES, GRANTS = "service/api/policy/mandates.py", "service/desk/grants/granting.py"
+STRICT, LAX = (f"version: 1\ndefault: {one}\nrules: []\n" for one in ("deny", "allow"))
+LIVE = Step("root", "GET", "policy/versions", keep={"live": "versions.0.version"})
+RULES: dict[str, Any] = {"text": STRICT, "file": "new.yaml"}
+
+
+def attest(text: str = STRICT) -> Step:
+    return Step("root", "POST", "policy/attestations", {**RULES, "text": text}, {"new": "version"})
+
+
+def shadow(text: str = STRICT) -> Step:
+    return Step("root", "POST", "policy/shadow", {**RULES, "text": text}, {"new": "version"})
+
+
+def shadow_version(version: str) -> Step:
+    return Step("root", "POST", "policy/shadow", {"version": version})
+
+
+def promote(version: str = "{new}") -> Step:
+    return Step("root", "POST", f"policy/shadow/{version}/promote", {"replaces": "{live}"})
+
+
+def restore(version: str, replaces: str) -> Step:
+    return Step("root", "POST", f"policy/versions/{version}/restore", {"replaces": replaces})
+
+
+def replay(first: int, last: int) -> Step:
+    times = {"from": f"2026-01-{first:02}T00:00:00Z", "to": f"2026-01-{last:02}T00:00:00Z"}
+    return Step("root", "POST", "policy/replays", {**RULES, **times})
+
+
+def plan(*tools: dict[str, Any], **fields: Any) -> Step:
+    body = {"title": "Pay", "for_s": 3600, "count": 5, "tools": list(tools) or [{"tool": "wire"}], **fields}
+    return Step("demo", "POST", "mandates", body, {"mandate": "id", "suspension": "suspension_id"})
+
+
+def wire(**fields: Any) -> dict[str, Any]:
+    return {"tool": "wire", "definition": {}, **fields}
+
+
+CASES = [
+    Case("service/operations/rulebook/replays.py", "Let it end after it begins", replay(9, 2), (replay(2, 9),)),
+    Case(
+        SHADOWS,
+        "Choose another one",
+        shadow_version("{live}"),
+        (shadow_version("{new}"),),
+        (LIVE, attest()),
+    ),
+    Case(
+        SHADOWS,
+        "Put it there first, or move its file over the one in use",
+        promote(),
+        (shadow_version("{new}"), promote()),
+        (LIVE, attest()),
+    ),
+    Case(
+        "service/store/rulebook/shadows.py",
+        "End it first",
+        shadow(LAX),
+        (Step("root", "POST", "policy/shadow/{new}/end"), shadow(LAX)),
+        (shadow(),),
+    ),
+    Case(
+        VERSIONS,
+        "Choose an earlier one",
+        restore("{new}", "{new}"),
+        (restore("{live}", "{new}"),),
+        (LIVE, attest(), shadow(), promote()),
+    ),
+    Case(
+        "service/store/rulebook/versions.py",
+        "Read the versions again",
+        restore("{live}", "{live}x"),
+        (*see("policy/versions"), restore("{live}", "{new}")),
+        (LIVE, attest(), shadow(), promote()),
+    ),
+    Case(
+        MANDATES,
+        "Correct run_id",
+        plan(wire(), run_id="{run}"),
+        (ask(), plan(wire(), run_id="{run}")),
+        (ask(), Step("demo", "POST", "runs/{run}/cancel")),
+    ),
+    Case(
+        MANDATES,
+        "Deny its item instead",
+        Step("anna", "POST", "mandates/{mandate}/revoke"),
+        (
+            Step("anna", "GET", "suspensions/{suspension}", keep={"digest": "items.0.digest"}),
+            decide("anna", "deny"),
+        ),
+        (plan(wire()),),
+    ),
+    Case(
+        MANDATES,
+        "Send definitions only for calls that you run yourself",
+        plan(wire(), agent="other"),
+        (plan(wire()),),
+    ),
+    Case(
+        "service/desk/grants/mandating.py",
+        "List the mandates to see their ids",
+        Step("anna", "POST", "mandates/{mandate}/revoke"),
+        see("mandates"),
+        (
+            plan(wire()),
+            Step("anna", "GET", "suspensions/{suspension}", keep={"digest": "items.0.digest"}),
+            decide("anna", "deny"),
+        ),
+    ),
+]
