@@ -191,6 +191,11 @@ def _decide(policy: Policy, run: RunRef, plan: Plan, permits: tuple[_Permit, ...
     try:
         check_quorum(terms)
     except ValueError as error:
+        if len(permits) == 1:
+            raise InvalidInput(
+                f"Nobody can approve a plan under the rule {permits[0].rule.rule_id}: {error}. "
+                "Correct `people` of its `mandates:`, or its reviewers."
+            ) from error
         raise InvalidInput(f"Nobody can approve this plan as a whole: {error}. Split it.") from error
     names = ", ".join(one.rule.rule_id for one in permits)
     others = "denied" if plan.outside is Outside.DENY else "asked about"

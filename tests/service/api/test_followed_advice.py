@@ -17,6 +17,8 @@ from sayso.errors import SaysoError
 from sayso.problems import problem_type_of
 from service.delivery.addresses import UnsafeUrl
 from service.settings import CHECKOUT, Settings
+from tests.sayso.test_followed_advice import CASES as SDK
+from tests.sayso.testing.test_followed_plans import CASES as PLANS
 from tests.service.api.advice import discussions, people, rulebook, webhooks
 from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, send
 from tests.service.api.test_advice import SOURCES
@@ -226,7 +228,8 @@ def list_advice() -> Iterator[tuple[str, str]]:
 
 
 def list_followed() -> set[str]:
-    return {f"{one.module}: {one.advice.strip()}" for one in CASES} | {f"{module}: {one}" for module, one in FOLLOWED}
+    found = {f"{one.module}: {one.advice.strip()}" for one in CASES} | {f"{module}: {one}" for module, one in FOLLOWED}
+    return found | {f"{one.module}: {one.advice.strip()}" for one in (*SDK, *PLANS)}
 
 
 def test_every_advice_is_followed_or_listed() -> None:

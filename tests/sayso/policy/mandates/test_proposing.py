@@ -43,9 +43,9 @@ def test_terms_are_the_strictest_of_all_permitting_rules() -> None:
     assert draft(rules, "mail").terms.quorum == Quorum()
 
 
-def test_plan_that_nobody_can_approve_as_a_whole_is_refused() -> None:
+def test_plan_under_a_rule_that_asks_too_many_people_is_refused() -> None:
     rules = policy(permit("pay", "pay", people=2, reviewers=("anna",)))
-    with pytest.raises(InvalidInput, match="Nobody can approve this plan as a whole"):
+    with pytest.raises(InvalidInput, match="Nobody can approve a plan under the rule pay"):
         draft(rules, "pay")
 
 

@@ -1,0 +1,209 @@
+"""Advice of the SDK's errors: each is followed, and the advice leads to success.
+
+The tables of this module and of `testing/test_followed_plans.py` count for the test that lists all advice.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from sayso import gate
+from sayso.canonical_json import JsonObject
+from sayso.errors import SaysoError
+from sayso.formats.trpc_agent_go import GoSuspension, decode_all, find_suspensions, write_tool_results, write_user_reply
+from sayso.records.run_state import read_state
+from sayso.runner.agents import Agent, load_agents
+from sayso.runner.models import ScriptedModel
+from sayso.runner.protocol import FrameworkState, build_agent
+from sayso.runner.runs import FrameworkRun
+from sayso.runner.schema_tools import tool_from_schema
+from sayso.runner.tools import tool
+from sayso.signing import SignedMessage, new_signing_secret, sign_message, verify_message
+from sayso.testing import InProcessDesk
+from tests.builders import run_ref
+from tests.sayso.timeline.stories import CALL, go
+from tests.workers.resumers.scripted_framework import ScriptedFramework
+
+
+class Case(NamedTuple):
+    """An advice, what is refused with it, and what follows it."""
+
+    module: str
+    advice: str
+    refused: Callable[[], object]
+    followed: Callable[[], object]
+
+
+def follow(case: Case) -> None:
+    with pytest.raises(SaysoError) as refused:
+        case.refused()
+    assert case.advice in refused.value.message
+    case.followed()
+
+
+NUMBER: JsonObject = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def pay(n: int) -> int:
+    """Pay."""
+    return n
+
+
+async def pay_soon(n: int) -> int:
+    """Pay, later."""
+    return n
+
+
+def pay_unfinished(n: int) -> Any:
+    """Pay, without waiting for it."""
+    return pay_soon(n)
+
+
+def pay_any(**given: int) -> int:
+    """Pay what is given by any name."""
+    return sum(given.values())
+
+
+class Payer:
+    """A callable that is no function."""
+
+    def __call__(self, n: int) -> int:
+        return n
+
+
+def approving() -> InProcessDesk:
+    desk = InProcessDesk()
+    desk.reviewer.approves()
+    return desk
+
+
+def run(**options: Any) -> None:
+    """Gate a function with these options, and call it."""
+    assert gate(**{"client": approving().client(), "quiet": True, **options})(pay)(1) == 1
+
+
+def run_gated(function: Any, **options: Any) -> None:
+    assert gate(client=approving().client(), quiet=True, **options)(function)(1) == 1
+
+
+def run_async() -> None:
+    assert asyncio.run(gate(client=approving().async_client(), quiet=True)(pay_soon)(1)) == 1
+
+
+def run_block() -> None:
+    with gate("pay", {"n": 1}, schema=NUMBER, client=approving().client(), quiet=True) as call:
+        call.result = 1
+
+
+def load(*names: str) -> None:
+    assert len(load_agents([f"{__name__}:{name}" for name in names])) == len(names)
+
+
+def make_agent(name: str) -> Agent:
+    return Agent(name=name, instructions="", tools=(), model=ScriptedModel([]))
+
+
+one, twin, two, word = make_agent("one"), make_agent("one"), make_agent("two"), "agent"
+
+SECRET, NOW_S, BODY = new_signing_secret(), 1_700_000_000, b"{}"
+
+
+def verify(**headers: str | None) -> None:
+    signature = sign_message(SECRET, "m1", NOW_S, BODY)
+    given: dict[str, Any] = {"id": "m1", "timestamp": str(NOW_S), "signatures": signature, "body": BODY, **headers}
+    assert verify_message([SECRET], SignedMessage(**given), NOW_S * 1000) == "m1"
+
+
+def wait_for_long_calls() -> list[GoSuspension]:
+    message = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    event = go("chat.completion", "e1", message, longRunningToolIDs={"c1": {}})
+    (found,) = find_suspensions(decode_all(event))
+    return [found]
+
+
+def reply_by_mechanism() -> None:
+    (found,) = wait_for_long_calls()
+    assert found.mechanism == "long_running_tool"
+    assert "c1" in str(write_user_reply(found, "paid"))
+
+
+GO, OPTIONS, PARAMETERS = "sayso/formats/trpc_agent_go.py", "sayso/gating/options.py", "sayso/gating/parameters.py"
+AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/signing.py"
+STATE, ONCE = "sayso/records/run_state.py", "Send it once: v1,<base64>"
+NAMING = "Give one of at most 128 letters, digits, dots, dashes and underscores that begins with a letter, as name=…."
+ABOVE = "Put @gate directly above the def, below the decorators of frameworks"
+
+PAYER = build_agent(ScriptedFramework([]), "payer", {"pay": tool(pay).definition})
+STATE_OF_A_RUN = FrameworkState(agent="payer", framework="pydantic_ai", state_schema="plain/1")
+
+CASES = [
+    Case(
+        GO,
+        "Send the response of its server",
+        lambda: decode_all(["step 1"]),
+        lambda: decode_all({"events": [go("runner.completion", "e1")]}),
+    ),
+    Case(
+        GO,
+        "Check the mechanism of each one",
+        lambda: write_tool_results(wait_for_long_calls(), {"c1": "paid"}),
+        reply_by_mechanism,
+    ),
+    Case("sayso/gating/decorator.py", "Give schema only with a block", lambda: run(schema=NUMBER), run_block),
+    Case(
+        "sayso/gating/execution.py",
+        "Make it an async def that awaits it",
+        lambda: run_gated(pay_unfinished),
+        run_async,
+    ),
+    Case(OPTIONS, "Give 'raise' or 'ask'", lambda: run(on_doubt="fail"), lambda: run(on_doubt="ask")),
+    Case(OPTIONS, "Give 1 to ", lambda: run(step=0), lambda: run(step=1)),
+    Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s=-1), lambda: run(wait_s=None)),
+    Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s="5"), lambda: run(wait_s=5)),
+    Case(PARAMETERS, ABOVE, lambda: run_gated(Payer()), lambda: run_gated(pay)),
+    Case(PARAMETERS, "Remove one @gate", lambda: run_gated(gate(pay)), lambda: run_gated(pay)),
+    Case(STATE, "Send an object", lambda: read_state(b"[1]"), lambda: read_state(b'{"a": 1}')),
+    Case(STATE, "Send an object", lambda: read_state(b"{"), lambda: read_state(b"{}")),
+    Case(
+        STATE,
+        "Send an object as UTF-8 JSON",
+        lambda: read_state(b'{"\xe9": 1}'),
+        lambda: read_state(b'{"\xc3\xa9": 1}'),
+    ),
+    Case(AGENTS, "Correct the path", lambda: load("three"), lambda: load("two")),
+    Case(AGENTS, "Name the agent itself", lambda: load("word"), lambda: load("one")),
+    Case(AGENTS, "Rename one of them", lambda: load("one", "twin"), lambda: load("one", "two")),
+    Case(AGENTS, "Write it as package", lambda: load_agents(["one"]), lambda: load("one")),
+    Case(
+        "sayso/runner/protocol.py",
+        "Add at least one tool",
+        lambda: build_agent(ScriptedFramework([]), "payer", {}),
+        PAYER.manifest,
+    ),
+    Case(
+        "sayso/runner/runs.py",
+        "Run the version that wrote it",
+        lambda: FrameworkRun(PAYER, run_ref(), STATE_OF_A_RUN.model_copy(update={"state_schema": "plain/2"})),
+        lambda: FrameworkRun(PAYER, run_ref(), STATE_OF_A_RUN),
+    ),
+    Case(
+        "sayso/runner/schema_tools.py",
+        "Change one of them",
+        lambda: tool_from_schema(pay, {"type": "object", "properties": {"m": {}}}),
+        lambda: tool_from_schema(pay, NUMBER),
+    ),
+    Case(TOOLS, "Give it more than 0", lambda: tool(timeout_s=0)(pay), lambda: tool(timeout_s=0.5)(pay)),
+    Case(TOOLS, NAMING.removesuffix("."), lambda: tool(name="p y")(pay), lambda: tool(name="p_y")(pay)),
+    Case(TOOLS, "Write out each parameter", lambda: tool(pay_any), lambda: tool(pay)),
+    Case(SIGNING, "Send it once:", lambda: verify(id=None), verify),
+    Case(SIGNING, ONCE, lambda: verify(signatures=None), verify),
+    Case(SIGNING, "Correct it and sign again", lambda: verify(timestamp="soon"), verify),
+    Case(SIGNING, "Set the clock and sign it again", lambda: verify(timestamp="1"), verify),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.module}: {case.advice}")
+def test_followed_advice_leads_to_success(case: Case) -> None:
+    follow(case)
