@@ -152,7 +152,7 @@ class InProcessApi:
         if request.body.get("digest") != item.digest:
             raise InvalidInput("The digest is not that of the item. Read the item again.")
         reviewer = self._desk.reviewer
-        by = reviewer.actor if request.agent == reviewer.name else Actor(id=request.agent, kind=ActorKind.HUMAN)
+        by = reviewer.actor if request.agent == reviewer.name else Actor(id=request.agent, kind=ActorKind.AGENT)
         self._desk.decide(record, item, request.body["action"], given, by)
         decided = find_item(self._read(request), request.item_id)
         outcome = show_part(decided.outcome.model_dump(mode="json")) if decided.outcome else None

@@ -272,5 +272,8 @@ def require_own_password(principal: Principal) -> None:
 def require_person(principal: Principal) -> Principal:
     """Return the person; raises `NotAllowed` for an agent's key."""
     if principal.kind is not ActorKind.HUMAN:
-        raise NotAllowed("This needs a reviewer; an agent's key can only start, suspend and read its own runs.")
+        raise NotAllowed(
+            "This needs a reviewer; an agent's key can only start, suspend and read its own runs. "
+            "Sign in as a reviewer."
+        )
     return principal

@@ -63,6 +63,14 @@ def grant(tool: str, *, rules: str = RULES, **limits: Any) -> None:
     decide(tool, rules=rules, grant={"for_s": HOUR, **limits})
 
 
+def decide_as(name: str) -> None:
+    """Decide with the credential of an agent or of the reviewer."""
+    desk = at_desk("mail")
+    (suspension,) = desk.records
+    (item,) = desk.client("bot").find(suspension).items
+    assert desk.client(name).decide(suspension, item, "approve").outcome is not None
+
+
 def number(*, right: bool) -> None:
     """Approve with the number that the requester sees, or with another one."""
     desk = at_desk("erase")
@@ -186,6 +194,7 @@ CASES = [
         lambda: decide_edited(900),
     ),
     Case(CHECKS, "Ask one of them", lambda: decide("hire"), lambda: decide("hire", by="ben")),
+    Case(CHECKS, "Sign in as a reviewer", lambda: decide_as("bot"), lambda: decide_as("reviewer")),
     Case(CHECKS, "Ask", lambda: number(right=False), lambda: number(right=True)),
     Case(CHECKS, "Choose", lambda: decide("pay", "value", value=1), lambda: decide("pay", "deny")),
     Case(

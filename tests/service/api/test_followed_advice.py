@@ -19,9 +19,10 @@ from service.delivery.addresses import UnsafeUrl
 from service.settings import CHECKOUT, Settings
 from tests.sayso.test_followed_advice import CASES as SDK
 from tests.sayso.testing.test_followed_plans import CASES as PLANS
-from tests.service.api.advice import discussions, people, rulebook, webhooks
+from tests.service.api.advice import calls, discussions, people, rulebook, webhooks
 from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, send
 from tests.service.api.test_advice import SOURCES
+from tests.service.api.test_advice_on_runs import FOLLOWED as RUNS
 from tests.service.api.test_execution import ask, decide, post
 from tests.service.worlds import World
 
@@ -124,7 +125,7 @@ CASES = [
 ]
 
 
-AREAS = (people, discussions, rulebook, webhooks)
+AREAS = (calls, people, discussions, rulebook, webhooks)
 CASES += [case for area in AREAS for case in area.CASES]
 
 
@@ -228,8 +229,8 @@ def list_advice() -> Iterator[tuple[str, str]]:
 
 
 def list_followed() -> set[str]:
-    found = {f"{one.module}: {one.advice.strip()}" for one in CASES} | {f"{module}: {one}" for module, one in FOLLOWED}
-    return found | {f"{one.module}: {one.advice.strip()}" for one in (*SDK, *PLANS)}
+    found = [(one.module, one.advice) for one in CASES] + [(one.module, one.advice) for one in (*SDK, *PLANS)]
+    return {f"{module}: {advice.strip()}" for module, advice in (*found, *FOLLOWED, *RUNS)}
 
 
 def test_every_advice_is_followed_or_listed() -> None:

@@ -52,6 +52,8 @@ async def test_person_judges_a_call_on_the_page(settings: Settings) -> None:
         assert "\u202e" not in page
         form = read_form(page)
         assert "needs a reason" in await anna.send("/second-looks", 422, **form, opinion="disagree")
+        long = await anna.send("/second-looks", 422, **form, opinion="disagree", reason="x" * 2001)
+        assert "Shorten it to 2000" in long
         await anna.send("/second-looks", 303, **form, opinion="disagree", reason="<i>Paid</i> before")
         assert "No call waits" in await anna.read("/second-looks")
         assert "disagreed" in (trail := await anna.read(f"/runs/{form['run']}"))

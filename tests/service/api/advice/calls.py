@@ -1,0 +1,97 @@
+"""Advice about calls, their decisions and questions, and about working hours and replays."""
+
+from typing import Any
+
+from sayso.records.inquiries import MOST_INQUIRIES
+from tests.builders import PASSWORD as ANNAS
+from tests.service.api.advice.people import add_person
+from tests.service.api.advice.steps import Case, Step, ask, call, decide, see, sign_in
+
+HOLIDAYS, CHECKS = "sayso/calendars/public_holidays.py", "sayso/transitions/decision_checks.py"
+CREDENTIALS = "service/auth/credentials.py"
+INQUIRING = "sayso/transitions/reviewers/inquiring.py"
+ITEMS = "suspensions/{suspension}/items"
+POSITIVE = {"parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}}
+BOTH = (ask(call(n=1), call(n=2)), Step("demo", "GET", "suspensions/{suspension}", keep={"second": "items.1.digest"}))
+
+
+def group(country: str, subdivision: str = "") -> Step:
+    hours = {"country": country, "subdivision": subdivision}
+    return Step("root", "POST", "groups", {"name": "payers", "members": ["anna"], "working_hours": hours})
+
+
+def replay(path: str) -> Step:
+    times = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+    rules = "version: 1\ndefault: deny\nrules: []\n"
+    return Step("root", "POST", "policy/replays", {"text": rules, "sum": path, **times})
+
+
+def start(item: str) -> Step:
+    return Step("demo", "POST", f"{ITEMS}/{item}/redeem", headers={"Idempotency-Key": item})
+
+
+def report(item: str) -> Step:
+    return Step("demo", "POST", f"{ITEMS}/{item}/outcome", {"success": True}, headers={"Idempotency-Key": item})
+
+
+def inquire(text: str = "Why?", number: int = 0) -> Step:
+    return Step("anna", "POST", f"{ITEMS}/i1/inquiries", {"text": text}, {"inquiry": f"items.0.inquiries.{number}.id"})
+
+
+def answer(inquiry: str = "{inquiry}") -> Step:
+    return Step("demo", "POST", f"{ITEMS}/i1/inquiries/{inquiry}/answer", {"text": "It is due."})
+
+
+def cancel(who: str) -> Step:
+    return Step(who, "POST", "runs/{run}/cancel")
+
+
+def numbered(n: Any) -> Step:
+    return ask({"tool": "pay", "args": {"n": n}, "definition": POSITIVE})
+
+
+FIND = Step("demo", "GET", "suspensions/{suspension}", keep={"inquiry": "items.0.inquiries.0.id"})
+BEN, EVE = ((add_person(name), sign_in(name)) for name in ("ben", "eve"))
+IN_DOUBT = Step("demo", "POST", f"{ITEMS}/i1/in-doubt")
+ALL_ASKED = tuple(step for n in range(MOST_INQUIRIES) for step in (inquire(f"Why {n}?", n), answer()))
+
+CASES = [
+    Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group("DE", "BY"),)),
+    Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group(""),)),
+    Case(HOLIDAYS, "Use an ISO 3166 code such as DE, or omit it", group("XX"), (group("DE"),)),
+    Case(HOLIDAYS, "Choose one of these or omit it:", group("DE", "XX"), (group("DE", "BY"),), rest=" BB, BE, BW, BY"),
+    Case("sayso/policy/analysis/amounts.py", "Write it as args", replay("amount"), (replay("args.amount"),)),
+    Case("sayso/schemas/validators.py", "Correct it and send it again", numbered(0), (numbered(1),)),
+    Case(
+        "sayso/transitions/client_execution.py",
+        "Run and report them first",
+        IN_DOUBT,
+        (start("i2"), report("i2"), IN_DOUBT),
+        (
+            *BOTH,
+            decide("anna"),
+            Step("anna", "POST", f"{ITEMS}/i2/decision", {"action": "approve", "digest": "{second}"}),
+            start("i1"),
+        ),
+    ),
+    Case(CREDENTIALS, "Sign in as a reviewer", decide("demo"), (sign_in("anna", ANNAS), decide("@anna")), (ask(),)),
+    Case(CHECKS, "Ask", cancel("@eve"), (cancel("@ben"),), (*BEN, *EVE, ask(call("payout"))), rest=" anna, ben, demo"),
+    Case(CHECKS, "Ask", cancel("@eve"), (cancel("root"),), (*EVE, ask(call("payout"))), rest=" anna, ben, demo or an"),
+    Case(
+        "sayso/transitions/table.py",
+        "Read it again",
+        start("i1"),
+        (decide("anna"), *see("suspensions/{suspension}", "demo"), start("i1")),
+        (ask(),),
+    ),
+    Case(INQUIRING, "Ask again after that", inquire("When?", 1), (answer(), inquire("When?", 1)), (ask(), inquire())),
+    Case(INQUIRING, "Read the suspension to see its inquiries", answer("none"), (FIND, answer()), (ask(), inquire())),
+    Case(INQUIRING, "Decide it, or deny it with a reason", inquire(), (decide("anna"),), (ask(), *ALL_ASKED)),
+    Case(
+        INQUIRING,
+        "Decide it, or deny it with a reason",
+        inquire(),
+        (decide("anna", "deny", message="Nobody knows why."),),
+        (ask(), *ALL_ASKED),
+    ),
+]
