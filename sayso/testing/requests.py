@@ -112,7 +112,7 @@ def describe_misfit(error: ValidationError) -> InvalidInput:
 
 def show_record(record: SuspensionRecord) -> JsonValue:
     """Return a record as the API does for an agent: times in RFC 3339, and nothing of draws for a second look."""
-    body: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run"}))
+    body: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run", "typed"}))
     body["run"] = show_run(record.run)
     for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)

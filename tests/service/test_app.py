@@ -105,21 +105,18 @@ async def test_a_body_over_the_limit_is_refused_whatever_it_says_of_its_size(wor
 async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
     world: World, settings: Settings
 ) -> None:
-    record = await make_pending(world.wiring)
     redis = connect(settings.store_url)
-    (item,) = record.items
-    await redis.hset(TenantKeys(TENANT).definitions, item.tool.definition, "not a definition")
+    await redis.hset(TenantKeys(TENANT).used, "key", "not a time")
     await redis.aclose()
-    edited = {"action": "approve", "digest": item.digest, "args": {"order": "A-1", "amount": 7}}
-    async with world.client("anna") as client:
+    async with world.client("root") as client:
         with capture_logs() as logs:
-            answer = await client.post(f"/api/v1/suspensions/{record.id}/items/i1/decision", json=edited)
+            answer = await client.get("/api/v1/keys")
     reported = answer.json()
     assert (answer.status_code, reported["type"]) == (500, "/problems/something-broke")
     assert reported["error_id"] in reported["detail"]
     assert [line["error_id"] for line in logs if line["event"] == "unexpected error"] == [reported["error_id"]]
     assert answer.headers["content-security-policy"] == POLICY
-    assert "definition" not in answer.text
+    assert "not a time" not in answer.text
 
 
 async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_path: object) -> None:

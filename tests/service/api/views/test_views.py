@@ -18,8 +18,18 @@ from service.store.people import ApiKey, Reviewer
 from service.store.runs.runs import Run
 
 OUR_OWN = {
-    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
-    Run: {"failed_calls", "is_drill"},
+    SuspensionRecord: {
+        "tenant",
+        "origin",
+        "resume",
+        "state",
+        "journal",
+        "due_at_ms",
+        "waits_for",
+        "failed_calls",
+        "typed",
+    },
+    Run: {"failed_calls", "is_drill", "typed"},
     Item: {
         *("reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed", "secret_number"),
         *("judged_at_ms", "charges", "asked", "grant_id"),
