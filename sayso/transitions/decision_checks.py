@@ -99,8 +99,7 @@ def check_in_time(item: Item, now_ms: int) -> None:
 
 def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
     """Return the actor as `entitle` does; raises `NotAllowed` or `AlreadyDecided` for one who cannot decide."""
-    if by.kind is not ActorKind.HUMAN:
-        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
+    check_person(by)
     check_other_than_requester(record, item, by)
     counts_as = _find_maker(record, by)
     if counts_as in record.run.list_excluded(item.terms):
@@ -118,6 +117,12 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
             decided_by=counted.by.id,
         )
     return _check_human(item, entitled.model_copy(update={"counts_as": counts_as}) if counts_as else entitled)
+
+
+def check_person(by: Actor) -> None:
+    """Raise `NotAllowed` for an agent."""
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
 
 
 def find_alike(item: Item, by: Actor) -> Decision | None:

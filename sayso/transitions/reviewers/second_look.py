@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 from sayso.canonical_json import JsonObject
 from sayso.errors import AlreadyDecided, InvalidInput, NotAllowed, SelfApproval
-from sayso.records.decisions import RUNNING, Actor, ActorKind
+from sayso.records.decisions import RUNNING, Actor
 from sayso.records.events import Event, EventType, TrailEntry
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import GROUP_PREFIX
+from sayso.transitions.decision_checks import check_person
 from sayso.transitions.table import check_step
 
 LONGEST_REASON = 2000
@@ -58,8 +59,7 @@ def check_second_looker(record: SuspensionRecord, seen: Seen, by: Actor) -> None
     It needs another person than those who decided and those behind the run: one of the rule's reviewers, if it names
     any.
     """
-    if by.kind is not ActorKind.HUMAN:
-        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
+    check_person(by)
     if by.id in record.run.requesters:
         raise SelfApproval(owner=by.id)
     if by.id in seen.deciders:
