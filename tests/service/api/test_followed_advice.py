@@ -19,8 +19,8 @@ from service.delivery.addresses import UnsafeUrl
 from service.settings import CHECKOUT, Settings
 from tests.sayso.test_followed_advice import CASES as SDK
 from tests.sayso.testing.test_followed_plans import CASES as PLANS
-from tests.service.api.advice import calls, discussions, people, rulebook, webhooks
-from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, send
+from tests.service.api.advice import calls, discussions, people, rulebook, test_files, test_signed, webhooks
+from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, read_detail, send
 from tests.service.api.test_advice import SOURCES
 from tests.service.api.test_advice_on_runs import FOLLOWED as RUNS
 from tests.service.api.test_execution import ask, decide, post
@@ -145,7 +145,7 @@ async def test_followed_advice_leads_to_success(world: World, case: Case) -> Non
         assert answer.is_success, answer.text
     refused = await send(world, case.refused, kept)
     assert 400 <= refused.status_code < 500, refused.text
-    assert case.advice + case.rest in refused.json()["detail"], refused.text
+    assert case.advice + case.rest in read_detail(refused), refused.text
     for step in case.followed:
         answer = await send(world, step, kept)
         assert answer.is_success, answer.text
@@ -154,10 +154,13 @@ async def test_followed_advice_leads_to_success(world: World, case: Case) -> Non
 FOLLOWED = [
     ("sayso/transitions/client_execution.py", "Redeem it before the call starts"),
     ("sayso/transitions/deciding.py", "Read the suspension to see its items"),
+    ("service/channels/trials.py", "Name a person"),
+    ("service/desk/grants/granting.py", "Wait for more, or grant like calls beside an approval"),
     ("service/operations/drills/planting.py", "Name one of its reviewers:"),
     ("service/store/runs/comments.py", "Send a new key"),
 ]
-"""Advice that the next tests follow, and those of drills."""
+FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED]
+"""Advice that the next tests follow, and those of channels, grants, drills and their own modules."""
 
 
 async def test_advice_about_a_call_leads_to_its_result(world: World) -> None:

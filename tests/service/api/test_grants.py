@@ -106,7 +106,9 @@ async def test_proposed_grant_is_listed_and_confirmed(world: World) -> None:
             await decide(root, await suspend(demo, amount, LEARNED))
         (made,) = await propose_learned(world.wiring)
         place = f"/api/v1/grants/{made.id}/confirm"
-        assert (await ben.post(place)).status_code == 409
+        early = await ben.post(place)
+        assert early.status_code == 409
+        assert "Wait for more, or grant like calls beside an approval" in early.json()["detail"]
         await decide(root, await suspend(demo, 150, LEARNED))
         (listed,) = (await ben.get("/api/v1/grants")).json()["grants"]
         assert (listed["state"], listed["granted_by"], listed["denial"]) == ("probation", [], None)

@@ -21,11 +21,16 @@ def encode(state: Any) -> str:
 
 
 async def pause(world: World, state: Any, **changed: Any) -> Response:
-    """Ask for a call of a run of a framework that waits for it."""
+    """Register an agent of a framework, and ask for a call of its run that waits for it."""
     manifest = await register_agent(world.wiring, "bot")
     origin = Origin(framework="autogen", state_schema="autogen.state/1", manifest_digest=DIGEST)
     with_origin = manifest.model_copy(update={"origin": origin})
     await world.wiring.runs.save_agent("bot", with_origin.model_dump_json())
+    return await suspend_run(world, state, **changed)
+
+
+async def suspend_run(world: World, state: Any, **changed: Any) -> Response:
+    """Ask for a call of a run of the registered agent."""
     paused = {
         "framework": "autogen",
         "state_schema": "autogen.state/1",

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from tests.service.api.advice.people import add_key
 from tests.service.api.advice.steps import Case, Step, ask, call, see
 
-TRAILS, EVENTS, AAP = "service/api/trails.py", "service/store/runs/external_events.py", "service/api/aap/callers.py"
+TRAILS, EVENTS, AAP = "service/api/trails.py", "service/store/runs/external_events.py", "service/api/aap"
 REGISTERED = {"tool": "refund", "args": {"order": "A-1", "amount": 1}}
 CANCEL = Step("demo", "POST", "runs/{run}/cancel")
 ERASE = Step("root", "POST", "runs/{run}/erase", {"reason": "Request of the customer"})
+UUID = "019aa4a2-f4a5-7c6d-8e9f-0a1b2c3d4e5f"
+LONG = "x" * 60_000
 METRICS = {"metrics_token": "m" * 40}
 
 
@@ -20,10 +23,28 @@ def stream(**headers: str) -> Step:
     return Step("demo", "GET", "runs/{run}/events/stream", headers=headers)
 
 
-def report(text: str, seq: int = 1, times: int = 1) -> Step:
-    events: list[Any] = [{"seq": seq, "event": {"type": "note", "data": {"text": text}}}]
-    body = {"source_format": "sayso", "source": "bot", "events": events}
+def report(text: str, seq: int = 1, count: int = 1, source: str = "bot", times: int = 1) -> Step:
+    event = {"type": "note", "data": {"text": text}}
+    events = [{"seq": seq, "event": event} for seq in range(seq, seq + count)]
+    body = {"source_format": "sayso", "source": source, "events": events}
     return Step("demo", "POST", "runs/{run}/events", body, times=times)
+
+
+def request(tool: str = '"wire"', argument: str = "1", uuid: str = UUID, who: str = "@token") -> Step:
+    """Ask over the AAP for a call."""
+    body = f'{{"tool": {tool}, "arguments": {{"amount": {argument}}}, "timeout": "10m"}}'.encode()
+    headers = {"Idempotency-Key": uuid, "Content-Type": "application/json"}
+    return Step(who, "POST", "/api/aap/v1/requests", body, {"request": "id"}, headers)
+
+
+def consume(body: Any = None) -> Step:
+    return Step("@token", "POST", "/api/aap/v1/requests/{request}/consume", body, headers={"Idempotency-Key": "k"})
+
+
+INSTANCE = (
+    add_key("platform", kind="provisioner"),
+    Step("@key", "POST", "/api/aap/v1/instances", {}, {"token": "credential.token"}, {"Idempotency-Key": UUID}),
+)
 
 
 def scrape(**headers: str) -> Step:
@@ -87,5 +108,34 @@ CASES = [
         Step("root", "POST", "freezes/tool:pay/unfreeze", {"deadlines": "pass"}),
         (Step("root", "POST", "freezes/tool:pay/unfreeze"),),
         (ask(), Step("root", "POST", "freezes", {"scope": "tool:pay", "reason": "a test"})),
+    ),
+    Case(
+        EVENTS,
+        "Send fewer, such as whole messages instead of their fragments",
+        report("x", count=100, source="b"),
+        (report("x", count=50, source="b"),),
+        (ask(), *(report("x", 1 + 450 * page, 450) for page in range(11))),
+    ),
+    Case(
+        EVENTS,
+        "Send fewer",
+        report(LONG, count=4, source="b"),
+        (report(LONG, source="b"),),
+        (ask(), *(report(LONG, 1 + 4 * page, 4) for page in range(17))),
+    ),
+    Case(f"{AAP}/callers.py", "Send 'Authorization: Bearer <token>'", request(who=""), (request(),), INSTANCE),
+    Case(
+        f"{AAP}/exact_json.py",
+        "Send it as a string",
+        request(argument=f"0.{10**40 + 1}"),
+        (request(argument='"0.1"'),),
+        INSTANCE,
+    ),
+    Case(
+        f"{AAP}/requests.py",
+        "Send none",
+        consume({}),
+        (consume(),),
+        (*INSTANCE, request('"free"')),
     ),
 ]

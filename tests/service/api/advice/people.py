@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.builders import PASSWORD as ANNAS
-from tests.service.api.advice.steps import PASSWORD, Case, Step, see, sign_in
+from tests.service.api.advice.steps import PASSWORD, Case, Step, ask, see, sign_in
 
 KEYS, GROUPS, DUTY = "service/auth/api_keys.py", "service/auth/groups.py", "service/auth/duty.py"
 PASSWORDS, REVIEWERS, CREDENTIALS = (f"service/auth/{one}.py" for one in ("passwords", "reviewers", "credentials"))
@@ -139,5 +139,11 @@ CASES = [
         view("one more"),
         (Step("anna", "DELETE", "account/views/{view}"), view("one more")),
         (view("v{n}", times=20),),
+    ),
+    Case(
+        "service/auth/person_tokens/verifying.py",
+        "Set SAYSO_TOKEN_ISSUERS, or send none",
+        ask()._replace(headers={"Sayso-On-Behalf-Of": "a.b.c"}),
+        (ask(),),
     ),
 ]

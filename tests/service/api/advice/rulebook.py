@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.service.api.advice.steps import Case, Step, ask, decide, see
+from tests.service.api.advice.people import add_person
+from tests.service.api.advice.steps import Case, Step, ask, call, decide, read_digest, see, sign_in
 
 SHADOWS, VERSIONS = (f"service/operations/rulebook/{one}.py" for one in ("shadows", "versions"))
 MANDATES, GRANTS = "service/api/policy/mandates.py", "service/desk/grants/granting.py"
@@ -43,6 +44,10 @@ def plan(*tools: dict[str, Any], **fields: Any) -> Step:
 
 def wire(**fields: Any) -> dict[str, Any]:
     return {"tool": "wire", "definition": {}, **fields}
+
+
+def grant(who: str, **fields: Any) -> Step:
+    return decide(who, grant={"for_s": 3600}, **fields)._replace(keep={"grant": "decision.grant_id"})
 
 
 CASES = [
@@ -93,10 +98,7 @@ CASES = [
         MANDATES,
         "Deny its item instead",
         Step("anna", "POST", "mandates/{mandate}/revoke"),
-        (
-            Step("anna", "GET", "suspensions/{suspension}", keep={"digest": "items.0.digest"}),
-            decide("anna", "deny"),
-        ),
+        (read_digest(), decide("anna", "deny")),
         (plan(wire()),),
     ),
     Case(
@@ -110,10 +112,26 @@ CASES = [
         "List the mandates to see their ids",
         Step("anna", "POST", "mandates/{mandate}/revoke"),
         see("mandates"),
-        (
-            plan(wire()),
-            Step("anna", "GET", "suspensions/{suspension}", keep={"digest": "items.0.digest"}),
-            decide("anna", "deny"),
-        ),
+        (plan(wire()), read_digest(), decide("anna", "deny")),
+    ),
+    Case(
+        MANDATES,
+        "Name fewer calls, or shorter values",
+        plan(*[wire(equal={f"args.a{number}": "x" * 200 for number in range(20)})] * 5),
+        (plan(wire(equal={f"args.a{number}": "x" * 200 for number in range(20)})),),
+    ),
+    Case(
+        GRANTS,
+        "Ask one of them",
+        Step("root", "POST", "grants/{grant}/confirm"),
+        (add_person("ben"), sign_in("ben"), Step("@ben", "POST", "grants/{grant}/confirm")),
+        (ask(call("payout")), grant("anna")),
+    ),
+    Case(
+        "service/desk/reviewing.py",
+        "Approve them first, and grant like calls then",
+        grant("anna", args={"amount": 500}),
+        (decide("anna", args={"amount": 500}), read_digest(), grant("root")),
+        (ask(call("wire", amount=1)),),
     ),
 ]

@@ -18,6 +18,16 @@ rules:
     action: request_approval
     grants: {longest: 7d, people: 2}
     terms: {reviewers: [anna, ben]}
+  - id: large-wires
+    priority: 200
+    tool: wire
+    when: args.amount > 100
+    action: request_approval
+    grants: {longest: 7d}
+    terms: {reviewers: [anna, root]}
+  - id: free
+    tool: free
+    action: allow
   - id: wires
     tool: wire
     action: request_approval
@@ -82,6 +92,10 @@ def decide(who: str, action: str = "approve", **fields: Any) -> Step:
     return Step(who, "POST", "suspensions/{suspension}/items/i1/decision", body)
 
 
+def read_digest() -> Step:
+    return Step("anna", "GET", "suspensions/{suspension}", keep={"digest": "items.0.digest"})
+
+
 def fill(value: Any, kept: Mapping[str, str]) -> Any:
     """Return the value with all kept values in their places."""
     if isinstance(value, str):
@@ -112,10 +126,17 @@ async def send(world: World, step: Step, kept: Kept | None = None) -> Response:
             answer = await client.request(
                 step.method,
                 path if path.startswith("/") else f"/api/v1/{path}",
-                json=fill(step.body, values),
+                json=None if isinstance(step.body, bytes) else fill(step.body, values),
+                content=step.body if isinstance(step.body, bytes) else None,
                 headers={**sent, **fill(dict(step.headers), values)},
             )
             if not answer.is_success:
                 return answer
             kept |= {name: find(answer.json(), place) for name, place in step.keep.items()}
     return answer
+
+
+def read_detail(refused: Response) -> str:
+    """Return what a refusal says, also one of the AAP."""
+    answer = refused.json()
+    return str(answer["detail"] if "detail" in answer else answer["error"]["message"])

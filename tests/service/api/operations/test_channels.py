@@ -71,6 +71,15 @@ async def test_test_card_reaches_the_person(world: World, channel: MemoryChannel
     assert channel.render(channel.cards["A1"]).actions == {CardAction.OPEN}
 
 
+async def test_advice_on_a_test_card_leads_to_one(world: World, channel: MemoryChannel) -> None:
+    await link(world, "anna", "A1")
+    async with world.client("root") as root:
+        refused = await root.post("/api/v1/channels/ops/test", json={})
+        assert "Name a person" in refused.json()["detail"], refused.text
+        sent = await root.post("/api/v1/channels/ops/test", json={"person": "anna"})
+    assert sent.json()["answers"][0]["accepted"], sent.text
+
+
 async def test_test_card_shows_why_the_provider_refused(world: World, channel: MemoryChannel) -> None:
     channel.shared_address, channel.failure = "#ops", DeliveryFailed("HTTP 403: not in channel", permanent=True)
     async with world.client("root") as root:
