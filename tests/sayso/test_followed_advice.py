@@ -12,8 +12,15 @@ import pytest
 from sayso import gate
 from sayso.canonical_json import JsonObject
 from sayso.errors import SaysoError
-from sayso.formats.trpc_agent_go import GoSuspension, decode_all, find_suspensions, write_tool_results, write_user_reply
-from sayso.records.run_state import read_state
+from sayso.formats.trpc_agent_go import (
+    GoSuspension,
+    decode_all,
+    find_suspensions,
+    write_graph_resume,
+    write_tool_results,
+    write_user_reply,
+)
+from sayso.records.run_state import MAX_STATE_BYTES, read_state, seal_state
 from sayso.runner.agents import Agent, load_agents
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import FrameworkState, build_agent
@@ -23,7 +30,7 @@ from sayso.runner.tools import tool
 from sayso.signing import SignedMessage, new_signing_secret, sign_message, verify_message
 from sayso.testing import InProcessDesk
 from tests.builders import run_ref
-from tests.sayso.timeline.stories import CALL, go
+from tests.sayso.timeline.stories import CALL, encode, go
 from tests.workers.resumers.scripted_framework import ScriptedFramework
 
 
@@ -73,6 +80,34 @@ class Payer:
         return n
 
 
+def pay_each(n: int) -> Any:
+    """Pay in parts."""
+    yield n
+
+
+def pay_all(n: int) -> list[int]:
+    """Pay in parts, and return them."""
+    return [n]
+
+
+def pay_untyped(n):  # type: ignore[no-untyped-def]
+    """Pay what has no type."""
+    return n
+
+
+def pay_greater(n: int) -> int:
+    """Pay the greater of two."""
+    return max(n, 1)
+
+
+class Bank:
+    """A bank whose method is a tool."""
+
+    def pay(self, n: int) -> int:
+        """Pay."""
+        return n
+
+
 def approving() -> InProcessDesk:
     desk = InProcessDesk()
     desk.reviewer.approves()
@@ -84,8 +119,8 @@ def run(**options: Any) -> None:
     assert gate(**{"client": approving().client(), "quiet": True, **options})(pay)(1) == 1
 
 
-def run_gated(function: Any, **options: Any) -> None:
-    assert gate(client=approving().client(), quiet=True, **options)(function)(1) == 1
+def run_gated(function: Any, result: Any = 1) -> None:
+    assert gate(client=approving().client(), quiet=True)(function)(1) == result
 
 
 def run_async() -> None:
@@ -129,6 +164,16 @@ def reply_by_mechanism() -> None:
     assert "c1" in str(write_user_reply(found, "paid"))
 
 
+def interrupt(id_: str, checkpoint: str) -> Any:
+    meta = {"nodeID": "review", "interruptKey": id_, "interruptValue": 1, "lineageId": "l1", "checkpointId": checkpoint}
+    return go("graph.pregel.step", id_, stateDelta={"_pregel_metadata": encode(meta)})
+
+
+def resume(*events: Any) -> JsonObject:
+    found = find_suspensions(decode_all([*events]))
+    return write_graph_resume(found, {one.key: True for one in found})
+
+
 GO, OPTIONS, PARAMETERS = "sayso/formats/trpc_agent_go.py", "sayso/gating/options.py", "sayso/gating/parameters.py"
 AGENTS, TOOLS, SIGNING = "sayso/runner/agents.py", "sayso/runner/tools.py", "sayso/signing.py"
 STATE, ONCE = "sayso/records/run_state.py", "Send it once: v1,<base64>"
@@ -137,6 +182,8 @@ ABOVE = "Put @gate directly above the def, below the decorators of frameworks"
 
 PAYER = build_agent(ScriptedFramework([]), "payer", {"pay": tool(pay).definition})
 STATE_OF_A_RUN = FrameworkState(agent="payer", framework="pydantic_ai", state_schema="plain/1")
+
+LONG = b"x" * (MAX_STATE_BYTES + 1)
 
 CASES = [
     Case(
@@ -151,6 +198,12 @@ CASES = [
         lambda: write_tool_results(wait_for_long_calls(), {"c1": "paid"}),
         reply_by_mechanism,
     ),
+    Case(
+        GO,
+        "Resume one checkpoint at a time",
+        lambda: resume(interrupt("e1", "k1"), interrupt("e2", "k2")),
+        lambda: [resume(interrupt("e1", "k1")), resume(interrupt("e2", "k2"))],
+    ),
     Case("sayso/gating/decorator.py", "Give schema only with a block", lambda: run(schema=NUMBER), run_block),
     Case(
         "sayso/gating/execution.py",
@@ -164,6 +217,9 @@ CASES = [
     Case(OPTIONS, "Give seconds, 0 or more, or None", lambda: run(wait_s="5"), lambda: run(wait_s=5)),
     Case(PARAMETERS, ABOVE, lambda: run_gated(Payer()), lambda: run_gated(pay)),
     Case(PARAMETERS, "Remove one @gate", lambda: run_gated(gate(pay)), lambda: run_gated(pay)),
+    Case(PARAMETERS, "Gate a def that calls it", lambda: run_gated(max), lambda: run_gated(pay_greater)),
+    Case(PARAMETERS, "Return a list instead", lambda: gate(pay_each), lambda: run_gated(pay_all, [1])),
+    Case(STATE, "Trim its messages", lambda: seal_state(LONG), lambda: seal_state(LONG[:-1])),
     Case(STATE, "Send an object", lambda: read_state(b"[1]"), lambda: read_state(b'{"a": 1}')),
     Case(STATE, "Send an object", lambda: read_state(b"{"), lambda: read_state(b"{}")),
     Case(
@@ -197,6 +253,9 @@ CASES = [
     Case(TOOLS, "Give it more than 0", lambda: tool(timeout_s=0)(pay), lambda: tool(timeout_s=0.5)(pay)),
     Case(TOOLS, NAMING.removesuffix("."), lambda: tool(name="p y")(pay), lambda: tool(name="p_y")(pay)),
     Case(TOOLS, "Write out each parameter", lambda: tool(pay_any), lambda: tool(pay)),
+    Case(TOOLS, "Decorate a def or an async def that returns", lambda: tool(pay_each), lambda: tool(pay_all)),
+    Case(TOOLS, "Decorate the method of one object, tool(thing", lambda: tool(Bank.pay), lambda: tool(Bank().pay)),
+    Case(TOOLS, "Annotate it", lambda: tool(pay_untyped), lambda: tool(pay)),
     Case(SIGNING, "Send it once:", lambda: verify(id=None), verify),
     Case(SIGNING, ONCE, lambda: verify(signatures=None), verify),
     Case(SIGNING, "Correct it and sign again", lambda: verify(timestamp="soon"), verify),

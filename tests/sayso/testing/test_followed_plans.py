@@ -17,7 +17,7 @@ rules:
   - id: payouts
     tool: pay
     action: request_approval
-    mandates: {longest: 8h, sum: {of: args.amount, max: 500}, by: args.to}
+    mandates: {longest: 8h, count: 5, sum: {of: args.amount, max: 500}, by: args.to}
     grants: {longest: 8h, count: 5, sum: {of: args.amount, max: 500}, by: args.to}
   - {id: mails, tool: mail, action: request_approval, grants: {longest: 8h}}
   - id: wires
@@ -29,6 +29,7 @@ rules:
     tool: login
     action: request_approval
     mandates: {longest: 8h}
+    grants: {longest: 8h}
     terms: {secrets: [password]}
   - {id: large, tool: move, when: args.amount > 900, action: deny}
   - {id: numbered, tool: erase, action: request_approval, terms: {match_number: true}}
@@ -40,6 +41,7 @@ rules:
 """
 MAILS = "action: request_approval, grants: {longest: 8h}}"
 ARGS: dict[str, Any] = {"to": "ann", "amount": 100}
+CALLS: dict[str, Any] = {"paint": {}, "login": {"user": "ann", "password": "x"}}
 PAY: dict[str, Any] = {"tool": "pay", "equal": {"args.to": "ann"}, "sum": {"of": "args.amount", "max": 500}}
 LIMIT = {"at_most": {"args.amount": 50}}
 HOUR = 3600
@@ -53,7 +55,7 @@ def at_desk(tool: str, rules: str = RULES, args: dict[str, Any] = ARGS) -> InPro
 
 
 def decide(tool: str, action: str = "approve", *, by: str = "reviewer", rules: str = RULES, **given: Any) -> None:
-    desk = at_desk(tool, rules, {} if tool == "paint" else ARGS)
+    desk = at_desk(tool, rules, CALLS.get(tool, ARGS))
     desk.reviewer.name = by
     desk.reviewer.decide(action, **given)
     assert tool == "wire" or desk.waiting == []
@@ -149,6 +151,24 @@ CASES = [
     Case(GRANTS, "Choose a shorter time", lambda: grant("pay", for_s=9 * HOUR), lambda: grant("pay", for_s=8 * HOUR)),
     Case(GRANTS, "Choose fewer", lambda: grant("pay", count=6), lambda: grant("pay", count=5)),
     Case(GRANTS, "Choose less", lambda: grant("pay", sum=501), lambda: grant("pay", sum=500)),
+    Case(
+        GRANTS,
+        "Limit one of its own arguments",
+        lambda: grant("mail", at_most={"args.price": 5}),
+        lambda: grant("mail", at_most={"args.amount": 5}),
+    ),
+    Case(
+        GRANTS,
+        "Limit it to a value instead",
+        lambda: grant("mail", at_most={"args.to": 5}),
+        lambda: grant("mail", equal={"args.to": "ann"}),
+    ),
+    Case(
+        GRANTS,
+        "Limit another argument",
+        lambda: grant("login", equal={"args.password": "x"}),
+        lambda: grant("login", equal={"args.user": "ann"}),
+    ),
     Case(GRANTS, "Decide without a grant or an offer", lambda: grant("hire2"), lambda: decide("hire2")),
     Case(GRANTS, "Deny without an offer", lambda: decide("wire", "deny", offer=LIMIT), lambda: decide("wire", "deny")),
     Case(GRANTS, "Leave it out of `free`", lambda: grant("pay", free=["args.to"]), lambda: grant("pay")),
@@ -170,6 +190,8 @@ CASES = [
         lambda: plan({**PAY, "equal": {}, "one_of": {"args.to": ["ann", "ben"]}}),
     ),
     Case(MANDATES, "Choose a shorter time", lambda: plan(PAY, for_s=9 * HOUR), lambda: plan(PAY, for_s=8 * HOUR)),
+    Case(MANDATES, "Plan fewer", lambda: plan(PAY, count=6), lambda: plan(PAY, count=5)),
+    Case(MANDATES, "Plan less", lambda: plan({**PAY, "sum": {"of": "args.amount", "max": 501}}), lambda: plan(PAY)),
     Case(MANDATES, PERMITS, lambda: plan(PAY, ANY_MAIL), lambda: plan(PAY)),
     Case(MANDATES, PERMITS, lambda: plan(PAY, ANY_MAIL), lambda: plan(PAY, ANY_MAIL, rules=PERMITTED)),
     Case(

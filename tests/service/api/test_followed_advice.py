@@ -201,7 +201,9 @@ _VERBS = (
     "Add|Approve|Ask|Attest|Cancel|Change|Check|Choose|Close|Compare|Confirm|Correct|Create|Decide|Delete|Deny|Encode|"
     r"End|Enter|Flatten|Give|Grant(?! \{)|Leave|Let|Link|List|Lower|Make|Move|Name|Open|Point|Propose|Put|Raise|Read|"
     r"Redeem|Register|Reload|Remove|Rename|Repeat|Report|Restore|Revoke|Rotate|Run(?! \{)|Save|See|Select|Send|Set|"
-    "Shorten|Sign in|Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write"
+    "Shorten|Sign in|Split|Start|Try|Type|Unfreeze|Update|Use|Verify|Wait|Write|"
+    "Annotate|Attach|Begin|Deactivate|Decorate|Deploy|Freeze|Gate|Install|Limit|Omit|Paste|Plan|Reply|Request|Resume|"
+    "Return|Say|Show|Simplify|Suspend|Tick|Trim|Turn"
 )
 _ADVICE = re.compile(rf"(?:^|(?<=[.!?;:] ))((?:{_VERBS})\b[^.;{{]*)")
 
