@@ -19,7 +19,7 @@ from service.delivery.addresses import UnsafeUrl
 from service.settings import CHECKOUT, Settings
 from tests.sayso.test_followed_advice import CASES as SDK
 from tests.sayso.testing.test_followed_plans import CASES as PLANS
-from tests.service.api.advice import calls, discussions, people, rulebook, test_files, test_signed, webhooks
+from tests.service.api.advice import calls, discussions, people, rulebook, test_desk, test_files, test_signed, webhooks
 from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, read_detail, send
 from tests.service.api.test_advice import SOURCES
 from tests.service.api.test_advice_on_runs import FOLLOWED as RUNS
@@ -156,11 +156,13 @@ FOLLOWED = [
     ("sayso/transitions/deciding.py", "Read the suspension to see its items"),
     ("service/channels/trials.py", "Name a person"),
     ("service/desk/grants/granting.py", "Wait for more, or grant like calls beside an approval"),
+    ("service/api/operations/metrics.py", "Set"),
     ("service/operations/drills/planting.py", "Name one of its reviewers:"),
+    ("service/operations/rulebook/versions.py", "Read it again before you attest it"),
     ("service/store/runs/comments.py", "Send a new key"),
 ]
-FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED]
-"""Advice that the next tests follow, and those of channels, grants, drills and their own modules."""
+FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED, *test_desk.FOLLOWED]
+"""Advice that the next tests follow, and tests of channels, grants, metrics, drills and attestations."""
 
 
 async def test_advice_about_a_call_leads_to_its_result(world: World) -> None:

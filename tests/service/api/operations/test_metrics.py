@@ -74,7 +74,10 @@ async def test_metrics_are_closed_without_a_token(world: World) -> None:
     world.app.state.process.settings = open_settings.model_copy(update={"metrics_token": None})
     async with world.client("root") as client:
         answer = await client.get("/metrics")
-    assert (answer.status_code, "SAYSO_METRICS_TOKEN" in answer.json()["detail"]) == (404, True)
+        assert answer.status_code == 404
+        assert "Set SAYSO_METRICS_TOKEN to open them" in answer.json()["detail"]
+        world.app.state.process.settings = open_settings
+        assert (await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})).status_code == 200
 
 
 async def test_metrics_follow_a_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

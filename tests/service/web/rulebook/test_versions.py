@@ -81,7 +81,8 @@ async def test_admins_attest_what_they_have_read(clean_store_url: str, tmp_path:
         await make_admin(anna)
         assert "takes force when 2 admins have attested" in await anna.read(VERSIONS)
         assert "0 of 2 admins have attested its bytes" in await anna.read("/rules")
-        assert "changed meanwhile" in await anna.send(place, 409, act="attest", digest="0" * 64)
+        refused = await anna.send(place, 409, act="attest", digest="0" * 64)
+        assert "changed meanwhile. Read it again before you attest it" in refused
         await anna.send(place, act="attest", digest=state.found.digest)
         page = await anna.read(place)
         assert "1 of 2" in page
