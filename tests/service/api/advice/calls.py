@@ -1,5 +1,6 @@
 """Advice about calls, their decisions and questions, and about working hours and replays."""
 
+from base64 import b64encode
 from typing import Any
 
 from sayso.records.inquiries import MOST_INQUIRIES
@@ -9,6 +10,8 @@ from tests.service.api.advice.steps import Case, Step, ask, call, decide, see, s
 
 HOLIDAYS, CHECKS = "sayso/calendars/public_holidays.py", "sayso/transitions/decision_checks.py"
 CREDENTIALS = "service/auth/credentials.py"
+ATTACHING, FREEZING = "service/operations/discussing/attachments.py", "service/desk/freezing.py"
+SMALL = {"attachment_limit_bytes": 2000}
 INQUIRING = "sayso/transitions/reviewers/inquiring.py"
 ITEMS = "suspensions/{suspension}/items"
 POSITIVE = {"parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}}
@@ -55,7 +58,46 @@ BEN, EVE = ((add_person(name), sign_in(name)) for name in ("ben", "eve"))
 IN_DOUBT = Step("demo", "POST", f"{ITEMS}/i1/in-doubt")
 ALL_ASKED = tuple(step for n in range(MOST_INQUIRIES) for step in (inquire(f"Why {n}?", n), answer()))
 
+BEN_GOES = Step("root", "POST", "reviewers/ben/deactivate")
+
+
+def absent(until: str) -> Step:
+    return Step("@ben", "POST", "account/absences", {"starts_at": "2099-01-01T00:00:00Z", "ends_at": until})
+
+
+def attach(content: bytes) -> Step:
+    body = {"name": "note.txt", "content": b64encode(content).decode()}
+    return Step("demo", "POST", f"{ITEMS}/i1/attachments", body)
+
+
+def freeze(scope: str) -> Step:
+    return Step("root", "POST", "freezes", {"scope": scope, "reason": "a test", "confirm": True})
+
+
+def erase(reason: str) -> Step:
+    return Step("root", "POST", "runs/{run}/erase", {"reason": reason})
+
+
 CASES = [
+    Case(
+        "service/desk/client_execution.py",
+        "Suspend it again",
+        start("i1"),
+        (ask(), decide("anna"), start("i1")),
+        (*BEN, ask(), decide("@ben"), BEN_GOES),
+    ),
+    Case("service/auth/duty.py", "Deactivate a reviewer who has left", absent("2100-06-01T00:00Z"), (BEN_GOES,), BEN),
+    Case(ATTACHING, "Attach one of them", attach(b"\x00\xff"), (attach(b"A note."),), (ask(),)),
+    Case(ATTACHING, "Attach a smaller one", attach(b"x" * 2001), (attach(b"x" * 2000),), (ask(),), settings=SMALL),
+    Case(FREEZING, "Freeze each by its name, or everything", freeze("tool:re*"), (freeze("tool:refund"),)),
+    Case(FREEZING, "Freeze each by its name, or everything", freeze("tool:*"), (freeze("all"),)),
+    Case(
+        "service/operations/runs/erasing.py",
+        "Say why, without the data that you erase",
+        erase("  "),
+        (erase("Request of the customer"),),
+        (ask(), cancel("demo")),
+    ),
     Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group("DE", "BY"),)),
     Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group(""),)),
     Case(HOLIDAYS, "Use an ISO 3166 code such as DE, or omit it", group("XX"), (group("DE"),)),
