@@ -14,6 +14,10 @@ LONG = "x" * 60_000
 METRICS = {"metrics_token": "m" * 40}
 
 
+def freeze(scope: str) -> Step:
+    return Step("root", "POST", "freezes", {"scope": scope, "reason": "a test"})
+
+
 def attach(content: str) -> Step:
     body = {"name": "note.txt", "content": content}
     return Step("demo", "POST", "suspensions/{suspension}/items/i1/attachments", body)
@@ -107,7 +111,7 @@ CASES = [
         "Unfreeze without letting them pass",
         Step("root", "POST", "freezes/tool:pay/unfreeze", {"deadlines": "pass"}),
         (Step("root", "POST", "freezes/tool:pay/unfreeze"),),
-        (ask(), Step("root", "POST", "freezes", {"scope": "tool:pay", "reason": "a test"})),
+        (ask(), freeze("tool:pay")),
     ),
     Case(
         EVENTS,

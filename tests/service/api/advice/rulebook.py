@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.service.api.advice.people import add_person
+from tests.service.api.advice.people import add_key, add_person
 from tests.service.api.advice.steps import Case, Step, ask, call, decide, read_digest, see, sign_in
 
 SHADOWS, VERSIONS = (f"service/operations/rulebook/{one}.py" for one in ("shadows", "versions"))
@@ -50,6 +50,8 @@ def grant(who: str, **fields: Any) -> Step:
     return decide(who, grant={"for_s": 3600}, **fields)._replace(keep={"grant": "decision.grant_id"})
 
 
+WIRE, EXECUTION = ask(call("wire", amount=1)), "service/desk/client_execution.py"
+REDEEM = Step("demo", "POST", "suspensions/{suspension}/items/i1/redeem", headers={"Idempotency-Key": "k"})
 CASES = [
     Case("service/operations/rulebook/replays.py", "Let it end after it begins", replay(9, 2), (replay(2, 9),)),
     Case(
@@ -133,5 +135,19 @@ CASES = [
         grant("anna", args={"amount": 500}),
         (decide("anna", args={"amount": 500}), read_digest(), grant("root")),
         (ask(call("wire", amount=1)),),
+    ),
+    Case(
+        EXECUTION,
+        "Suspend it again",
+        REDEEM,
+        (WIRE, read_digest(), decide("anna"), REDEEM),
+        (WIRE, grant("anna"), WIRE, Step("anna", "POST", "grants/{grant}/revoke")),
+    ),
+    Case(
+        EXECUTION,
+        "Suspend it again with a new key",
+        REDEEM,
+        (add_key("demo"), ask(who="@key"), decide("anna"), REDEEM._replace(who="@key")),
+        (add_key("demo"), ask(who="@key"), decide("anna"), Step("root", "POST", "keys/{id}/revoke")),
     ),
 ]

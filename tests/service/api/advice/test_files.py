@@ -18,6 +18,8 @@ FOLLOWED = [
     ("service/desk/grants/granting.py", "Revoke it"),
     ("service/http/waiters.py", "Close some of them, or retry in"),
     ("service/operations/rulebook/versions.py", "Move its file over the one in use"),
+    ("service/policy/run_states.py", "Deploy the same version to both"),
+    ("service/policy/run_states.py", "Trim its messages"),
     ("service/policy/run_states.py", "Encode the JSON object's UTF-8 bytes"),
     ("service/policy/run_states.py", "Run the same adapter as the workers"),
 ]
@@ -34,6 +36,8 @@ async def test_advice_about_a_state_leads_to_a_suspension(world: World) -> None:
     for advice, state, changed in (
         ("Encode the JSON object's UTF-8 bytes", "{}", {}),
         ("Run the same adapter as the workers", encode({}), {"state_schema": "autogen.state/0"}),
+        ("Deploy the same version to both", encode({}), {"manifest_digest": "e" * 64}),
+        ("Trim its messages", encode({"messages": ["x" * 4 * 1024 * 1024]}), {}),
     ):
         refused = await suspend_run(world, state, **changed)
         assert advice in refused.json()["detail"], refused.text

@@ -28,6 +28,7 @@ FOLLOWED = [
     ("service/channels/webhook/inbound.py", "Send the name of one"),
     ("service/operations/endpoints.py", "Correct the receiver and verify again"),
     ("service/operations/senders.py", "Ask an admin to register another sender"),
+    ("service/operations/senders.py", "Omit `reviewer`, or send that name"),
 ]
 SECRET = "whsec_" + "b2xkb2xk" * 5
 
@@ -117,7 +118,10 @@ async def register(world: World, name: str, reviewer: str) -> tuple[str, str]:
 async def test_advice_about_a_sender_leads_to_a_signed_decision(world: World) -> None:
     await make_person(world.wiring, "ben")
     bens = await register(world, "bens", "ben")
+    named = await hook(world, *bens, reviewer="anna")
+    assert "Omit `reviewer`, or send that name" in named.json()["detail"], named.text
     assert (await hook(world, *bens)).is_success
+    assert (await hook(world, *bens, reviewer="ben")).is_success
     assert (await send(world, Step("root", "POST", "reviewers/ben/deactivate"))).is_success
     refused = await hook(world, *bens)
     assert "Ask an admin to register another sender" in refused.json()["detail"], refused.text
