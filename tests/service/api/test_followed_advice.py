@@ -24,6 +24,7 @@ from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, r
 from tests.service.api.test_advice import SOURCES
 from tests.service.api.test_advice_on_runs import FOLLOWED as RUNS
 from tests.service.api.test_execution import ask, decide, post
+from tests.service.web.test_followed_advice import FOLLOWED as FORMS
 from tests.service.worlds import World
 
 UNFOLLOWED = Path(__file__).parent / "advice" / "unfollowed.txt"
@@ -161,7 +162,7 @@ FOLLOWED = [
     ("service/operations/rulebook/versions.py", "Read it again before you attest it"),
     ("service/store/runs/comments.py", "Send a new key"),
 ]
-FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED, *test_desk.FOLLOWED]
+FOLLOWED += [*test_signed.FOLLOWED, *test_files.FOLLOWED, *test_desk.FOLLOWED, *FORMS]
 """Advice that the next tests follow, and tests of channels, grants, metrics, drills and attestations."""
 
 
