@@ -8,6 +8,7 @@ import pytest
 
 from service.settings import Settings
 from tests.service.web.sites import CSRF, OWN, POLICY, settings_for, visit
+from tests.service.web.stories import asked, place_of
 from tests.service.web.test_freezes import make_admin
 
 OPERATE, HOOKS, POSTS = "service/web/operations/operate.py", "service/web/webhooks.py", "service/web/form_posts.py"
@@ -51,6 +52,13 @@ FORMS = [
     ),
     Form(KEYS, EDIT, "/keys/{key}", {"act": "none"}, {"act": "revoke"}),
     Form(PEOPLE, EDIT, "/people/anna", {"act": "none"}, {"act": "activate"}),
+    Form(
+        "service/web/people/duty.py",
+        "Correct it and send the form again",
+        "/me/preferences",
+        {"time_zone": "Nowhere"},
+        {"time_zone": "Europe/Berlin"},
+    ),
     Form(REPLAYS, "Paste the rules to try", "/rules/-/replays", {"text": " "}, RANGE),
     Form(REPLAYS, "Enter both days as 2026-11-01", "/rules/-/replays", {"since": "2 January"}, RANGE),
     Form(DRAFTS, "Paste the rules to try", "/rules/-/draft", {"text": ""}, {"text": POLICY}),
@@ -65,13 +73,20 @@ FORMS = [
     Form(TRIALS, "Enter the step as a number from 1", "/rules/-/try", {"step": "two"}, TRY),
     Form(TRIALS, "Write them as", "/rules/-/try", {"args": "[250]"}, TRY),
 ]
+ATTACHING = "service/web/discussions/attachments.py"
 FOLLOWED = [
     *((form.module, form.advice) for form in FORMS),
+    (ATTACHING, "Choose a file, then attach it"),
+    (ATTACHING, "Send the form as multipart/form-data"),
+    (HOOKS, EDIT),
+    (HOOKS, "Choose the messages to send again"),
+    ("service/web/operations/second_look.py", "Choose one of the buttons on this page"),
+    ("service/web/rulebook/grants.py", "Choose one of the buttons on this page"),
     (POSTS, EDIT),
     (POSTS, "Open the page here and send it again"),
     (POSTS, "Send the form as"),
 ]
-"""Advice that these tests follow."""
+"""Advice that these tests follow, and those of endpoints, grants and second looks."""
 
 
 @pytest.fixture
@@ -109,3 +124,14 @@ async def test_any_form_that_follows_its_advice_succeeds(
         assert 400 <= refused.status_code < 500, refused.text
         assert advice in unescape(refused.text)
         assert "refund" in await anna.send("/rules/-/try", 200, **TRY)
+
+
+async def test_form_of_a_file_that_follows_its_advice_succeeds(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        place, sent = f"{place_of(await asked(anna.wiring))}/attachments", {"csrf": CSRF}
+        refused = await anna.send(place, 422)
+        assert "Send the form as multipart/form-data" in refused
+        empty = await anna.client.post(place, data=sent, files={"file": ("", b"")}, headers=OWN)
+        assert "Choose a file, then attach it" in unescape(empty.text)
+        followed = await anna.client.post(place, data=sent, files={"file": ("a.txt", b"A note.")}, headers=OWN)
+        assert followed.status_code == 303, followed.text

@@ -36,7 +36,7 @@ async def test_endpoint_is_registered_verified_rotated_and_deleted(settings: Set
         assert "whsec_" in await anna.send(place, 200, act="rotate")
         assert await anna.send(place, act="disable") == "/webhooks?done=disable"
         assert "Disabled by anna." in await anna.read("/webhooks")
-        assert "no known action" in await anna.send(place, 422, act="x")
+        assert "Open the page again and send it from there" in await anna.send(place, 422, act="x")
         assert await anna.send(place, act="delete") == "/webhooks?done=delete"
         assert "There are no endpoints." in await anna.read("/webhooks")
 
@@ -64,7 +64,7 @@ async def test_failed_messages_are_sent_again(settings: Settings, certificate: P
         await deliver_events(anna.wiring)
         page = await anna.read("/webhooks")
         assert page.count("The receiver answered 500. 1 attempt,") == 2
-        assert "Choose the messages" in await anna.send("/webhooks/failures", 422, act="chosen")
+        assert "Choose the messages to send again" in await anna.send("/webhooks/failures", 422, act="chosen")
         program.behaviour = "well"
         chosen, _ = map(str, re.findall(r'name="(message:[^"]+)"', page))
         form: dict[str, str] = {chosen: "on"}

@@ -51,6 +51,7 @@ async def test_person_judges_a_call_on_the_page(settings: Settings) -> None:
         assert "&lt;b&gt;A&lt;/b&gt;" in page
         assert "\u202e" not in page
         form = read_form(page)
+        assert "Choose one of the buttons on this page" in await anna.send("/second-looks", 422, **form)
         assert "needs a reason" in await anna.send("/second-looks", 422, **form, opinion="disagree")
         long = await anna.send("/second-looks", 422, **form, opinion="disagree", reason="x" * 2001)
         assert "Shorten it to 2000" in long

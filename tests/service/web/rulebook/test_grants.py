@@ -62,6 +62,8 @@ async def test_sentence_is_shown_before_a_grant_is_sent(settings: Settings) -> N
         for words in ("in force", "1 call ran", "9 calls left and 350 amount left", "Granted by anna"):
             assert words in listed
         (use,) = await anna.wiring.grants.list_uses()
+        refused = await anna.send(f"/grants/{use.grant.id}", 422, act="none")
+        assert "Choose one of the buttons on this page" in refused
         assert await anna.send(f"/grants/{use.grant.id}", act="revoke") == "/grants"
         assert "revoked by anna" in await anna.read("/grants")
         assert (await put(anna.wiring, 150)).items[0].outcome is None
