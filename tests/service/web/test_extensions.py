@@ -16,6 +16,8 @@ async def test_extend_where_the_terms_allow_it(settings: Settings) -> None:
         page = await anna.read(f"/items/{record.id}/i1")
         assert "Extend the deadline" in page
         assert f'value="{limit}"' in page
+        for until, advice in (("tomorrow", "Choose one of the new deadlines"), (str(limit + 1), "Choose again")):
+            assert advice in await anna.send(f"/items/{record.id}/i1", 422, until=until)
         await anna.send(f"/items/{record.id}/i1", until=str(limit))
         page = await anna.read(f"/items/{record.id}/i1")
         assert "anna extended the deadline" in page

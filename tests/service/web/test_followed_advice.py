@@ -79,6 +79,9 @@ FOLLOWED = [
     (ATTACHING, "Choose a file, then attach it"),
     (ATTACHING, "Send the form as multipart/form-data"),
     (HOOKS, EDIT),
+    ("service/web/items.py", "Choose again"),
+    ("service/web/items.py", "Choose one of the new deadlines"),
+    ("service/web/people/accounts.py", "Enter them again"),
     (HOOKS, "Choose the messages to send again"),
     ("service/web/operations/second_look.py", "Choose one of the buttons on this page"),
     ("service/web/rulebook/grants.py", "Choose one of the buttons on this page"),
@@ -86,7 +89,7 @@ FOLLOWED = [
     (POSTS, "Open the page here and send it again"),
     (POSTS, "Send the form as"),
 ]
-"""Advice that these tests follow, and those of endpoints, grants and second looks."""
+"""Advice that these tests follow, and those of accounts, deadlines, endpoints, grants and second looks."""
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ async def test_account_page_changes_the_password(settings: Settings) -> None:
         await add_people(guest.wiring, "carla")
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": PASSWORD, "password": NEW, "again": NEW}
+        refused = await guest.send("/me/password", 422, **{**form, "again": "typed otherwise"})
+        assert "The two new passwords differ. Enter them again" in refused
         assert await guest.send("/me/password", 303, **form) == "/me?done=password"
         assert "The password is changed" in await guest.read("/me?done=password")
         guest.client.cookies.clear()
