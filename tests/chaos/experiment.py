@@ -124,7 +124,7 @@ async def _clients(
                 "/api/v1/reviewers", json={"name": name, "password": password}, headers=_bearer(admin)
             )
             added.raise_for_status()
-            tokens[name] = await _sign_in(http, name, password)
+            tokens[name] = await _enter(http, name, password)
         await phones.link(http, tokens)
         clients = Clients(http, log, tokens, seeded_random(seed, "clients"))
         await _await_agents(clients)
@@ -144,6 +144,14 @@ async def _await_agents(clients: Clients) -> None:
         if {*AGENTS} <= {agent.name for agent in found.agents}:
             return
         await asyncio.sleep(PAUSE_S)
+
+
+async def _enter(http: httpx.AsyncClient, name: str, given: str) -> str:
+    """Sign in with a password that an admin set, choose another, and return the token of the session."""
+    headers, passwords = _bearer(await _sign_in(http, name, given)), {"current": given, "password": new_secret()}
+    chosen = await http.post("/api/v1/account/password", json=passwords, headers=headers)
+    chosen.raise_for_status()
+    return _SessionView.model_validate_json(chosen.content).token
 
 
 async def _sign_in(http: httpx.AsyncClient, name: str, password: str) -> str:

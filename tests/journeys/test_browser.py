@@ -78,7 +78,7 @@ def approve(page: Page) -> None:
 
 def deny(page: Page) -> None:
     open_from_inbox(page, "jane.doe@example.com")
-    page.locator("summary", has_text="Deny").click()
+    page.get_by_text("Deny…", exact=True).click()
     page.get_by_label("Reason").fill(DENIAL)
     page.get_by_role("button", name="Deny").click()
     expect(page.locator("#standing .given")).to_contain_text(DENIAL)
