@@ -11,6 +11,7 @@ from sayso.policy.asking import build_item, describe_judged, describe_progress, 
 from sayso.policy.assessors.weighing import recall_assessment
 from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
+from sayso.policy.lookalikes import may_be_about
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.provenance.events import make_event
@@ -184,3 +185,16 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
 def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:
     call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
     return make_event(run, step, progress, **call, at_ms=at_ms, definition=one.definition.digest)
+
+
+def decides_alike(policy: Policy, name: str) -> bool:
+    """Return whether the rules decide the same on equal calls of this tool, whenever those start.
+
+    They do not if a rule that may be about it remembers calls, asks an assessor or allows grants, if mandates may cover
+    any tool, or if a rule that nothing lifts reads the time of the start.
+    """
+    if not policy.remembering and not policy.limits_start:
+        return True
+    at_start = (rule for rule in policy.live if rule.absolute and rule.reads_time)
+    rereading = any(may_be_about(rule, name) for rule in (*policy.remembering, *at_start))
+    return not (policy.mandating or rereading)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from sayso.policy.asking import build_item, find_misplaced
 from sayso.policy.budgets.work import complete
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
-from sayso.policy.external import describe_item
-from sayso.policy.lookalikes import may_be_about
+from sayso.policy.external import decides_alike, describe_item
 from sayso.policy.memory.ledger import NO_READINGS, Ledger
 from sayso.policy.memory.readings import Readings, Wanted
 from sayso.policy.questions import put_question
@@ -63,19 +62,6 @@ def keeps_judgement(item: Item, policy: Policy) -> bool:
     """
     same = item.terms.rule_version == policy.version and approved_args(item) is item.tool.args
     return same and decides_alike(policy, item.tool.name)
-
-
-def decides_alike(policy: Policy, name: str) -> bool:
-    """Return whether the rules decide the same on equal calls of this tool, whenever those start.
-
-    They do not if a rule that may be about it remembers calls, asks an assessor or allows grants, if mandates may cover
-    any tool, or if a rule that nothing lifts reads the time of the start.
-    """
-    if not policy.remembering and not policy.limits_start:
-        return True
-    at_start = (rule for rule in policy.live if rule.absolute and rule.reads_time)
-    rereading = any(may_be_about(rule, name) for rule in (*policy.remembering, *at_start))
-    return not (policy.mandating or rereading)
 
 
 def list_starting(record: SuspensionRecord) -> list[Item]:

@@ -21,9 +21,9 @@ from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.testing.requests import check_outline, describe_misfit
 from sayso.transitions import client_execution
-from sayso.transitions.closing import mask_contents
 from sayso.transitions.deadlines import keep_time
 from sayso.transitions.deciding import ask_again
+from sayso.transitions.reviewers.masking import mask_contents
 
 
 @dataclass

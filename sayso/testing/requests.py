@@ -18,8 +18,8 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import check_tool_name
 from sayso.schemas.bounds import without_argument
 from sayso.sentences.memory import describe_remembered
-from sayso.transitions.closing import mask_end
 from sayso.transitions.item_states import find_item_state
+from sayso.transitions.reviewers.masking import mask_end
 
 _TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 _KINDS: Mapping[str, Any] = {

@@ -8,9 +8,10 @@ from sayso.records.deliveries import CardDelivery
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.text.redaction import Redacted, redact
+from sayso.text.redaction import redact
 from sayso.transitions.item_states import count_failed
 from sayso.transitions.permits import next_lapse
+from sayso.transitions.reviewers.masking import list_typed
 
 END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
@@ -18,9 +19,6 @@ END_EVENTS = {
     RunStatus.FAILED: EventType.RUN_FAILED,
     RunStatus.CANCELLED: EventType.RUN_CANCELLED,
 }
-
-_CONTENTS = ("text", "output", "error", "result", "message", "reason")
-"""The fields of events that hold what agents, models, tools and people wrote."""
 
 _VERDICTS = {
     DecisionAction.APPROVE: Verdict.APPROVED,
@@ -209,49 +207,3 @@ def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, obje
     receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
     ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
     return record.model_copy(update={**ended, **update})
-
-
-def list_typed(record: SuspensionRecord) -> frozenset[str]:
-    """Return the secrets that people gave, as a value or in an edit, in this suspension or an earlier one."""
-    found = frozenset(record.typed)
-    for item in record.items:
-        if item.terms.secrets and item.doubt is None:
-            for one in (item.outcome, *item.decisions):
-                if one is not None:
-                    found |= redact(_list_given(item, one), None, item.terms.secrets).secrets
-    return found - {""}
-
-
-def mask_end(record: SuspensionRecord) -> RunEnd | None:
-    """Return how the run ended, with the secrets masked that people typed."""
-    typed = Redacted({}, list_typed(record))
-    if record.end is None or not typed.masked:
-        return record.end
-    error = typed.scrub(record.end.error) if record.end.error is not None else None
-    return record.end.model_copy(update={"result": typed.scrub_json(record.end.result), "error": error})
-
-
-def mask_contents(record: SuspensionRecord, events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Return the events with the secrets of the record masked in what agents, models and tools reported.
-
-    Other fields stay, so that no argument hides who did what.
-    """
-    secrets = list_typed(record)
-    for item in record.items:
-        if item.terms.secrets:
-            secrets |= redact(item.tool.args, None, item.terms.secrets).secrets
-    found = Redacted({}, secrets)
-    return tuple(_mask_event(event, found) for event in events) if found.masked else events
-
-
-def _mask_event(event: Event, secrets: Redacted) -> Event:
-    masked = {name: secrets.scrub_json(event.data[name]) for name in _CONTENTS if name in event.data}
-    return event._replace(data={**event.data, **masked}) if masked else event
-
-
-def _list_given(item: Item, one: Outcome | Decision) -> JsonObject:
-    """Return the arguments that a person gave, with the value in its argument."""
-    given: JsonObject = dict(one.args or {})
-    if item.target_arg is not None and one.value is not None:
-        given[item.target_arg] = one.value
-    return given

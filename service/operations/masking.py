@@ -10,7 +10,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import Redacted, redact
-from sayso.transitions.closing import list_typed, mask_end
+from sayso.transitions.reviewers.masking import list_typed, mask_end
 
 Definitions = Mapping[str, ToolDefinition | None]
 """Definitions of tools by their digests."""

@@ -4,8 +4,8 @@ from hashlib import sha256
 
 from sayso.clock import new_id
 from sayso.text.redaction import Redacted
-from sayso.transitions.closing import list_typed
 from sayso.transitions.deciding import find_item
+from sayso.transitions.reviewers.masking import list_typed
 from service.store.runs.comments import Comment
 from service.wiring import Wiring
 

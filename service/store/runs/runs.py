@@ -14,8 +14,8 @@ from sayso.records.run_state import StateRef, open_state
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.text.redaction import Redacted
-from sayso.transitions.closing import list_typed, mask_end
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
+from sayso.transitions.reviewers.masking import list_typed, mask_end
 from service.cache import Memory
 from service.store.connection.connecting import text, translated
 from service.store.runs.indexes import RunIndex

@@ -6,8 +6,8 @@ from sayso.clock import DAY_MS
 from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
-from sayso.transitions.closing import mask_contents
 from sayso.transitions.deliveries import next_delivery_ms
+from sayso.transitions.reviewers.masking import mask_contents
 from service.store.connection.commits import Commit
 from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
 from service.store.insights.event_facts import list_taken

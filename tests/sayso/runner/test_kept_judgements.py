@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from sayso.errors import Unavailable
 from sayso.policy.engine import Policy
-from sayso.policy.external import ExternalCall, describe_calls, describe_item, evaluate_calls
+from sayso.policy.external import ExternalCall, decides_alike, describe_calls, describe_item, evaluate_calls
 from sayso.policy.rules import PolicyRule
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
-from sayso.runner.revalidation import Revalidation, decides_alike, keeps_judgement, revalidate
+from sayso.runner.revalidation import Revalidation, keeps_judgement, revalidate
 from sayso.runner.tools import tool
 from sayso.transitions.deciding import decide, suspend
 from tests.sayso.rule_builders import policy, rule

@@ -12,7 +12,7 @@ from sayso.errors import (
     NotFound,
 )
 from sayso.records.decisions import Shown, Verdict
-from sayso.records.items import ItemKind
+from sayso.records.items import Drill, ItemKind
 from sayso.records.suspensions import DUE_AGAIN_MS, RunStatus, Status
 from sayso.transitions.deadlines import expire
 from sayso.transitions.deciding import cancel, decide, suspend
@@ -211,3 +211,12 @@ def test_repeated_decision_may_report_another_look_time() -> None:
     once = decide(record, word(record, shown=shown), T0).record
     again = decide(once, word(record, shown=shown.model_copy(update={"look_ms": 42_000})), T0 + 1)
     assert (again.record, again.events) == (once, ())
+
+
+def test_first_decision_of_its_reviewer_closes_a_drill_under_a_quorum() -> None:
+    drill = Drill(template="unknown-recipient", signs=("Nobody knows it.",), planted_by="root", reviewer="ada")
+    planted = ask(quorum={"approve": 2}).model_copy(update={"drill": drill})
+    record = pending(planted)
+    assert decide(record, word(record), T0).record.status is Status.DECIDED
+    asked = pending(planted.model_copy(update={"drill": drill.model_copy(update={"reviewer": ""})}))
+    assert decide(asked, word(asked), T0).record.status is Status.PENDING
