@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.architecture.sources import modules, place
 
 SHARED_LINES = 12
@@ -45,6 +47,7 @@ class _Blank(ast.NodeTransformer):
         return ast.Assign([ast.Name("_", ast.Load())], value)
 
 
+@pytest.mark.timeout(400)  # it compares the whole product; over 120 s on a busy machine
 def test_no_two_places_share_twelve_lines() -> None:
     found = shared_places(product())
     assert not found, "\n".join(found)

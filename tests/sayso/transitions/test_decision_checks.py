@@ -13,7 +13,7 @@ from sayso.errors import (
     StaleDigest,
 )
 from sayso.records.decisions import Actor, ActorKind, Delegate
-from sayso.records.items import ItemKind
+from sayso.records.items import Drill, ItemKind
 from sayso.records.suspensions import Status, Who
 from sayso.records.terms import Quorum
 from sayso.transitions.deciding import ask_again, decide, extend
@@ -173,3 +173,11 @@ def test_cancel_by_agent_admin_requester_or_reviewer_of_what_is_open() -> None:
     check_canceller(record, person("bot"), is_admin=False)
     decided = decide(record, word(record, by="carla"), T0).record
     check_canceller(decided, person("ada"), is_admin=False)
+
+
+def test_only_the_reviewer_of_a_drill_decides_it() -> None:
+    drill = Drill(template="unknown-recipient", signs=("Nobody knows it.",), planted_by="root", reviewer="ada")
+    record = pending(ask(reviewers=("carla",)).model_copy(update={"drill": drill}))
+    with pytest.raises(NotAllowed):
+        decide(record, word(record, by="carla"), T0)
+    assert decide(record, word(record), T0).record.status is Status.DECIDED
