@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
-from httpx import ASGITransport, AsyncClient
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient, Request, Response
 from redis.asyncio import Redis
 
 from launch.server import running_server
@@ -82,6 +82,21 @@ class Trace:
             sys.setprofile(None)
 
 
+class Place(ASGITransport):
+    """The app as an agent reaches it; no question about what the agent waits for is answered."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(app)
+        self.asked = asyncio.Event()
+
+    async def handle_async_request(self, request: Request) -> Response:
+        """Pass a request on; the first that only reads ends the journey and waits."""
+        if request.method == "GET":
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await super().handle_async_request(request)
+
+
 @dataclass
 class Stage:
     """Where a journey is played: the parts of a desk, a client for an agent, one for a reviewer, and the store."""
@@ -90,6 +105,7 @@ class Stage:
     agent: Agent
     reviewer: AsyncClient
     store: Redis
+    place: Place
     trace: Trace = field(default_factory=Trace)
 
     async def await_event(self, kind: str) -> None:
@@ -130,10 +146,10 @@ async def staged(store_url: str, home: Path, timeout_s: int) -> AsyncIterator[St
         await check_format(store_url)
         async with app.router.lifespan_context(app), assemble(settings) as wiring:
             bot, anna = await make_agent(wiring, "bot"), await make_person(wiring, "anna")
-            place: dict[str, Any] = {"transport": ASGITransport(app), "base_url": "http://127.0.0.1:8321"}
-            reviewer = AsyncClient(headers={"Authorization": f"Bearer {anna}"}, **place)
-            async with Agent(place["base_url"], bot, transport=place["transport"]) as agent, reviewer:
-                yield Stage(wiring, agent, reviewer, store)
+            url, place, headers = "http://127.0.0.1:8321", Place(app), {"Authorization": f"Bearer {anna}"}
+            reviewer = AsyncClient(transport=ASGITransport(app), base_url=url, headers=headers)
+            async with Agent(url, bot, transport=place) as agent, reviewer:
+                yield Stage(wiring, agent, reviewer, store, place)
 
 
 async def play_gate(stage: Stage) -> None:
@@ -145,7 +161,7 @@ async def play_gate(stage: Stage) -> None:
 
     with stage.trace.noted():
         calling = asyncio.create_task(gate(client=stage.agent, quiet=True)(refund)("A", 5.0))
-        await stage.await_ask()
+        await stage.place.asked.wait()
     calling.cancel()
     with suppress(asyncio.CancelledError):
         await calling
