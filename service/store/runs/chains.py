@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from sayso.canonical_json import JsonObject
 from sayso.records.decisions import RUNNING
 from sayso.records.events import EventType, TrailEntry, find_break
 
@@ -24,33 +25,39 @@ def name_break(seq: int) -> str:
 
 def describe_undecided(entries: Sequence[TrailEntry]) -> str:
     """Return which call started although the trail has no decision that lets it run; empty if there is none."""
-    allowed: set[object] = set()
-    decided: set[tuple[str, object]] = set()
-    suspension_id, calls = "", dict[object, object]()
+    allowed: set[str] = set()
+    decided: set[tuple[str, str]] = set()
+    suspension_id, calls = "", dict[str, str]()
     for entry in entries:
         data = entry.data
+        place = _read(data, "suspension_id", suspension_id), _read(data, "item_id")
+        call_id = _read(data, "call_id", calls.get(place[1], ""))
         if entry.type == EventType.POLICY_DECISION and data.get("action") == "allow":
-            allowed.add(data.get("call_id"))
+            allowed.add(call_id)
         elif entry.type == EventType.RUN_PAUSED:
             suspension_id, calls = _read_suspended(data)
-        elif entry.type in _DECIDING and data.get("verdict") in RUNNING:
-            place = str(data.get("suspension_id", suspension_id)), data.get("item_id")
+        elif entry.type in _DECIDING and _read(data, "verdict") in RUNNING:
             decided.add(place)
-            allowed.add(calls.get(place[1], data.get("call_id")))
+            allowed.add(calls.get(place[1], call_id))
         elif entry.type == EventType.RESULT_REPORTED:
-            decided.add((suspension_id, data.get("item_id")))
-        elif entry.type == EventType.PERMIT_REDEEMED and data.get("item_id") is not None:
-            place = str(data.get("suspension_id", suspension_id)), data.get("item_id")
-            if place not in decided and data.get("call_id", calls.get(place[1])) not in allowed:
+            decided.add((suspension_id, place[1]))
+        elif entry.type == EventType.PERMIT_REDEEMED and place[1]:
+            if place not in decided and (not call_id or call_id not in allowed):
                 return f"Event {entry.seq} starts a call that nobody decided: the trail has no decision on it."
     return ""
 
 
-def _read_suspended(data: dict[str, object]) -> tuple[str, dict[object, object]]:
+def _read_suspended(data: JsonObject) -> tuple[str, dict[str, str]]:
     """Return the suspension of this event, and the calls of its items."""
     payload = data.get("payload")
     if not isinstance(payload, dict):
         return "", {}
     items = payload.get("items")
     rows = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
-    return str(payload.get("suspension_id", "")), {one.get("item_id"): one.get("call_id") for one in rows}
+    return _read(payload, "suspension_id"), {_read(one, "item_id"): _read(one, "call_id") for one in rows}
+
+
+def _read(data: JsonObject, name: str, default: str = "") -> str:
+    """Return a text of an event, which may have been forged; the default without one."""
+    value = data.get(name)
+    return value if isinstance(value, str) else default

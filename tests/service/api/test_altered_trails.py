@@ -79,6 +79,16 @@ async def test_call_that_the_rules_allowed_needs_no_decision(world: World) -> No
     assert "Event 3" in describe_undecided(entries)
 
 
+def test_started_call_without_an_id_needs_a_decision_of_its_own() -> None:
+    events = (
+        TrailEvent(EventType.POLICY_DECISION, {"action": "allow", "index": 0}),
+        TrailEvent(EventType.DECISION_RECORDED, {"verdict": ["approved"], "item_id": ["i2"], "call_id": {}}),
+        TrailEvent(EventType.PERMIT_REDEEMED, {"item_id": "i2"}),
+    )
+    _, raw = write_events(TrailHead(), events, 1)
+    assert "Event 3" in describe_undecided([TrailEntry.model_validate_json(one) for one in raw])
+
+
 async def test_forged_key_beside_the_index_is_listed_and_revoked(world: World) -> None:
     forged = ApiKey(id="key_forged", tenant="default", name="anna", kind="reviewer", created_at_ms=1)
     await world.wiring.runs._redis.set(f"{KEYS}{hash_token('forged')}", forged.model_dump_json())
