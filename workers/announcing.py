@@ -8,6 +8,7 @@ from sayso.records.suspensions import SuspensionRecord
 from service.channels.webhook.events import build_event, find_announced
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.logs import Trouble
+from service.store.deliveries import KEPT_MS
 from service.store.suspensions.announcements import Announcement
 from service.store.suspensions.outbox import Delivery
 from service.store.webhooks.endpoints import Endpoint
@@ -16,6 +17,8 @@ from workers.repeating import repeat
 
 TICK_S = 0.1
 _UNREADABLE_AGAIN_MS = 60_000
+_WAITS_MS = KEPT_MS // 2
+"""How long an announcement waits for an unreadable endpoint. Others keep its messages longer, so none is sent twice."""
 
 
 @dataclass
@@ -30,14 +33,21 @@ class FanOut:
         now_ms = await self.wiring.schedule.now_ms()
         due = await self.wiring.announcements.due(now_ms)
         endpoints = await self.wiring.endpoints.list_all() if due else []
-        done = await asyncio.gather(*(self._announce(stored, one, endpoints, now_ms) for stored, one in due))
+        whole = not due or len(endpoints) >= await self.wiring.endpoints.count()
+        done = await asyncio.gather(*(self._announce(stored, one, endpoints, now_ms, whole) for stored, one in due))
         await self.wiring.announcements.remove(*(one for one in done if one is not None))
         return len(due)
 
     async def _announce(
-        self, stored: str, announcement: Announcement, endpoints: list[Endpoint], now_ms: int
+        self, stored: str, announcement: Announcement | None, endpoints: list[Endpoint], now_ms: int, whole: bool
     ) -> str | None:
-        """Save the messages of one announcement and return its stored form; None if it must wait."""
+        """Save the messages of one announcement and return its stored form; None if it must wait.
+
+        It waits for the version that can read it, and for the one that can read all endpoints (`whole`).
+        """
+        if announcement is None:
+            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            return None
         try:
             record = (await self.wiring.desk.suspensions.read(announcement.suspension_id)).record
             wanted = [one for one in endpoints if one.wants(announcement.type, record.run.owner)]
@@ -49,6 +59,9 @@ class FanOut:
             raise
         except (SaysoError, ValueError) as error:
             self.trouble.note(error, announcement=announcement.id)
+            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            return None
+        if not whole and now_ms - announcement.at_ms < _WAITS_MS:
             await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
             return None
         return stored

@@ -101,8 +101,9 @@ class Courier:
                 await self.wiring.deliveries.adopt(name, await self.wiring.schedule.now_ms())
         except Exception as error:  # noqa: BLE001  the next tick tries again
             await asyncio.sleep(TICK_S)
+            wait_ms = CLAIM_MS if isinstance(error, Unreadable) else 0  # a later version sends its own sooner
             with suppress(SaysoError):
-                await self.wiring.deliveries.defer(name, await self.wiring.schedule.now_ms())
+                await self.wiring.deliveries.defer(name, await self.wiring.schedule.now_ms() + wait_ms)
             self.trouble.note(error, message=name)
         finally:
             del self.under_way[name]

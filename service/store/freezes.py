@@ -1,7 +1,6 @@
 """Freezes in force or still needed, and the mark: the latest server time that a clock confirmed."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 
 from sayso.clock import monotonic_ms
 from sayso.records.clock_readings import ClockReading
@@ -9,6 +8,7 @@ from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
 from service.store.connection.connecting import as_ms, translated
 from service.store.keys import CHANGES
+from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore
 
 _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
@@ -48,7 +48,7 @@ class FreezeStore:
 
     def _read(self, raw: bytes, at_ms: int) -> Freeze:
         """Return a freeze; one that this version cannot read freezes everything, since it may hold anything."""
-        name = f"freeze {sha256(raw).hexdigest()[:12]}"
+        name = name_stored("freeze", raw)
         read = self._readings.read_other(Freeze, raw, name)
         reason = "A freeze in the store cannot be read. Run the version of Sayso that wrote it."
         return read or Freeze(id=name, scope="all", reason=reason, by="desk", at_ms=at_ms)

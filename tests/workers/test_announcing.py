@@ -25,6 +25,7 @@ from service.wiring import Wiring
 from tests.builders import approve, ask, finish, make_pending, person, run_ref
 from workers.announcing import FanOut
 from workers.clock.ticks import process_due
+from workers.delivery import Courier
 
 KEYS = TenantKeys(TENANT)
 CANARY = "canary-7d1f4c"
@@ -230,3 +231,40 @@ async def test_announcement_of_a_deleted_run_is_dropped(wiring: Wiring, redis: R
     await redis.delete(KEYS.suspension(record.id))
     await FanOut(wiring).announce_due()
     assert not await redis.exists(KEYS.announcements)
+
+
+async def test_unreadable_announcements_delay_no_other(wiring: Wiring, redis: Redis) -> None:
+    endpoint = await add_endpoint(wiring)
+    later = {json.dumps({"id": f"evt_{number}", "mood": "calm"}): 1 for number in range(201)}
+    await redis.zadd(KEYS.announcements, later)
+    await make_pending(wiring)
+    assert await types(wiring, redis, endpoint) == []
+    assert await types(wiring, redis, endpoint) == ["item.created", "run.suspended"]
+    assert await redis.zcard(KEYS.announcements) == len(later)
+
+
+async def test_events_wait_for_the_version_that_reads_their_endpoint(wiring: Wiring, redis: Redis) -> None:
+    first, second = await add_endpoint(wiring), await add_endpoint(wiring)
+    raw = await redis.hget(KEYS.endpoints, second.id) or b""
+    await redis.hset(KEYS.endpoints, second.id, json.dumps({**json.loads(raw), "mood": "calm"}))
+    await make_pending(wiring)
+    assert await types(wiring, redis, first) == ["item.created", "run.suspended"]
+    assert await types(wiring, redis, second) == []
+    await redis.hset(KEYS.endpoints, second.id, raw)
+    await wiring.announcements.bring_forward(await wiring.schedule.now_ms())
+    assert await types(wiring, redis, second) == ["item.created", "run.suspended"]
+    assert not await redis.exists(KEYS.announcements)
+
+
+async def test_message_to_an_unreadable_endpoint_is_kept(wiring: Wiring, redis: Redis) -> None:
+    endpoint = await add_endpoint(wiring)
+    await make_pending(wiring)
+    assert len(await read_events(wiring, redis, endpoint)) == 2
+    raw = await redis.hget(KEYS.endpoints, endpoint.id) or b""
+    await redis.hset(KEYS.endpoints, endpoint.id, json.dumps({**json.loads(raw), "mood": "calm"}))
+    courier = Courier(wiring)
+    assert await courier.deliver_due() == 1
+    await courier.finish()
+    assert await redis.zcard(KEYS.lane(endpoint.id)) == 2
+    now_ms = await wiring.schedule.now_ms()
+    assert await wiring.deliveries.due(now_ms) == [], "the lane waits, too"

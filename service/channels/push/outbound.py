@@ -16,7 +16,7 @@ from py_vapid import Vapid02, VapidException
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from sayso.clock import now_ms
-from sayso.errors import InvalidInput, NotFound
+from sayso.errors import InvalidInput, NotFound, Unreadable
 from service.channels.base import DeliveryFailed, Recipient, Rendered
 from service.channels.cards import Card
 from service.channels.config import ChannelConfig
@@ -127,7 +127,10 @@ class PushChannel:
         await self._send(to, rendered.body, tag_of(card), urgent=card.urgent)
 
     async def _send(self, to: Recipient, payload: bytes, tag: str, *, urgent: bool) -> None:
-        subscription = await self.parts.subscriptions.find(to.address)
+        try:
+            subscription = await self.parts.subscriptions.find(to.address)
+        except Unreadable as error:
+            raise DeliveryFailed(error.message) from error
         if subscription is None:
             raise DeliveryFailed("The browser has unsubscribed.", permanent=True)
         headers = {

@@ -36,10 +36,10 @@ class Subscriptions:
             await self._redis.hset(self._keys.subscriptions, subscription.address, subscription.model_dump_json())
 
     async def find(self, address: str) -> Subscription | None:
-        """Return a subscription, or None."""
+        """Return a subscription, or None; raises `Unreadable` for one of a later version."""
         async with translated():
             raw = await self._redis.hget(self._keys.subscriptions, address)
-        return self._readings.read_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
+        return self._readings.require_other(Subscription, raw, f"subscription {address[:80]}") if raw else None
 
     async def delete(self, address: str) -> None:
         """Delete a subscription; nothing happens without it."""

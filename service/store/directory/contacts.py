@@ -6,6 +6,7 @@ from redis.asyncio.client import Pipeline
 from sayso.canonical_json import digest_json
 from sayso.errors import Conflict, InvalidInput
 from service.store.connection.connecting import text, translated
+from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore
 
 
@@ -70,7 +71,8 @@ class ContactStore:
                 raise InvalidInput(
                     f"This code is not valid for {contact.channel}. Create a new one on your account page."
                 )
-            if raw and Contact.model_validate_json(raw).person != contact.person:
+            known = self._readings.require_other(Contact, raw, name_stored("contact", raw)) if raw else None
+            if known is not None and known.person != contact.person:
                 raise Conflict("This address is linked to another person. They must unlink it first.")
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.delete(code)
@@ -84,14 +86,14 @@ class ContactStore:
         """Return the contact with this address, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.contacts, _field(channel, address))
-        return self._readings.read_other(Contact, raw, f"contact on {channel}") if raw else None
+        return self._readings.read_other(Contact, raw, name_stored("contact", raw)) if raw else None
 
     async def list_of(self, person: str) -> list[Contact]:
         """Return a person's contacts, the oldest first."""
         async with translated():
             fields = await self._redis.smembers(self._keys.contacts_of(person))
             found = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
-        read = [self._readings.read_other(Contact, raw, f"contact of {person}") for raw in found if raw]
+        read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in found if raw]
         return sorted(
             (one for one in read if one is not None and one.person == person),
             key=lambda one: (one.linked_at_ms, one.id),

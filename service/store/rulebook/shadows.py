@@ -7,6 +7,7 @@ from redis.asyncio.client import Pipeline
 from sayso.errors import Conflict
 from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
+from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore
 
 MOST_KEPT = 100
@@ -38,14 +39,14 @@ class ShadowStore:
         """Return the candidate in shadow."""
         async with translated():
             raw = await self._redis.lindex(self._keys.shadows, 0)
-        found = self._readings.read_other(Shadow, raw, "shadow") if raw else None
+        found = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
         return found if found is not None and found.ended_ms is None else None
 
     async def list_all(self) -> list[Shadow]:
         """Return the candidates that are or were in shadow, the latest first."""
         async with translated():
             found: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
-        shadows = (self._readings.read_other(Shadow, raw, "shadow") for raw in found)
+        shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in found)
         return [one for one in shadows if one is not None]
 
     async def begin(self, shadow: Shadow) -> None:
@@ -54,7 +55,7 @@ class ShadowStore:
 
         async def write(pipe: Pipeline) -> None:
             raw = await pipe.lindex(key, 0)
-            latest = self._readings.require_other(Shadow, raw, "shadow") if raw else None
+            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
             if latest is not None and latest.ended_ms is None:
                 raise Conflict(f"Version {latest.version} is in shadow. End it first.")
             pipe.multi()  # type: ignore[no-untyped-call]
@@ -70,7 +71,7 @@ class ShadowStore:
 
         async def write(pipe: Pipeline) -> None:
             raw = await pipe.lindex(key, 0)
-            latest = self._readings.require_other(Shadow, raw, "shadow") if raw else None
+            latest = self._readings.require_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
             if latest is None or latest.ended_ms is not None or latest.version != version:
                 raise Conflict(f"Version {version} is not in shadow. `sayso policy shadow status` shows which one is.")
             pipe.multi()  # type: ignore[no-untyped-call]

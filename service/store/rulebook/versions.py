@@ -11,6 +11,7 @@ from sayso.errors import Conflict, NotFound
 from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
+from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore
 
 MOST_VERSIONS = 500
@@ -118,8 +119,9 @@ class VersionStore:
         """Return when which version came into force, the latest first."""
         async with translated():
             found: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
-        read = (self._readings.read_other(ForceChange, raw, "change of the rules") for raw in reversed(found))
-        return [one for one in read if one is not None]
+        named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(found))
+        changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
+        return [one for one in changes if one is not None]
 
     async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""

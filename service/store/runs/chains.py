@@ -32,6 +32,7 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
         data = entry.data
         place = _read(data, "suspension_id", suspension_id), _read(data, "item_id")
         call_id = _read(data, "call_id", calls.get(place[1], ""))
+        allowed.discard("")  # a call without an id needs a decision on its item
         if entry.type == EventType.POLICY_DECISION and data.get("action") == "allow":
             allowed.add(call_id)
         elif entry.type == EventType.RUN_PAUSED:
@@ -41,9 +42,8 @@ def describe_undecided(entries: Sequence[TrailEntry]) -> str:
             allowed.add(calls.get(place[1], call_id))
         elif entry.type == EventType.RESULT_REPORTED:
             decided.add((suspension_id, place[1]))
-        elif entry.type == EventType.PERMIT_REDEEMED and place[1]:
-            if place not in decided and (not call_id or call_id not in allowed):
-                return f"Event {entry.seq} starts a call that nobody decided: the trail has no decision on it."
+        elif entry.type == EventType.PERMIT_REDEEMED and place[1] and place not in decided and call_id not in allowed:
+            return f"Event {entry.seq} starts a call that nobody decided: the trail has no decision on it."
     return ""
 
 

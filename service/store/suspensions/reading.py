@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -58,6 +59,11 @@ def describe_unreadable(found: UnreadableRecord) -> Unreadable:
         suspension_id=found.suspension_id,
         reason=found.reason,
     )
+
+
+def name_stored(kind: str, raw: bytes | str) -> str:
+    """Return the name of a stored record without an id that can be read: its kind, and a digest of its content."""
+    return f"{kind} {sha256(raw if isinstance(raw, bytes) else raw.encode()).hexdigest()[:12]}"
 
 
 class Readings:

@@ -4,6 +4,7 @@ from typing import Any
 
 from service.store.connection.connecting import text, translated
 from service.store.suspensions.announcements import Announcement
+from service.store.suspensions.reading import name_stored
 from service.store.tenants import TenantStore
 
 
@@ -13,15 +14,15 @@ class AnnouncementQueue:
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._key, self._readings = store.redis, store.keys.announcements, store.readings
 
-    async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement]]:
-        """Return waiting announcements with their stored form, the oldest first."""
+    async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement | None]]:
+        """Return waiting announcements with their stored form, the oldest first; None for an unreadable one."""
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
-        read = ((text(one), self._readings.read_other(Announcement, one, "announcement")) for one in found)
-        return [(stored, one) for stored, one in read if one is not None]
+        read = self._readings.read_other
+        return [(text(one), read(Announcement, one, name_stored("announcement", one))) for one in found]
 
     async def defer(self, stored: str, again_at_ms: int) -> None:
-        """Postpone an announcement that could not be read, so that it does not delay the others."""
+        """Postpone an announcement that cannot be sent yet, so that it does not delay the others."""
         async with translated():
             await self._redis.zadd(self._key, {stored: again_at_ms}, xx=True)
 

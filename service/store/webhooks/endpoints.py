@@ -44,6 +44,10 @@ class Endpoints:
         """Return all endpoints, the oldest first."""
         return sorted(await self._rows.list_all(), key=lambda one: (one.created_at_ms, one.id))
 
+    async def count(self) -> int:
+        """Return the number of endpoints, unreadable ones included."""
+        return await self._rows.count()
+
     async def find(self, endpoint_id: str) -> Endpoint | None:
         return await self._rows.find(endpoint_id)
 

@@ -25,10 +25,16 @@ class RowStore(Generic[Row]):
         rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(one)}") for one, raw in found.items())
         return [one for one in rows if one is not None]
 
+    async def count(self) -> int:
+        """Return the number of rows, unreadable ones included."""
+        async with translated():
+            return int(await self._redis.hlen(self._key))
+
     async def find(self, row_id: str) -> Row | None:
+        """Return a row, or None; raises `Unreadable` for one of a later version."""
         async with translated():
             raw = await self._redis.hget(self._key, row_id)
-        return self._readings.read_other(self._model, raw, f"{self._name} {row_id}") if raw else None
+        return self._readings.require_other(self._model, raw, f"{self._name} {row_id}") if raw else None
 
     async def add(self, row_id: str, row: Row) -> None:
         async with translated():

@@ -1,5 +1,6 @@
 """Web push: encrypted for one browser, signed, small, replaced by tag, and only to public addresses."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,16 @@ async def test_refusal_of_a_push_service_is_explained(
         await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
     assert failed.value.permanent == permanent
     assert await parts.subscriptions.find(recipient.address) is not None
+
+
+async def test_unreadable_subscription_is_tried_again(
+    channel: PushChannel, parts: Wiring, subscriber: Browser, recipient: Recipient
+) -> None:
+    newer = json.dumps({**subscriber.subscription.model_dump(), "mood": "calm"})
+    await parts.subscriptions._redis.hset(parts.subscriptions._keys.subscriptions, recipient.address, newer)
+    with pytest.raises(DeliveryFailed, match="cannot be read: mood") as failed:
+        await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
+    assert not failed.value.permanent
 
 
 async def test_endpoint_in_the_own_network_is_never_reached(
