@@ -1,7 +1,6 @@
 """The inbox: open items, sorted by deadline, with a search."""
 
 import asyncio
-from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -40,7 +39,7 @@ async def inbox(
     after: After = "",
     q: Text = "",
     kept: Annotated[str, Query(max_length=60 * PAGE)] = "",
-    searched: Annotated[int, Query(ge=0)] = 0,
+    searched: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """Show the open items that fit the search, behind those of the suspensions in `kept`, which it found before."""
     wiring, place = wiring_of(request), read_cursor(after)
@@ -88,13 +87,18 @@ async def read_rows(
     wiring = wiring_of(request)
     records, _unreadable = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
-    definitions, query = await wiring.runs.find_definitions(records), queries.parse_query(q)
-    earlier = await wiring.precedents.find_earlier(records)
-    cards = await asyncio.to_thread(make_cards, records, reviewer, freezes, at_ms, query, definitions, earlier)
-    rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
-    closings = list_closed(records)
-    fill = partial(render, request, "pages/rows.html", title=_("Inbox"), visitor=visitor, cards=rows, now_ms=at_ms)
-    return await asyncio.to_thread(fill, closings=closings)
+    definitions, query = await wiring.runs.find_definitions(records), await asyncio.to_thread(queries.parse_query, q)
+    facts = (reviewer, freezes, at_ms, query, definitions, await wiring.precedents.find_earlier(records))
+
+    def fill() -> Response:
+        cards = make_cards(records, *facts)
+        rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
+        closings = list_closed(records)
+        return render(
+            request, "pages/rows.html", title=_("Inbox"), visitor=visitor, cards=rows, closings=closings, now_ms=at_ms
+        )
+
+    return await asyncio.to_thread(fill)
 
 
 @router.get("/next")

@@ -68,8 +68,8 @@ class Trails:
         """
         fault = ""
         for _ in range(2):
-            entries = await self._read_entries(run_id, most)
-            fault = await asyncio.to_thread(find_chain_fault, entries)
+            found = await self._read_raw(run_id, most)
+            fault = await asyncio.to_thread(_find_fault, found)
             if not fault:
                 return ""
         return fault
@@ -86,16 +86,16 @@ class Trails:
         broken = next((one.seq for one in entries if not check.accept(one)), None)
         return "" if broken is None else name_break(broken)
 
-    async def _read_entries(self, run_id: str, most: int) -> list[TrailEntry]:
-        entries: list[TrailEntry] = []
-        while len(entries) < most:
+    async def _read_raw(self, run_id: str, most: int) -> list[bytes]:
+        events: list[bytes] = []
+        while len(events) < most:
+            begin, key = len(events), self._keys.trail(run_id)
             async with translated():
-                begin, key = len(entries), self._keys.trail(run_id)
                 found: list[Any] = await self._redis.lrange(key, begin, min(begin + _BATCH, most) - 1)
-            entries += [read_entry(raw, begin + place) for place, raw in enumerate(found, start=1)]
+            events += found
             if len(found) < _BATCH:
                 break
-        return entries
+        return events
 
     async def _read(self, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
         """Return the ends of those runs that did not move to their next suspension meanwhile."""
@@ -127,3 +127,7 @@ class Trails:
             return None
         seq, _, hash_ = text(kept).partition("|")
         return TrailHead(int(seq), hash_) if seq.isdigit() else None
+
+
+def _find_fault(events: Sequence[bytes]) -> str:
+    return find_chain_fault([read_entry(raw, seq) for seq, raw in enumerate(events, start=1)])
