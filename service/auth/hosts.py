@@ -40,7 +40,7 @@ def allowed_hosts(settings: Settings) -> frozenset[str]:
     hosts = {_read_host(urlsplit(settings.public_url).netloc), *map(_read_host, settings.allowed_hosts)}
     if settings.env == "local":
         hosts |= {*LOOPBACK_HOSTS, _read_host(reached_at(settings.host))}
-    return frozenset(hosts)
+    return frozenset(hosts - {""})  # what cannot be read is no host, also where a setting cannot
 
 
 class Place(NamedTuple):

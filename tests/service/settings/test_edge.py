@@ -124,3 +124,12 @@ async def test_https_is_kept_where_the_address_is_https(settings: Settings, url:
     async with app.router.lifespan_context(app), client_at(app, "203.0.113.7", url) as client:
         for place in ("/sign-in", "/api/v1/runs", "/static/sayso.css", "/nothing"):
             assert (await client.get(place)).headers.get("strict-transport-security") == said, place
+
+
+@pytest.mark.parametrize("host", ["anna@desk", "desk:port", "a..b", "", "desk/x"])
+async def test_unreadable_host_is_no_allowed_one(settings: Settings, host: str) -> None:
+    """A setting that cannot be read as a host allows no request whose host cannot be read."""
+    app = create_app(settings.model_copy(update={"allowed_hosts": ("a..b",)}))
+    async with app.router.lifespan_context(app), client_at(app, "127.0.0.1") as client:
+        answer = await client.post("/api/v1/sessions", json={"name": "x", "password": PASSWORD}, headers={"Host": host})
+    assert answer.json()["type"] == "/problems/unknown-host", answer.text
