@@ -1,5 +1,6 @@
 """Attach files to open items. What a file is, only its bytes say: an image of pixels, a PDF or a text."""
 
+import asyncio
 import re
 from hashlib import sha256
 
@@ -72,7 +73,7 @@ async def attach(
         author_kind="agent" if by.kind is ActorKind.AGENT else "human",
         preview=cut(written, _PREVIEW_CHARS),
         cut=len(written) > _PREVIEW_CHARS,
-        shown=not media_type.startswith("image/") or is_showable(content),
+        shown=not media_type.startswith("image/") or await asyncio.to_thread(is_showable, content),
     )
     await wiring.attachments.add(record.run.id, attachment, content, key_id)
     return attachment

@@ -1,13 +1,15 @@
 """The size that an image claims in its header. A browser reserves memory for every pixel, also of a small file."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 MOST_PIXELS = 40_000_000
 """Pixels of an image up to which pages show it: a picture of a camera, about 160 MB in a browser."""
 
+_MOST_PARTS = 10_000  # frames and segments of one image that are read
 _JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers that begin a frame
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers without a length
+_JPEG_PIXELS = 0xDA  # the marker that pixels follow
 _GIF_IMAGE, _GIF_EXTENSION = 0x2C, 0x21
 
 
@@ -24,7 +26,7 @@ def is_showable(content: bytes) -> bool:
         sizes = [*_read_sizes(content)]
     except (IndexError, ValueError):
         return False
-    return bool(sizes) and all(0 < one.width * one.height <= MOST_PIXELS for one in sizes)
+    return bool(sizes) and all(0 < size.width * size.height <= MOST_PIXELS for size in sizes)
 
 
 def _read_sizes(content: bytes) -> Iterator[Size]:
@@ -39,19 +41,19 @@ def _read_sizes(content: bytes) -> Iterator[Size]:
         yield from _read_webp(content)
 
 
-def _read_pair(content: bytes, at: int, length: int, order: str) -> Size:
+def _read_pair(content: bytes, at: int, length: int, order: Literal["big", "little"]) -> Size:
     if len(content) < at + 2 * length:
         raise ValueError("the header is cut off")
-    ends = (at, at + length, at + 2 * length)
-    big = order == "big"
-    numbers = [int.from_bytes(content[ends[place] : ends[place + 1]], "big" if big else "little") for place in (0, 1)]
-    return Size(*numbers)
+    first, second = content[at : at + length], content[at + length : at + 2 * length]
+    return Size(int.from_bytes(first, order), int.from_bytes(second, order))
 
 
 def _read_gif_frames(content: bytes) -> Iterator[Size]:
     """Yield the area that each frame reaches to; it may lie outside of the canvas."""
     at = 13 + _gif_table(content[10])
-    while at < len(content) and content[at] in (_GIF_IMAGE, _GIF_EXTENSION):
+    for _ in range(_MOST_PARTS):
+        if at >= len(content) or content[at] not in (_GIF_IMAGE, _GIF_EXTENSION):
+            return
         if content[at] == _GIF_IMAGE:
             left, size = _read_pair(content, at + 1, 2, "little"), _read_pair(content, at + 5, 2, "little")
             yield Size(left.width + size.width, left.height + size.height)
@@ -61,6 +63,7 @@ def _read_gif_frames(content: bytes) -> Iterator[Size]:
         while content[at]:
             at += 1 + content[at]
         at += 1
+    raise ValueError("the image has too many frames")
 
 
 def _gif_table(flags: int) -> int:
@@ -69,17 +72,22 @@ def _gif_table(flags: int) -> int:
 
 def _read_jpeg(content: bytes) -> Iterator[Size]:
     at = 2
-    while at + 4 <= len(content) and content[at] == 0xFF:
+    for _ in range(_MOST_PARTS):
+        if at + 4 > len(content) or content[at] != 0xFF:
+            return
         marker = content[at + 1]
         if marker == 0xFF or marker in _JPEG_ALONE:
             at += 1 if marker == 0xFF else 2
             continue
+        if marker == 0:
+            raise ValueError("no marker: browsers search for the next one, and do not skip a segment")
         if marker in _JPEG_SIZES:
-            found = _read_pair(content, at + 5, 2, "big")
-            yield Size(found.height, found.width)  # the height comes first
-        if marker == 0xDA:  # the pixels follow
+            height, width = _read_pair(content, at + 5, 2, "big")
+            yield Size(width, height)
+        if marker == _JPEG_PIXELS:
             return
         at += 2 + int.from_bytes(content[at + 2 : at + 4], "big")
+    raise ValueError("the image has too many segments")
 
 
 def _read_webp(content: bytes) -> Iterator[Size]:
@@ -90,5 +98,5 @@ def _read_webp(content: bytes) -> Iterator[Size]:
         bits = int.from_bytes(content[21:25], "little")
         yield Size(1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
     elif kind == b"VP8 ":
-        found = _read_pair(content, 26, 2, "little")
-        yield Size(found.width & 0x3FFF, found.height & 0x3FFF)
+        width, height = _read_pair(content, 26, 2, "little")
+        yield Size(width & 0x3FFF, height & 0x3FFF)
