@@ -22,15 +22,16 @@ class Act(NamedTuple):
 
     name: str
     fields: tuple[str, ...] = ()
+    needs: str = ""
+    """The field of a form without which the page only asks or shows, and nothing was done."""
 
 
 FindAct = Callable[[], Coroutine[Any, Any, tuple[Act | None, Sent]]]
 """Finds the act of a request, and what was sent, once the request was served: only then is its sender known."""
 
-_FREEZE = Act("frozen", ("scope", "tool", "agent", "everything", "reason"))
 _GROUP = ("members", "editors")
-_ABSENCE = ("from", "to", "delegate")
-_ENDPOINT = ("url", "events", "name")
+_ABSENCE = ("starts_at", "ends_at", "delegate")
+_ENDPOINT = ("url", "events", "description")
 
 ACTS: Mapping[str, Act] = {
     "addReviewer": Act("person_added", ("name", "roles")),
@@ -59,9 +60,9 @@ ACTS: Mapping[str, Act] = {
     "deleteOwnAbsence": Act("absence_deleted"),
     "addAbsence": Act("absence_added", _ABSENCE),
     "deleteAbsence": Act("absence_deleted"),
-    "freeze": _FREEZE,
+    "freeze": Act("frozen", ("scope", "reason")),
     "unfreeze": Act("unfrozen"),
-    "attestRules": Act("rules_attested", ("digest", "sha256")),
+    "attestRules": Act("rules_attested", ("file",)),
     "restoreRules": Act("rules_restored"),
     "beginShadow": Act("shadow_begun"),
     "endShadow": Act("shadow_ended"),
@@ -110,12 +111,12 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/runs/{run_id}": {"": Act("run_revived")},
     "/runs/{run_id}/cancel": {"": Act("run_cancelled", ("reason",))},
     "/runs/{run_id}/erase": {"": Act("contents_erased", ("reason",))},
-    "/operate": {"": _FREEZE},
+    "/operate": {"": Act("frozen", ("scope", "kind", "named", "reason"), needs="confirm")},
     "/operate/{freeze_id:path}/unfreeze": {"": Act("unfrozen")},
     "/drills": {"": Act("drill_planted", ("template",))},
     "/me/password": {"": Act("own_password_changed")},
     "/me/sessions": {"": Act("sessions_ended")},
-    "/me/keys": {"": Act("key_created", ("name", "kind"))},
+    "/me/keys": {"": Act("key_created")},
     "/me/keys/{key_id}/revoke": {"": Act("key_revoked")},
     "/people": {"": Act("person_added", ("name", "admin", "auditor"))},
     "/people/{name}": {
@@ -129,7 +130,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
     "/me/contacts": {"": Act("contact_code_created", ("channel",))},
     "/me/contacts/unlink": {"": Act("contact_unlinked", ("which",))},
     "/me/preferences": {"": Act("preferences_saved")},
-    "/me/absences": {"": Act("absence_added", _ABSENCE)},
+    "/me/absences": {"": Act("absence_added", ("from", "to", "delegate"))},
     "/me/absences/delete": {"": Act("absence_deleted", ("which",))},
     "/groups": {"": Act("group_created", ("name", *_GROUP))},
     "/groups/{name}": {"": Act("group_changed", _GROUP), "delete": Act("group_deleted")},
@@ -148,7 +149,7 @@ PAGE_ACTS: Mapping[str, Mapping[str, Act]] = {
         "revoke": Act("grant_revoked"),
         "reinstate": Act("grant_reinstated"),
     },
-    "/channels": {"": Act("channel_tested", ("channel", "person"))},
+    "/channels": {"": Act("channel_tested", ("test", "person"), needs="test")},
     "/me/notifications/mail": {"": Act("contact_code_created", ("channel",))},
     "/me/notifications/code": {"": Act("contact_linked", ("channel",))},
     "/me/notifications/push": {"": Act("contact_linked", ("channel",))},
@@ -193,7 +194,7 @@ async def record_act(request: Request, respond: Respond, find: FindAct) -> Respo
         raise
     caller = _find_caller(request)
     act, fields = await find() if caller is not None and response.status_code < 400 else (None, {})
-    if act is not None and caller is not None:
+    if act is not None and caller is not None and (not act.needs or fields.get(act.needs)):
         facts = {name: fields[name] for name in act.fields if name in fields}
         made = {"made_by": caller.made.by} if caller.made.by else {}
         await _wiring_of(request).activity.record(

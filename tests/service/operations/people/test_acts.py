@@ -13,12 +13,23 @@ from service.web.form_posts import RecordedRoute
 from service.web.routes import PAGES
 
 
-def list_operations() -> Iterator[str]:
-    """Yield the ids of operations that are no reads."""
+def list_operations() -> Iterator[tuple[str, set[str]]]:
+    """Yield the ids of operations that are no reads, each with the fields of its body."""
     document: dict[str, Any] = create_app(Settings()).openapi()
     for path, methods in document["paths"].items():
-        if path.startswith(api.prefix):
-            yield from (one["operationId"] for method, one in methods.items() if method not in ("get", "head"))
+        for method, operation in methods.items() if path.startswith(api.prefix) else ():
+            if method not in ("get", "head"):
+                yield operation["operationId"], {*find_fields(document, operation)}
+
+
+def find_fields(document: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the body of an operation, none without a body."""
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    (schema,) = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    name = schema.get("$ref", "").rpartition("/")[2]
+    fields: dict[str, Any] = document["components"]["schemas"][name]["properties"] if name else {}
+    return fields
 
 
 def list_forms() -> list[Route]:
@@ -26,8 +37,13 @@ def list_forms() -> list[Route]:
 
 
 def test_every_operation_is_an_act_or_named_as_none() -> None:
-    assert {*list_operations()} == {*ACTS} | NO_ACTS
+    assert {name for name, _ in list_operations()} == {*ACTS} | NO_ACTS
     assert not NO_ACTS & {*ACTS}
+
+
+def test_log_keeps_fields_that_the_operation_takes() -> None:
+    fields = dict(list_operations())
+    assert {name: {*act.fields} - fields[name] for name, act in ACTS.items() if {*act.fields} - fields[name]} == {}
 
 
 def test_every_form_is_an_act_or_named_as_none() -> None:

@@ -49,6 +49,8 @@ async def test_page_shows_channels_and_previews_without_secrets(settings: Settin
         assert "canary" not in page
         assert "4711" not in page
         shown = await anna.send("/channels", 200, rule="refunds", call='{"tool": "pay", "args": {"token": "s3cret"}}')
+        acts = [entry.act for entry in (await anna.wiring.activity.read_page(0, 10)).entries]
+        assert acts == ["contact_linked"], "a preview is no test"
         assert shown.count("[secret]") >= 2
         assert "incomplete" in shown
 

@@ -10,6 +10,7 @@ from service.web.operations.checks import Checks
 from service.wiring import Wiring
 from tests.service.web.sites import PASSWORD, Site, visit
 from tests.service.web.stories import asked, decide
+from tests.service.web.test_freezes import make_admin
 
 
 async def test_operate_page_has_a_line_for_each_finding(settings: Settings) -> None:
@@ -38,6 +39,18 @@ async def test_runs_without_a_worker_are_counted(settings: Settings) -> None:
         checked = await Checks().find(anna.wiring, {})
         (queue,) = [one for one in checked.findings if one.part == "queue"]
         assert "for a worker, the first for" in queue.message
+
+
+async def test_freeze_is_recorded_once_it_is_confirmed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await asked(anna.wiring)
+        form = {"kind": "tool", "named": "refund_payment", "reason": "Wrong amounts"}
+        assert "It stops 1 waiting" in await anna.send("/operate", 200, **form)
+        assert (await anna.wiring.activity.read_page(0, 10)).entries == []
+        await anna.send("/operate", **form, confirm="tool:refund_payment")
+        (entry,) = (await anna.wiring.activity.read_page(0, 10)).entries
+        assert (entry.act, entry.by, entry.data) == ("frozen", "anna", form)
 
 
 def test_admin_freezes_a_tool_from_the_list(site: Site, open_as: Callable[..., Page]) -> None:
