@@ -137,9 +137,12 @@ async def list_runs(
     """List runs, the newest first, or suspended runs by their deadline. Agents see their own, people see all."""
     found = await parts.runs.list_runs(status=status, owner=caller.owner, skip=skip, limit=limit + 1)
     more = len(found) > limit
-    hidden = [run for run in found if caller.owner is not None and isinstance(run, Run) and run.is_drill]
     return RunPage(
-        runs=[RunView.model_validate(run) for run in found[:limit] if isinstance(run, Run) and run not in hidden],
+        runs=[
+            RunView.model_validate(run)
+            for run in found[:limit]
+            if isinstance(run, Run) and not (caller.owner is not None and run.is_drill)
+        ],
         next_skip=skip + limit if more else None,
         unreadable=UnreadableView.list_of(found[:limit]),
     )

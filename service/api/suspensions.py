@@ -39,7 +39,7 @@ decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=S
 
 _PAGE = 100
 _PAGE_CHARS = 4_000_000  # so much is written in some milliseconds
-_VALUE_CHARS = 20
+_VALUE_CHARS = 20  # what one value takes beside its characters
 _MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
@@ -89,7 +89,9 @@ async def list_suspensions(
     found = await _page(parts, caller, status, skip, limit + 1)
     listed, frozen = _cut_page(found[:limit]), await parts.freezes.in_force()
     views = [
-        SuspensionView.of(record, frozen, caller.owner) for record in listed if isinstance(record, SuspensionRecord)
+        SuspensionView.of(record, frozen, caller.owner)
+        for record in listed
+        if isinstance(record, SuspensionRecord) and not (caller.owner is not None and record.is_drill)
     ]
     return SuspensionPage(
         suspensions=views,
@@ -129,12 +131,12 @@ async def get_suspension(
 
 async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
     """Return the view with the last denial of the same call for each open item."""
-    found = [await parts.precedents.find_denial(record, item) for item in record.items]
-    shown = (
-        one if denial is None else one.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
-        for one, denial in zip(view.items, found, strict=True)
+    denials = [await parts.precedents.find_denial(record, item) for item in record.items]
+    items = (
+        item if denial is None else item.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
+        for item, denial in zip(view.items, denials, strict=True)
     )
-    return view.model_copy(update={"items": tuple(shown)})
+    return view.model_copy(update={"items": tuple(items)})
 
 
 @decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
@@ -172,12 +174,12 @@ async def extend_item(
 
 def _cut_page(found: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:
     """Return the first of a page whose arguments are together short enough to write at once, and at least one."""
-    left = _PAGE_CHARS
+    room = _PAGE_CHARS
     for place, record in enumerate(found):
         for item in record.items if isinstance(record, SuspensionRecord) else ():
             size = measure(item.tool.args)
-            left -= size.chars + _VALUE_CHARS * size.values
-        if left < 0 and place:
+            room -= size.chars + _VALUE_CHARS * size.values
+        if room < 0 and place:
             return found[:place]
     return found
 
@@ -191,8 +193,7 @@ async def _page(
         return await parts.desk.suspensions.read_page(await read_ids(skip, limit))
     if status == "pending" and await parts.runs.count_pending() > _MAX_SCANNED:
         ids = await parts.runs.waiting_of(caller.owner)
-        found = await parts.desk.suspensions.read_page(ids[skip : skip + limit])
-        return [one for one in found if not (isinstance(one, SuspensionRecord) and one.is_drill)]
+        return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
     own: list[SuspensionRecord | UnreadableRecord] = []
     at = 0
     while len(own) < skip + limit:

@@ -1,5 +1,6 @@
 """What agents see of draws and drills over the API: nothing."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from service.operations.drills.planting import plant_drill
 from service.settings import Settings
+from tests.builders import make_pending
 from tests.service.worlds import World
 
 POLICY = """
@@ -17,7 +19,8 @@ rules:
 """
 DRILLS = """
 drills:
-  - {id: fake, agent: demo, requested_by: demo, tool: refund, args: {amount: 480}, signs: [Nobody knows it.]}
+  - {id: fake, agent: demo, requested_by: demo, tool: refund, args: {amount: 480}, timeout_s: 60,
+     signs: [Nobody knows it.]}
 """
 
 
@@ -48,6 +51,21 @@ async def test_agent_sees_neither_quorum_nor_draw(world: World) -> None:
         assert seen["drawn"] not in repr(mine)
         assert "decision_recorded" not in [one["type"] for one in mine["events"]]
         assert "decision_recorded" in [one["type"] for one in all_["events"]]
+
+
+async def test_drill_hides_no_suspension_of_its_requester_in_a_long_inbox(world: World) -> None:
+    """The drill is due first, so it stands on the first page of the agent."""
+    await plant_drill(world.wiring, "fake", "root", "root")
+    wanted = [(await make_pending(world.wiring)).id for _ in range(2)]
+    await asyncio.gather(*(make_pending(world.wiring, owner="other") for _ in range(500)))
+    found: list[str] = []
+    skip: int | None = 0
+    async with world.client("demo") as demo:
+        while skip is not None:
+            page = (await demo.get(f"/api/v1/suspensions?limit=1&skip={skip}")).json()
+            found += [one["id"] for one in page["suspensions"]]
+            skip = page["next_skip"]
+    assert sorted(found) == sorted(wanted)
 
 
 @pytest.mark.parametrize("method", ["list", "show", "run", "runs", "events", "stream", "cancel", "redeem"])
