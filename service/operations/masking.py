@@ -54,14 +54,13 @@ def collect_secrets(records: Iterable[SuspensionRecord], definitions: Definition
 
     The terms of an item name its secrets; `definitions` add those of items from earlier versions.
     """
-    found: set[str] = set()
-    records = [*records]
-    for item in (item for record in records for item in record.items):
-        definition = definitions.get(item.tool.definition or "")
-        found |= find_secrets(item, definition.parameters if definition is not None else None).secrets
+    secrets: set[str] = set()
     for record in records:
-        found |= set(record.typed)
-    return Redacted({}, frozenset(found))
+        secrets.update(record.typed)
+        for item in record.items:
+            definition = definitions.get(item.tool.definition or "")
+            secrets |= find_secrets(item, definition.parameters if definition is not None else None).secrets
+    return Redacted({}, frozenset(secrets))
 
 
 def mask_typed(record: SuspensionRecord) -> SuspensionRecord:
