@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -45,7 +46,7 @@ async def test_freeze_is_recorded_once_it_is_confirmed(settings: Settings) -> No
     async with visit(settings) as anna:
         await make_admin(anna)
         await asked(anna.wiring)
-        form = {"kind": "tool", "named": "refund_payment", "reason": "Wrong amounts"}
+        form: dict[str, Any] = {"kind": "tool", "named": "refund_payment", "reason": "Wrong amounts"}
         assert "It stops 1 waiting" in await anna.send("/operate", 200, **form)
         assert (await anna.wiring.activity.read_page(0, 10)).entries == []
         await anna.send("/operate", **form, confirm="tool:refund_payment")
