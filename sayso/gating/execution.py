@@ -74,9 +74,9 @@ class Gated(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the function once it is approved, and return its result or that of an earlier attempt."""
-        given, receiver, injected = self.parameters.split(args, kwargs)
+        given, positional, injected = self.parameters.split(args, kwargs)
         gated = self.options.build_call(self.tool.definition, self._write_args(given))
-        run = functools.partial(self.function, *receiver, **injected)
+        run = functools.partial(self.function, *positional, **injected)
         result: Any = self._call_async(gated, run) if self.is_async else self._call(gated, run)
         typed: R = result
         return typed

@@ -13,6 +13,7 @@ from sayso.runner.tools import CallContext, describe_error
 
 _RECEIVERS = ("self", "cls")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _INJECTED = {
     ("pydantic_ai", "RunContext"),
     ("agents", "RunContextWrapper"),
@@ -51,13 +52,17 @@ class Parameters:
         return tuple(name for name in self.signature.parameters if name not in self.injected and name != self.receiver)
 
     def split(self, args: Any, kwargs: Any) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-        """Return the arguments of a call with defaults, its receiver if there is one, and what was injected."""
+        """Return the arguments of a call with defaults, and what goes beside them: by position, and by name."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)
-        receiver = [given.pop(self.receiver)] if self.receiver is not None else []
-        injected = {name: given.pop(name) for name in self.injected}
-        return given, receiver, injected
+        positional = [
+            given.pop(name)
+            for name, one in self.signature.parameters.items()
+            if name == self.receiver or one.kind is inspect.Parameter.POSITIONAL_ONLY
+        ]
+        injected = {name: given.pop(name) for name in self.injected if name in given}
+        return given, positional, injected
 
 
 def read_parameters(function: Callable[..., Any], label: str, *, static: bool = False) -> Parameters:
@@ -73,7 +78,9 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
     injected = frozenset(
         name
         for name, one in signature.parameters.items()
-        if name != receiver and (_is_injected(hints.get(name)) or _has_marker([one.default]))
+        if name != receiver
+        and one.kind not in _VARIABLE
+        and (_is_injected(hints.get(name)) or _has_marker([one.default]))
     )
     parameters = [
         one.replace(annotation=hints.get(name, one.annotation))

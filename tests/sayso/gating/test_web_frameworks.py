@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from sayso import Denied, gate
+from sayso.errors import InvalidInput
 from sayso.testing import InProcessDesk
 
 
@@ -83,3 +84,22 @@ def test_gated_command_of_typer_runs_only_if_approved(desk: InProcessDesk, verdi
     assert isinstance(done.exception, Denied) is (verdict == "denies")
     (record,) = desk.records.values()
     assert record.items[0].tool.args == {"version": "1.2", "force": True}
+
+
+def test_gated_function_takes_an_injected_value_by_position(desk: InProcessDesk) -> None:
+    @gate(client=desk.client(), quiet=True)
+    def mail(request: Request, /, to: str) -> str:
+        return f"{request.method} {to}"
+
+    desk.reviewer.approves("mail")
+    assert mail(Request({"type": "http", "method": "GET"}), "ann") == "GET ann"
+    (record,) = desk.records.values()
+    assert record.items[0].tool.args == {"to": "ann"}
+
+
+def test_gate_refuses_injected_values_without_names_of_their_own(desk: InProcessDesk) -> None:
+    def mail(*requests: Request, to: str) -> str:
+        return f"{len(requests)} {to}"
+
+    with pytest.raises(InvalidInput, match="'requests' cannot be given by name"):
+        gate(client=desk.client())(mail)
