@@ -305,13 +305,13 @@ def _name_innermost(
 
 
 def _list_ancestors(found: GoSuspension, parents: Mapping[tuple[str, str], str]) -> list[str]:
-    """Return the invocations above an interrupt, the nearest first; a cycle ends the list."""
-    above: list[str] = []
+    """Return the invocations above an interrupt, the nearest first. A cycle has no outermost one, so it has none."""
+    above: dict[str, None] = {}
     parent = parents.get((found.request_id, found.invocation_id), "")
-    while parent and parent not in (*above, found.invocation_id):
-        above.append(parent)
+    while parent and parent not in above:
+        above[parent] = None
         parent = parents.get((found.request_id, parent), "")
-    return above
+    return [*above] if not parent else []
 
 
 def _find_interrupt(event: GoEvent) -> GoSuspension | None:

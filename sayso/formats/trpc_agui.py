@@ -83,14 +83,12 @@ class _Stream:
         return [*waiting, *self._events]
 
     def _add_interrupt(self, fields: Fields, event: JsonObject) -> None:
-        resumed = _find_patch(fields, _RESUME).text("checkpointId")
-        for key in [key for key, meta in self._interrupts.items() if resumed and meta["checkpointId"] == resumed]:
-            del self._interrupts[key]
+        if resumed := _find_patch(fields, _RESUME).text("checkpointId"):
+            self._interrupts = {key: meta for key, meta in self._interrupts.items() if meta["checkpointId"] != resumed}
         if (meta := read_interrupt(event)) is not None:
             key = (self.run_id, str(meta["interruptKey"] or meta["nodeID"]))
             inner = self._interrupts.pop(key, None)
-            outer = meta if inner is None else {**meta, "nodeID": inner["nodeID"]}
-            self._interrupts[key] = outer
+            self._interrupts[key] = meta if inner is None else {**meta, "nodeID": inner["nodeID"]}
 
     def _emit(self, kind: str, message: JsonObject | None = None, **fields: JsonValue) -> None:
         choices: list[JsonValue] = [{"message": message}] if message is not None else []

@@ -182,6 +182,11 @@ def test_nested_interrupt_names_the_child_and_the_outer_checkpoint(order: tuple[
     assert write_graph_resume(pauses, {"ok": True, "why": 1})["checkpoint_id"] == "k1"
 
 
+def test_interrupts_whose_invocations_form_a_cycle_all_wait() -> None:
+    events = [nested("e1", "a", "b", interruptKey="one"), nested("e2", "b", "a", interruptKey="two")]
+    assert [one.key for one in find_suspensions([decode(one) for one in events])] == ["one", "two"]
+
+
 def activity(*patch: tuple[str, JsonValue]) -> dict[str, JsonValue]:
     rows: list[JsonValue] = [{"op": "add", "path": path, "value": value} for path, value in patch]
     return {"type": "ACTIVITY_DELTA", "activityType": "graph.node.interrupt", "patch": rows}
