@@ -89,14 +89,7 @@ class _EventView(BaseModel):
     erased_by: int | None
 
     def as_entry(self) -> TrailEntry:
-        return TrailEntry(
-            seq=self.seq,
-            at_ms=parse_ms(self.at),
-            type=self.type,
-            data=self.data,
-            hash=self.hash,
-            erased_by=self.erased_by,
-        )
+        return TrailEntry(at_ms=parse_ms(self.at), **self.model_dump(exclude={"at"}))
 
 
 class _PageView(BaseModel):
