@@ -184,9 +184,10 @@ class CallExecutor:
 
     def admit_unseen(self, name: str) -> bool:
         """Return whether an approved call of this tool is left that the framework runs out of sight, and note it."""
-        if name not in self._left_unseen:
+        try:
+            self._left_unseen.remove(name)
+        except ValueError:
             return False
-        self._left_unseen.remove(name)
         return True
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:

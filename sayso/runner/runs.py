@@ -122,8 +122,9 @@ class FrameworkRun(AgentRun[FrameworkState]):
         with use_executor(None, self.agent.name):
             try:
                 return self._read(await self._framework.begin(self._state.text))
-            except Exception as error:
-                raise self._name_fault(error) from error
+            except Exception as error:  # noqa: BLE001 - raised again, but never as its own cause
+                fault = self._name_fault(error)
+                raise fault from fault.__cause__
 
     async def check_ready(self) -> None:
         fault = await self._framework.find_fault(self._native)
@@ -138,11 +139,12 @@ class FrameworkRun(AgentRun[FrameworkState]):
         with use_executor(executor, self.agent.name):
             try:
                 reached = await self._framework.resume(self._native, executor)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again, but never as its own cause
                 fault = self._name_fault(error)
                 unused, results = executor.abandon(fault)
                 await self._return_unused(execution, unused, results)
-                raise (executor.fault or fault) from error
+                fault = executor.fault or fault
+                raise fault from fault.__cause__
         await executor.close()
         return Executed({}, self._read(reached))
 
@@ -177,7 +179,9 @@ class FrameworkRun(AgentRun[FrameworkState]):
         """Return the error, or a `FrameworkFault` for one that every further attempt would meet."""
         if isinstance(error, SaysoError) or not self._framework.is_fault(error):
             return error
-        return FrameworkFault(describe_error(error))
+        fault = FrameworkFault(describe_error(error))
+        fault.__cause__ = error
+        return fault
 
     async def _return_unused(
         self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]

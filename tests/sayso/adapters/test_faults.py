@@ -3,6 +3,11 @@
 import pytest
 
 from sayso.adapters.base import Adapter
+from sayso.errors import FrameworkFault
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.protocol import Done, FrameworkState, build_agent
+from sayso.runner.runs import FrameworkRun
+from tests.builders import run_ref
 
 
 class Limit(Exception):
@@ -10,7 +15,7 @@ class Limit(Exception):
 
 
 class Plain(Adapter):
-    framework = "plain"
+    framework, package, state_schema = "plain", "pydantic", "plain/1"
     faults = (Limit,)
 
 
@@ -58,3 +63,35 @@ def test_error_that_the_same_state_meets_again_is_a_fault(error: Exception) -> N
 )
 def test_error_that_may_pass_is_no_fault(error: Exception) -> None:
     assert not Plain().is_fault(error)
+
+
+class Failing(Plain):
+    """A framework that raises this error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def begin(self, text: str) -> Done:
+        raise self._error
+
+    async def resume(self, native: object, executor: object) -> Done:
+        raise self._error
+
+
+def start(error: Exception) -> FrameworkRun:
+    """Return a run whose framework raises this error."""
+    agent = build_agent(Failing(error), "bot", {"pay": ToolDefinition(name="pay")})
+    state = FrameworkState(agent="bot", framework="plain", state_schema="plain/1")
+    return FrameworkRun(agent, run_ref(), state)
+
+
+async def test_error_of_a_framework_that_may_pass_keeps_its_own_cause() -> None:
+    with pytest.raises(ConnectionError) as raised:
+        await start(ConnectionError("away")).ask()
+    assert raised.value.__cause__ is None
+
+
+async def test_fault_of_a_framework_names_its_error_as_cause() -> None:
+    with pytest.raises(FrameworkFault, match="Limit: 25 steps") as raised:
+        await start(Limit("25 steps")).ask()
+    assert isinstance(raised.value.__cause__, Limit)
