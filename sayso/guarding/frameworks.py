@@ -41,11 +41,15 @@ class Changed(Exception):
     """A framework has no longer the place that its guard replaces."""
 
 
+_FAULTS = (Changed, ImportError, AttributeError, LookupError, TypeError, ValueError)
+"""The errors of a guard whose framework has other modules, names or signatures."""
+
+
 def guard_framework(package: str) -> None:
     """Guard the framework of an adapter. Raises `InvalidInput` if the framework has changed."""
     try:
         _install(package)
-    except (Changed, ImportError, AttributeError) as error:
+    except _FAULTS as error:
         raise InvalidInput(_CHANGED.format(package=package, fault=error)) from error
 
 
@@ -69,7 +73,7 @@ def _try_install(package: str) -> None:
     """Guard a framework, or warn. A module of the user may have its name."""
     try:
         _install(package)
-    except (Changed, ImportError, AttributeError) as error:
+    except _FAULTS as error:
         if _is_installed(package):
             _LOG.warning("%s", _CHANGED.format(package=package, fault=error))
 
@@ -90,7 +94,9 @@ class _Finder(MetaPathFinder):
         if fullname not in _GUARDS:
             return None
         for finder in sys.meta_path:
-            if finder is not self and (spec := finder.find_spec(fullname, path, target)) is not None:
+            if finder is self or not hasattr(finder, "find_spec"):  # finders of before Python 3.4 have none
+                continue
+            if (spec := finder.find_spec(fullname, path, target)) is not None:
                 if spec.loader is not None:
                     spec.loader = _Loader(spec.loader)
                 return spec

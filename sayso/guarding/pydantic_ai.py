@@ -17,16 +17,12 @@ def install() -> None:
     steps = [
         name
         for name, step in vars(ToolManager).items()
-        if hasattr(step, "__sayso_guard__") or (inspect.iscoroutinefunction(step) and _calls_tool(step))
+        if inspect.iscoroutinefunction(step) and "call_tool" in inspect.unwrap(step).__code__.co_names
     ]
     if not steps:
         raise Changed("no method of ToolManager calls Toolset.call_tool")
     for name in steps:
         replace_once(ToolManager, name, _guard)
-
-
-def _calls_tool(step: Any) -> bool:
-    return "call_tool" in step.__code__.co_names
 
 
 def _guard(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """Guards that replace functions, and threads that inherit the gated run of the code that starts their work."""
 
+import _thread
 import functools
 import inspect
 import threading
@@ -12,6 +13,8 @@ from typing import Any
 from sayso.guarding.runs import RUN, GatedRun
 
 _MARK = "__sayso_guard__"
+"""The attribute of a guard, which marks what is replaced already."""
+
 _INSTALLING = threading.Lock()
 
 
@@ -31,6 +34,7 @@ def replace_once(owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
 def carry_into_threads() -> None:
     """Let threads and pools of threads inherit the gated run of the code that starts their work."""
     replace_once(threading.Thread, "start", _guard_start)
+    replace_once(_thread, "start_new_thread", _guard_new_thread)
     replace_once(ThreadPoolExecutor, "submit", _guard_argument("fn"))
     for name in ("apply_async", "_map_async", "imap", "imap_unordered"):
         replace_once(Pool, name, _guard_argument("func"))
@@ -45,6 +49,14 @@ def _guard_start(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(thread)
 
     return start
+
+
+def _guard_new_thread(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start_new_thread(function: Any, *args: Any) -> Any:
+        run = RUN.get()
+        return original(function if run is None else functools.partial(_run_within, run, function), *args)
+
+    return start_new_thread
 
 
 def _guard_argument(name: str) -> Callable[[Any], Any]:

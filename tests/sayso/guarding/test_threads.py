@@ -1,5 +1,6 @@
 """Tests of threads that inherit the gated run of the code that starts their work."""
 
+import _thread
 import asyncio
 import threading
 from collections.abc import Callable
@@ -43,6 +44,17 @@ def start_subclass(work: Work) -> None:
     worker = Worker()
     worker.start()
     worker.join()
+
+
+def start_new_thread(work: Work) -> None:
+    ended = threading.Event()
+
+    def run(then: Work, *, before: Work) -> None:
+        before()
+        then()
+
+    _thread.start_new_thread(run, (ended.set,), {"before": work})
+    ended.wait()
 
 
 def start_timer(work: Work) -> None:
@@ -92,6 +104,7 @@ def start_loop_in_a_thread(work: Work) -> None:
 STARTS: list[Start] = [
     start_thread,
     start_subclass,
+    start_new_thread,
     start_timer,
     start_dummy_process,
     start_pool,
