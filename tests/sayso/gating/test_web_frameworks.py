@@ -101,5 +101,5 @@ def test_gate_refuses_injected_values_without_names_of_their_own(desk: InProcess
     def mail(*requests: Request, to: str) -> str:
         return f"{len(requests)} {to}"
 
-    with pytest.raises(InvalidInput, match="'requests' cannot be given by name"):
+    with pytest.raises(InvalidInput, match=r"'\*requests' of tool mail cannot be given by name"):
         gate(client=desk.client())(mail)
