@@ -23,7 +23,7 @@ _HIDDEN = re.compile(r"%(?:2f|5c|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})|%25[0-9a-f]{2
 _DOTS = re.compile(r"(?:^|/)\.{1,2};")
 _LABELS = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_OCTAL, _LEADING_ZERO = re.compile(r"0[0-7]{0,11}"), re.compile(r"0[0-9]+")
+_HEXADECIMAL, _OCTAL, _DECIMAL = re.compile("0x[0-9a-f]*"), re.compile("0[0-7]+"), re.compile("0|[1-9][0-9]*")
 _LOCAL = re.compile(r"[A-Za-z0-9.#$&'*+/=?^_`{|}~-]+")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _WEB = ("http", "https")
@@ -129,23 +129,25 @@ def _unwrap(address: IPv6Address) -> IPv4Address | IPv6Address:
 
 def _read_ipv4(host: str) -> IPv4Address:
     """Return the address of decimal, hexadecimal and shortened forms; octal ones are also read as decimal."""
-    *parts, last = [_read_part(one) for one in host.split(".")]
-    if len(parts) > 3 or any(one > 255 for one in parts) or last >= 256 ** (4 - len(parts)):
-        raise Uncomputable("its host is a number, but not an IP address")
-    return IPv4Address(sum(one << (24 - 8 * place) for place, one in enumerate(parts)) + last)
+    parts = host.split(".")
+    limits = [256] * (len(parts) - 1) + [256 ** max(0, 5 - len(parts))]
+    numbers = [_read_number(text, limit) for text, limit in zip(parts, limits, strict=True)]
+    return IPv4Address(sum(one << (24 - 8 * place) for place, one in enumerate(numbers[:-1])) + numbers[-1])
 
 
-def _read_part(text: str) -> int:
-    if text.startswith("0x"):
-        return int(text[2:18] or "0", 16)
-    if _LEADING_ZERO.fullmatch(text):
-        octal = int(text, 8) if _OCTAL.fullmatch(text) else None
-        if octal is None or (octal != int(text) and int(text) < 256):
+def _read_number(text: str, limit: int) -> int:
+    """Return a part of an address that is below the limit; a label is short enough for any number."""
+    if _HEXADECIMAL.fullmatch(text):
+        number = int(text[2:] or "0", 16)
+    elif _OCTAL.fullmatch(text):
+        number = int(text, 8)
+        if number != int(text) < limit:
             raise Uncomputable("its host has a number with a leading zero, which programs read as octal or as decimal")
-        return octal
-    if not text.isdecimal() or len(text) > 10:
+    else:
+        number = int(text) if _DECIMAL.fullmatch(text) else limit
+    if number >= limit:
         raise Uncomputable("its host is a number, but not an IP address")
-    return int(text)
+    return number
 
 
 def _read_url_path(text: str) -> str:
