@@ -92,7 +92,7 @@ def _unwrap(name: str, wrapper: _Wrapper, args: Words) -> Unwrapped:
     found, replaced = Unwrapped(), ""
     left = [*args]
     while left:
-        setting = _ASSIGNMENT.match(left[0].lead if left[0].text is None else left[0].text)
+        setting = _ASSIGNMENT.match(left[0].known)
         if wrapper.assigns and setting is not None and not left[0].splits:
             found.settings.append((setting[1], _cut(left[0], setting.end())))
             left = left[1:]
@@ -150,8 +150,7 @@ def _add_read_words(found: Unwrapped, replaced: str) -> None:
 
 def _replace(word: Word, replaced: str) -> Word:
     """Return a word in which another program replaces a text."""
-    known = word.lead if word.text is None else word.text
-    return Word(None, known.partition(replaced)[0], word.splits) if replaced in known else word
+    return Word(None, word.known.partition(replaced)[0], word.splits) if replaced in word.known else word
 
 
 def _read_shell(name: str, args: Words) -> Unwrapped:

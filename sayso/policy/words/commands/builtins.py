@@ -69,12 +69,11 @@ def list_settings(name: str, args: Words) -> list[tuple[str, Word | None]]:
     """Return the variables that a command sets, with their values; raises `Uncomputable` for unknown options."""
     found: list[tuple[str, Word | None]] = []
     for word in args:
-        known = word.lead if word.text is None else word.text
-        variable, sign, value = known.partition("=")
+        variable, sign, value = word.known.partition("=")
         if word.splits or (word.text is None and not sign):
             raise Uncomputable(f"an argument of {name} is computed by the shell")
-        if known.startswith(("-", "+")):
-            if known not in VARIABLES[name]:
+        if word.known.startswith(("-", "+")):
+            if word.known not in VARIABLES[name]:
                 raise Uncomputable(f"an option of {name} is not known")
         elif sign:
             found.append((variable, Word(None, value) if word.text is None else Word(value)))

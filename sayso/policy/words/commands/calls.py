@@ -87,7 +87,8 @@ class _Finder:
 
     def _check_setting(self, call: str, tool: Tool) -> None:
         value = self.left[1].text if len(self.left) > 1 else None
-        if value is None or not tool.settings[self.left[0].text or ""].fullmatch(value):
+        pattern = tool.settings.get(self.left[0].text or "")  # none for -c=x, which has no value in the next word
+        if value is None or pattern is None or not pattern.fullmatch(value):
             raise Uncomputable(f"{call} sets an option that may run other programs")
 
     def _next(self, call: str) -> str:

@@ -18,13 +18,14 @@ class Word(NamedTuple):
     splits: bool = False
 
     @property
+    def known(self) -> str:
+        """What the text shows of the word: all of it, or how it begins."""
+        return self.lead if self.text is None else self.text
+
+    @property
     def may_be_option(self) -> bool:
         """Whether the program may read the word, or a part of it, as an option."""
-        known = self.text if self.text is not None else self.lead
-        return self.splits or known.startswith("-") or (self.text is None and not known)
-
-    def starts_with(self, prefix: str) -> bool:
-        return (self.lead if self.text is None else self.text).startswith(prefix)
+        return self.splits or self.known.startswith("-") or (self.text is None and not self.lead)
 
 
 ANYTHING = Word(None, splits=True)
@@ -92,5 +93,5 @@ def check_variable(name: str, value: Word | None = None) -> None:
     if name not in _NAMES and not re.fullmatch("[A-Za-z]", name):
         shown = name if name.isascii() and name.isidentifier() else "a variable"
         raise Uncomputable(f"it sets {shown}, which may change what the programs do")
-    if value is not None and _DELAYED & {*(value.lead if value.text is None else value.text)}:
+    if value is not None and not _DELAYED.isdisjoint(value.known):
         raise Uncomputable("it has a text that the shell may evaluate, such as a[$(ls)]")

@@ -135,7 +135,7 @@ def test_calls_show_subcommands_and_doubtful_options(command: JsonValue, calls: 
     "command",
     [
         *("git $X", 'git "lo$X"', "git -c alias.x=!ls x", "git -c core.pager=./x log", "git -c $X log", "git -p log"),
-        *("git -c log.showSignature=true log", "git -c log.showsignature log"),
+        *("git -c log.showSignature=true log", "git -c log.showsignature log", "git -c=color.ui=never log"),
         *("git --exec-path=/x log", "git lg", "Git log", "git.exe log", "git -C $X log", "git LOG", "git remote $X"),
         *("kubectl --token=x get pods", "kubectl foo", "kubectl $X", "kubectl -nx get pods", "kubectl -n $X get"),
         *("docker --config x ps", "docker foo", "docker compose --dry-run up", "docker $X", "docker compose $X"),
