@@ -21,7 +21,7 @@ from sayso.records.memory.mandates import Mandate
 from sayso.records.suspensions import Progress
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
-from sayso.text.redaction import is_secret, list_secret_paths, redact
+from sayso.text.redaction import list_secret_paths, redact
 
 _POLICY = Actor(id="policy", kind=ActorKind.POLICY)
 MAX_REASON_CHARS = 2000
@@ -201,7 +201,7 @@ def build_item(
     target = target_of(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
     response = None if target is None else payload.response_schema or _schema_of(definition, target)
-    secrets = _list_typed(target, response) if target is not None and response is not None else ()
+    secrets = list_secret_paths(response, target) if target is not None and response is not None else ()
     traits = definition.traits
     tool = ItemTool(name=call.name, args=call.args, definition=traits.digest, idempotent=definition.idempotent)
     return ItemDraft(
@@ -229,13 +229,6 @@ def build_item(
         learning=decision.learning,
         preset=_preset(decision),
     )
-
-
-def _list_typed(target: str, response: JsonObject) -> tuple[str, ...]:
-    """Return the paths of what a person types unseen: the value, or parts of it."""
-    if is_secret(response):
-        return (target,)
-    return tuple(path for path in list_secret_paths({"properties": {target: response}}) if path)
 
 
 def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:

@@ -6,15 +6,14 @@ A value is secret if its schema says so (`writeOnly`, `format: password`, or `x-
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
-from sayso.text.summaries import list_values
+from sayso.canonical_json import JsonObject, canonical_json
 
 MASK = "[secret]"
 
@@ -44,19 +43,15 @@ class Redacted(NamedTuple):
 
     def scrub(self, text: str) -> str:
         """Return another text with the secrets masked that are quoted in it, also escaped as in JSON or a URL."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_SCRUBBED:
-                for spelling in _spell(secret):
-                    text = text.replace(spelling, MASK)
-        return text
+        return _scrub_text(text, _list_spellings(self.secrets))
 
     def scrub_json(self, value: JsonValue) -> JsonValue:
         """Return other JSON with the secrets masked that its texts quote."""
-        return _scrub(value, self) if self.masked else value
+        return _scrub(value, _list_spellings(self.secrets)) if self.masked else value
 
     def scrub_object(self, value: JsonObject) -> JsonObject:
         """Return another JSON object with the secrets masked that its texts quote."""
-        return _scrub_object(value, self) if self.masked else value
+        return _scrub_object(value, _list_spellings(self.secrets)) if self.masked else value
 
 
 def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = ()) -> Redacted:
@@ -67,19 +62,19 @@ def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = (
     patterns = [tuple(_split(path)) for path in paths]
     found = _mask_object(args, [root], root, patterns)
     redacted = Redacted(found, frozenset(_list_masked(args, found)))
-    return Redacted(_scrub_object(found, redacted), redacted.secrets) if redacted.masked else redacted
+    return Redacted(redacted.scrub_object(found), redacted.secrets)
 
 
-def list_secret_paths(schema: JsonObject) -> tuple[str, ...]:
-    """Return the paths that a schema marks as secret, in the form of a rule's `secrets`.
+def list_secret_paths(schema: JsonObject, path: str = "") -> tuple[str, ...]:
+    """Return the paths that a schema of all arguments, or of the one at `path`, marks as secret, as rules write them.
 
     A part that contains itself is secret as a whole, and so is everything in a schema with too many parts.
     """
     if not has_secrets(schema):
         return ()
     finder = _PathFinder(schema)
-    found = tuple(dict.fromkeys(path for path in finder.find([schema], "", frozenset()) if path))
-    return ("*",) if finder.visited > _MOST_PARTS else found
+    found = tuple(dict.fromkeys(one for one in finder.find([schema], path, frozenset()) if one))
+    return (path or "*",) if finder.visited > _MOST_PARTS else found
 
 
 @dataclass
@@ -128,33 +123,43 @@ def has_secrets(value: JsonValue) -> bool:
     return isinstance(value, list) and any(map(has_secrets, value))
 
 
+def _list_spellings(secrets: Iterable[str]) -> dict[str, None]:
+    """Return how texts quote the secrets, each as it is and escaped, longest secret first."""
+    long = (one for one in secrets if len(one) >= _SHORTEST_SCRUBBED)
+    return dict.fromkeys(spelling for one in sorted(long, key=len, reverse=True) for spelling in _spell(one))
+
+
 def _spell(secret: str) -> Iterator[str]:
-    """Yield the secret as texts quote it: as it is, and escaped."""
     yield secret
     if not (secret.isascii() and secret.isalnum()):
-        escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-        yield from dict.fromkeys((*escaped, quote(secret, safe=""), quote(secret), quote_plus(secret)))
+        yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+        yield from (quote(secret, safe=""), quote(secret), quote_plus(secret))
 
 
-def _scrub_object(args: JsonObject, redacted: Redacted) -> JsonObject:
-    return {name: _scrub(value, redacted) for name, value in args.items()}
+def _scrub_object(args: JsonObject, spellings: dict[str, None]) -> JsonObject:
+    return {name: _scrub(value, spellings) for name, value in args.items()}
 
 
-def _scrub(value: JsonValue, redacted: Redacted) -> JsonValue:
+def _scrub(value: JsonValue, spellings: dict[str, None]) -> JsonValue:
     if isinstance(value, str):
-        return redacted.scrub(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        text = str(value)
-        return MASK if len(text) >= _SHORTEST_SCRUBBED and text in redacted.secrets else value
+        return _scrub_text(value, spellings)
     if isinstance(value, list):
-        return [_scrub(one, redacted) for one in value]
-    return _scrub_object(value, redacted) if isinstance(value, dict) else value
+        return [_scrub(one, spellings) for one in value]
+    if isinstance(value, dict):
+        return _scrub_object(value, spellings)
+    return MASK if any(number in spellings for number in _list_leaves(value)) else value
+
+
+def _scrub_text(text: str, spellings: dict[str, None]) -> str:
+    for spelling in spellings:
+        text = text.replace(spelling, MASK)
+    return text
 
 
 def _list_masked(value: JsonValue, found: JsonValue) -> Iterator[str]:
-    """Yield the texts of the leaves that were masked, and an empty text for a value without any."""
+    """Yield the texts and numbers that were masked, and an empty text for a value without any."""
     if found == MASK and value != MASK:
-        yield from (leaf.text for leaf in list_values(value)) if isinstance(value, dict | list) else [str(value)]
+        yield from _list_leaves(value)
         yield ""
     elif isinstance(value, dict) and isinstance(found, dict):
         for name, one in value.items():
@@ -162,6 +167,17 @@ def _list_masked(value: JsonValue, found: JsonValue) -> Iterator[str]:
     elif isinstance(value, list) and isinstance(found, list):
         for one, other in zip(value, found, strict=True):
             yield from _list_masked(one, other)
+
+
+def _list_leaves(value: JsonValue) -> Iterator[str]:
+    """Yield the texts of a value as they are, and its numbers as canonical JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _list_leaves(one)
+    elif value is not None and not isinstance(value, bool):
+        yield canonical_json(value).decode()
 
 
 def _split(path: str) -> Iterator[str]:

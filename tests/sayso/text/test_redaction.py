@@ -1,6 +1,7 @@
 """Secret arguments are masked wherever a schema or a rule marks them."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -108,9 +109,30 @@ def test_list_secret_paths_masks_everything_in_a_schema_with_too_many_parts() ->
     ],
 )
 def test_scrub_masks_a_secret_that_is_escaped(secret: str, quoted: str) -> None:
-    assert MASK in redact({"pin": secret}, None, ("pin",)).scrub(quoted)
+    masked = redact({"pin": secret}, None, ("pin",)).scrub(quoted)
+    assert masked in (json.dumps({"pin": MASK}), f"https://a/?pin={MASK}", f"pin={MASK}")
 
 
 def test_scrub_masks_numbers_that_are_a_secret() -> None:
     found = redact({"pin": 471199}, None, ("pin",))
-    assert found.scrub_json({"pin": 471199, "of": [471199, 4711]}) == {"pin": MASK, "of": [MASK, 4711]}
+    assert found.scrub_json({"pin": 471199, "of": [471199.0, 4711]}) == {"pin": MASK, "of": [MASK, 4711]}
+
+
+@pytest.mark.parametrize("pin", ["471199", " 471 199", '"4711"', 471199, 471199.0, "null", "[47]"])
+def test_scrub_masks_secrets_that_stand_in_a_list_or_an_object(pin: Any) -> None:
+    quoted = f"the pin is {pin:.0f}" if isinstance(pin, float) else f"the pin is {pin}"
+    secrets: list[Any] = [pin, [pin], {"of": [pin, True, None]}]
+    for secret in secrets:
+        found = redact({"pin": secret, "note": f"{quoted}, null, true"}, None, ("pin",))
+        expected = f"the pin is {MASK}, null, true" if pin != "null" else f"the pin is {MASK}, {MASK}, true"
+        assert found.args == {"pin": MASK, "note": expected}
+
+
+def test_list_secret_paths_of_one_argument_follows_its_own_references() -> None:
+    answer: JsonObject = {
+        "$defs": {"pin": {"type": "string", "writeOnly": True}},
+        "properties": {"pin": {"$ref": "#/$defs/pin"}, "of": {"type": "array", "items": {"$ref": "#/$defs/pin"}}},
+    }
+    assert list_secret_paths(answer, "card") == ("card.pin", "card.of[]")
+    assert list_secret_paths({"$ref": "#/$defs/pin", "$defs": answer["$defs"]}, "card") == ("card",)
+    assert list_secret_paths({"type": "array", "items": {"writeOnly": True}}, "pins") == ("pins[]",)
