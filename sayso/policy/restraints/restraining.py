@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sayso.canonical_json import digest_json
 from sayso.clock import DAY_MS
+from sayso.errors import SaysoError
 from sayso.policy.asking import PolicyDecision
 from sayso.policy.lookalikes import may_be_about
 from sayso.policy.memory.readings import Readings, Wanted
@@ -37,8 +38,8 @@ def want_restraints(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> Iter
     """Yield what to read to know whether rules that may ask about a call deny it."""
     for rule in _list_about(rules, event):
         yield from (one.wanted for one in _list_caps(rule, event))
-        if rule.after_denial is AfterDenial.DENY:
-            yield Wanted(_name_denials(event), 0, denials=True)
+        if rule.after_denial is AfterDenial.DENY and (name := _name_denials(event)):
+            yield Wanted(name, 0, denials=True)
 
 
 def restrain(
@@ -99,7 +100,11 @@ def _name_counter(*about: str) -> str:
 
 
 def _name_denials(event: "PolicyEvent") -> str:
-    return name_denials(event.started_by or "", event.tool_name or "", event.tool_args)
+    """Return the name of the denials of a call; empty for arguments that are not JSON, which nobody has denied."""
+    try:
+        return name_denials(event.started_by or "", event.tool_name or "", event.tool_args)
+    except SaysoError:
+        return ""
 
 
 def _find_denial(event: "PolicyEvent", readings: Readings) -> EarlierDenial | None:

@@ -77,6 +77,13 @@ def test_denied_call_that_cannot_be_evaluated_stays_denied() -> None:
     assert judge(doubtful).in_doubt is not None, "without a denial a person is asked"
 
 
+@pytest.mark.parametrize("value", [object(), float("nan"), "\ud800"])
+def test_call_whose_arguments_are_not_json_is_asked_about(value: object) -> None:
+    rules, about = denying(), event("refund", tool_args={"x": value})
+    assert list(rules.list_wanted(about)) == []
+    assert Ledger(rules, {}).judge_request(about).action is Action.REQUEST_APPROVAL
+
+
 def test_approved_call_is_not_held_back_when_it_starts() -> None:
     about = event("refund", tool_args=ARGS, started_by="desk", thread_id="t1")
     capped = policy(rule("refunds", "request_approval", tool_name="refund", after_denial="deny", asks={"per_run": 1}))
