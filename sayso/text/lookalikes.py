@@ -24,6 +24,9 @@ _EAST_ASIAN = frozenset(("HAN", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"))
 """Scripts that ordinary words combine with each other and with Latin (UTS 39, "highly restrictive")."""
 
 _COMBINING_AT_MOST = 2
+_MOST_ACCENTS = 30
+"""More accents on one letter are marked unread: to sort them takes quadratic time (UAX 15, stream-safe text)."""
+
 _SHORT_CHARS = 64
 """Longer words are not kept from one text to the next: they would fill the memory."""
 
@@ -84,8 +87,8 @@ def _find_base(word: str, scripts: dict[str, str], known: set[str]) -> str:
 def _find_accents(text: str) -> Iterator[int]:
     for found in _ACCENTED.finditer(text):
         written, start = found.group(), found.start() + 1
-        composed = len(unicodedata.normalize("NFC", written)) < len(written)
-        yield from range(start if composed else start + _COMBINING_AT_MOST, found.end())
+        apart = len(written) > _MOST_ACCENTS or len(unicodedata.normalize("NFC", written)) < len(written)
+        yield from range(start if apart else start + _COMBINING_AT_MOST, found.end())
 
 
 def _find_separators(text: str) -> Iterator[int]:
