@@ -12,7 +12,7 @@ from sayso.records.terms import GROUP_PREFIX, Fallback, FallbackAction, RuleTerm
 Decision = TypeVar("Decision", bound=Immutable)
 
 MANAGER_PREFIX = "manager_of:"
-_FACT = re.compile(r"[${(\s]*(args|run|who|claimed)\s*[.\[]")
+_FACT = re.compile(r"[${(\s]*(args|claimed|constants|context|lists|run|who)\s*[.\[]")
 MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "owner_manager"}
 """What a rule writes as a reviewer, and the field of `Who` with the person's name."""
 

@@ -69,7 +69,7 @@ def test_manager_of_an_unknown_fact_is_a_fault(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["args.owner", "group:args.x", "run.started_by", "${args.owner}", "who.owner", "claimed.boss"],
+    ["args.owner", "group:args.x", "run.started_by", "${args.owner}", "who.owner", "claimed.boss", "context.boss"],
 )
 def test_reviewer_named_by_an_argument_is_a_fault(name: str) -> None:
     """An agent writes its arguments: it could name its own reviewers, and as a plain name nobody has it."""
