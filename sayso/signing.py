@@ -71,19 +71,18 @@ def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) 
 
     Each key is a secret `whsec_…` or a public key `whpk_…`.
     """
-    message_id, timestamp, offered = _check_headers(message, now_ms)
+    message_id, timestamp, offered = check_headers(message, now_ms)
     content = _join_content(message_id, timestamp, message.body)
     if not any([_matches(secret, content, offered) for secret in secrets]):  # noqa: C419 - all are compared
         raise InvalidSignature()
     return message_id
 
 
-def check_headers(message: SignedMessage, now_ms: int) -> None:
-    """Raise `InvalidSignature` for headers that no body can verify: malformed, or signed at another time."""
-    _check_headers(message, now_ms)
+def check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[tuple[str, str]]]:
+    """Return the id, the time and the signatures of a message.
 
-
-def _check_headers(message: SignedMessage, now_ms: int) -> tuple[str, str, list[tuple[str, str]]]:
+    Raises `InvalidSignature` for headers that no body can verify: malformed, or signed at another time.
+    """
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
     offered = _split_signatures(message.signatures)

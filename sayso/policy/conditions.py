@@ -140,7 +140,7 @@ class Facts:
         return weigh_condition(reading.text, size) + self.computing.weigh(reading)
 
     def describe(self) -> JsonObject:
-        """Return the facts as JSON; `sayso.policy.budgets.jobs.read_facts` returns them again."""
+        """Return the facts as JSON; `sayso.policy.budgets.jobs` reads them again."""
         values = {name: value for name, value in self._values.items() if name != "now"}
         now = self._values.get("now")
         lists: JsonObject = {name: list(entries) for name, entries in self._names.lists.items()}
