@@ -7,6 +7,9 @@ from typing import Any
 MOST_BYTES = 262_144
 """The most bytes that a body may have."""
 
+MOST_ALIKE = 50
+"""The most calls of a request, and the most suspensions whose rows a page fetches at once."""
+
 SQL = {
     "indexes": "select a" + "[1]" * 2_600,
     "a short text with indexes": "select a" + "[1]" * 130,
@@ -151,6 +154,16 @@ def list_pages() -> Iterator[tuple[str, str, dict[str, Any]]]:
     }
     for name, (tool, args) in long.items():
         yield f"page: {name}", tool, args
+
+
+def list_alike() -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Yield the name, the tool and the arguments of many calls that pages show in one table: each as long as fits."""
+    numbers = range(MOST_ALIKE)
+    places = [f"k{place}" for place in range(140)]
+    yield "alike: many columns", "note", [dict.fromkeys(places, number) for number in numbers]
+    yield "alike: same values", "note", [{"n": number, **dict.fromkeys(places, 1)} for number in numbers]
+    yield "alike: long words", "note", [{"n": number, "text": "\u05d01" * 300} for number in numbers]
+    yield "alike: payments", "pay", [{"amount": number, "currency": "EUR", "to": "a" * 900} for number in numbers]
 
 
 def list_plans() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,6 +6,7 @@ Each request goes alone, up to three times: a hold that is the input's own recur
 import asyncio
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from benchmarks.holds.corpus import MOST_BYTES, RULES, list_pages, list_plans, list_reader_calls
+from benchmarks.holds.corpus import MOST_ALIKE, MOST_BYTES, RULES, list_alike, list_pages, list_plans, list_reader_calls
 from benchmarks.holds.renderers import measure_renderers
 from benchmarks.holds.requests import SUSPENSIONS, list_attempts
 from benchmarks.holds.service import HOLD
@@ -105,9 +106,28 @@ async def _list_requests(clients: Clients) -> AsyncIterator[tuple[str, Send]]:
     for act in ("confirm", "reinstate", "revoke"):
         yield f"{act} a grant", _post(clients.person_api, f"/api/v1/grants/grt_0/{act}", {"reason": "x" * 200_000})
     yield "revoke a plan", _post(clients.person_api, "/api/v1/mandates/man_0/revoke", {"reason": "x" * 200_000})
+    async for name, send in _list_rows(clients):
+        yield name, send
     for name, path in list_reads():
         client = clients.person_api if path.startswith("/api") else clients.person
         yield name, lambda client=client, path=path: client.get(path)  # type: ignore[misc]
+
+
+async def _list_rows(clients: Clients) -> AsyncIterator[tuple[str, Send]]:
+    """Yield the requests for the rows of the items that wait, and for the row and the table of many alike ones."""
+    waiting = (await clients.agent.get(SUSPENSIONS, params={"limit": MOST_ALIKE})).json()["suspensions"]
+    ids = ",".join(one["id"] for one in waiting)
+    for query in ("", "b"):
+        yield f"rows, {query or 'all'}", _get(clients.person, "/rows", ids=ids, q=query)
+    for name, tool, several in list_alike():
+        calls = [{"tool": tool, "args": args, "definition": {}} for args in several]
+        record = (await _post(clients.agent, SUSPENSIONS, {"mode": "poll", "calls": calls})()).json()
+        table = f"/batch/{record['id']}-{record['items'][0]['item_id']}"
+        kinds = re.findall(r'id="t-([^-"]+)-', (await clients.person.get(table)).text)
+        if not kinds:
+            raise RuntimeError(f"{table} has no table of {name}; make its calls alike")
+        yield f"{name}, table", _get(clients.person, table)
+        yield f"{name}, row", _get(clients.person, "/rows", ids=record["id"], alike=kinds[0])
 
 
 async def _approve_for_good(clients: Clients) -> Send:
@@ -142,6 +162,10 @@ async def _list_views(clients: Clients, name: str, tool: str, args: dict[str, An
     yield f"{name}, API", lambda: clients.agent.get(f"{SUSPENSIONS}/{suspension}")
     ended = await clients.agent.post(f"/api/v1/runs/{record['run']['id']}/cancel", json={})
     ended.raise_for_status()
+
+
+def _get(client: httpx.AsyncClient, path: str, **query: str) -> Send:
+    return lambda: client.get(path, params=query)
 
 
 def _post(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Send:
