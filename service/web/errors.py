@@ -16,6 +16,7 @@ from service.web.pages import render
 _PAGE_HEADERS = frozenset({"Retry-After", "Allow"})
 
 _NOT_FOUND = PROBLEM_TYPES[NotFound].slug
+_NO_PAGE = mark("There is no page at this address.")
 _UNKNOWN = (
     ("/items/", mark("This item does not exist, or is not yours to see.")),
     ("/runs/", mark("This run does not exist, or is not yours to see.")),
@@ -48,9 +49,11 @@ def render_problem(request: Request, problem: Problem) -> Response:
 def _render_plain(request: Request, problem: Problem) -> Response:
     visitor = getattr(request.state, "visitor", None)
     unknown = next((text for path, text in _UNKNOWN if request.url.path.startswith(path)), "")
-    detail = unknown if unknown and problem.slug == _NOT_FOUND else problem.detail
+    title, detail = problem.title, unknown if unknown and problem.slug == _NOT_FOUND else problem.detail
+    if problem.status == 404 and "endpoint" not in request.scope:  # no route has this path
+        title, detail = mark("Not found"), _NO_PAGE
     with speaking(load_catalogue(choose_language(request))):  # an error may come before the language is known
-        title, detail = _(problem.title), _(detail)
+        title, detail = _(title), _(detail)
     page = "pages/problem.html"
     return render(request, page, title=title, code=problem.status, visitor=visitor, problem=problem, detail=detail)
 

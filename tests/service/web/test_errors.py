@@ -11,7 +11,8 @@ from tests.service.web.sites import visit
 async def test_unknown_path_shows_a_page_with_a_link(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         page = await guest.read("/nowhere", 404)
-        assert "<h1>Not Found</h1>" in page
+        assert "<h1>Not found</h1>" in page
+        assert "There is no page at this address." in page
         assert 'href="/"' in page
 
 
