@@ -81,8 +81,7 @@ def run_scenarios(names: list[str], report: Path | None = None, *, lowest: bool 
         "pytest",
         "tests/frameworks",
         "-q",
-        "-p",
-        "no:cacheprovider",
+        *("-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"),
         *([f"--junitxml={report}"] if report else []),
     ]
     environ = {**os.environ, "FRAMEWORKS": ",".join(names), "FRAMEWORKS_LOWEST": "1" if lowest else ""}
@@ -93,7 +92,8 @@ def read_report(report: Path) -> dict[tuple[str, str], bool]:
     """Return which scenarios of which frameworks passed."""
     outcomes: dict[tuple[str, str], bool] = {}
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - written by pytest
-        scenario, _, kind = str(case.get("name")).removeprefix("test_").partition("[")
+        name, _, _group = str(case.get("name")).partition("@")
+        scenario, _, kind = name.removeprefix("test_").partition("[")
         if scenario in SCENARIOS:
             outcomes[kind.rstrip("]"), scenario] = not list(case)
     return outcomes

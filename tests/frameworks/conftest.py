@@ -22,6 +22,15 @@ if MCP not in _NAMES:
     collect_ignore_glob.append("mcp/*")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that share an installation in one process."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        kind = callspec.params.get("running") if callspec is not None else None
+        item.add_marker(pytest.mark.xdist_group(kind.name if kind is not None else item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(scope="module", params=CHOSEN, ids=lambda kind: kind.name)
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A Sayso for one framework."""
