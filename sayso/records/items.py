@@ -233,6 +233,11 @@ class Item(_ItemFields):
         return self.outcome is None
 
     @property
+    def deciders(self) -> tuple[str, ...]:
+        """The names of those who may decide: of a drill its reviewer alone. Empty for any reviewer."""
+        return (self.drill.reviewer,) if self.drill is not None and self.drill.reviewer else self.terms.reviewers
+
+    @property
     def is_void(self) -> bool:
         """Whether there is no call to run: the item is a drill, or asks about a plan."""
         return self.drill is not None or self.mandate is not None

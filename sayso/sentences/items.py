@@ -136,8 +136,7 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
         return excluded
     entitled = entitle(record, item, by)
     if entitled is None:
-        alone = (item.drill.reviewer,) if item.drill is not None and item.drill.reviewer else item.terms.reviewers
-        return _("Only %(who)s can decide this.", who=name_reviewers(alone, "or"))
+        return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
     own = next((one for one in item.decisions if one.by.id == by.id), None)
     if own is not None:
         return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"

@@ -106,7 +106,7 @@ def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> Actor:
         raise SelfApproval(f"{counts_as} made or reset what you signed in with, and requested this call.", owner=by.id)
     entitled = entitle(record, item, by)
     if entitled is None:
-        reviewers = list(item.terms.reviewers)
+        reviewers = list(item.deciders)
         raise NotAllowed(f"Only {', '.join(reviewers)} can decide this item. Ask one of them.", reviewers=reviewers)
     if any(earlier.by.id == by.id for earlier in item.decisions):
         raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
@@ -168,7 +168,7 @@ def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> N
         return
     for item in [one for one in record.items if one.open] or record.items:
         if not may_decide(record, item, by):
-            named = ", ".join(item.terms.reviewers) or "another reviewer"
+            named = ", ".join(item.deciders) or "another reviewer"
             raise NotAllowed(
                 f"You may not deny {item.tool.name} ({item.item_id}), so you cannot cancel its run. "
                 f"Ask {named}, {record.run.owner} or an admin."

@@ -72,8 +72,8 @@ def _print_new(key: Key) -> None:
 
 
 def _describe_state(key: Key) -> str:
-    if not key.listed and key.revoked_at is None:
-        return "NOT MADE BY SAYSO: revoke it"
     if key.revoked_at is not None:
         return f"revoked {format_time(key.revoked_at)}"
+    if not key.listed:
+        return "NOT MADE BY SAYSO: revoke it"
     return f"expires {format_time(key.ends_at)}" if key.ends_at is not None else "valid"

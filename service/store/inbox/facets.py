@@ -69,7 +69,7 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
         tool=item.tool.name,
         agent=run.agent,
         audience=Audience(
-            (item.drill.reviewer,) if item.drill is not None and item.drill.reviewer else terms.reviewers,
+            item.deciders,
             terms.no_self_approval,
             run.owner,
             decided,

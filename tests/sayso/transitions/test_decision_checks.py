@@ -178,6 +178,6 @@ def test_cancel_by_agent_admin_requester_or_reviewer_of_what_is_open() -> None:
 def test_only_the_reviewer_of_a_drill_decides_it() -> None:
     drill = Drill(template="unknown-recipient", signs=("Nobody knows it.",), planted_by="root", reviewer="ada")
     record = pending(ask(reviewers=("carla",)).model_copy(update={"drill": drill}))
-    with pytest.raises(NotAllowed):
+    with pytest.raises(NotAllowed, match="Only ada can decide this item"):
         decide(record, word(record, by="carla"), T0)
     assert decide(record, word(record), T0).record.status is Status.DECIDED
