@@ -6,6 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from sayso.errors import InvalidInput
 from sayso.policy.words.names import MOST_ENTRY_CHARS, Names, Scalar, Stamp
 from sayso.policy.words.reading import Reading, WordFault, read_words, suggest
@@ -14,6 +16,8 @@ from sayso.policy.yaml_documents import Document, read_document
 MOST_NAMES = 100
 MOST_ENTRIES = 10_000
 MOST_FILE_BYTES = 1_048_576
+_INTEGERS = 2**63
+_TOO_LARGE = "conditions compare no integer of more than 64 bits; write a text in quotes"
 
 _NAMING = ("tool", "agent")
 """The keys of a rule that may name a list."""
@@ -99,9 +103,15 @@ def read_names(document: Document, content: dict[str, Any], read: ReadList) -> N
     for name, value in _list_entries(document, content, "constants"):
         if isinstance(value, dict | list):
             document.report(("constants", name), f"constants.{name}: must be a text, a number, true or false")
+        elif _is_too_large(value):
+            document.report(("constants", name), f"constants.{name}: {_TOO_LARGE}")
         else:
             constants[name] = value
     return Names(lists, constants)
+
+
+def _is_too_large(value: JsonValue) -> bool:
+    return isinstance(value, int) and not -_INTEGERS <= value < _INTEGERS
 
 
 def check_rules(document: Document, rules: list[Any], names: Names) -> None:
@@ -165,6 +175,8 @@ def _read_lists(
             document.report(loc, f"lists.{name}: must be a list such as [a, b], or `file:` with the name of a file")
         elif any(isinstance(one, dict | list) or one is None for one in value):
             document.report(loc, f"lists.{name}: an entry must be a text, a number, true or false")
+        elif any(map(_is_too_large, value)):
+            document.report(loc, f"lists.{name}: {_TOO_LARGE}")
         elif len(value) > MOST_ENTRIES:
             document.report(loc, f"lists.{name}: has {len(value)} entries; the limit is {MOST_ENTRIES}")
         else:

@@ -58,6 +58,8 @@ def test_tool_and_agent_take_the_entries_of_a_list() -> None:
         ("lists: {a: [%s]}" % ("x" * 1001), "lists.a.0"),
         ("constants: {a: [b]}", "constants.a: must be a text, a number, true or false"),
         ("constants: {a: }", "has no value"),
+        (f"constants: {{a: {2**63}}}", "constants.a: conditions compare no integer of more than 64 bits; write a text"),
+        (f"lists: {{a: [1, {-(2**63) - 1}]}}", "lists.a: conditions compare no integer of more than 64 bits"),
         ("constants: 5", "constants: must be a mapping"),
         ("list: {a: [b]}", "did you mean `lists`?"),
     ],
