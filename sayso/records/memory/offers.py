@@ -32,9 +32,9 @@ class Constraint(Immutable):
 
 def may_miss(limit: Constraint) -> bool:
     """Return whether null is one of the values that a limit of a plan names; the argument may then be missing, too."""
-    named = [limit.value] if limit.kind is ConstraintKind.EQUAL else []
-    named = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else named
-    return None in named
+    if limit.kind is ConstraintKind.EQUAL:
+        return limit.value is None
+    return limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) and None in limit.value
 
 
 class Offered(Immutable):

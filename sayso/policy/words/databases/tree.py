@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -27,20 +27,8 @@ _SOURCES = parse_list(
 _FILES_AS_TABLES = {"duckdb": (-1, _FILES), "spark": (0, _SOURCES), "databricks": (0, _SOURCES)}
 """Databases that take a qualified name as a file: the part of the name that says so, and its values."""
 _STATEMENTS = (
-    *(
-        "Select",
-        "SetOperation",
-        "Subquery",
-        "Values",
-        "Describe",
-        "Insert",
-        "Update",
-        "Delete",
-        "Merge",
-        "Create",
-        "Drop",
-    ),
-    *("Alter", "TruncateTable", "Transaction", "Commit", "Rollback", "Use", "Pragma"),
+    *("Select", "SetOperation", "Subquery", "Values", "Describe", "Insert", "Update", "Delete", "Merge", "Create"),
+    *("Drop", "Alter", "TruncateTable", "Transaction", "Commit", "Rollback", "Use", "Pragma"),
 )
 _HINTS = frozenset(("nolock", "readpast", "readuncommitted"))
 """Hints of T-SQL that lock no row."""
@@ -106,6 +94,12 @@ class Tree:
         windows = (node for node in self.find("Identifier") if is_a(node.parent, "Window"))
         return Counter(str(node.name).lower() for node in (*shaped, *windows))
 
+    @cached_property
+    def _sources(self) -> set[str]:
+        """The tables and aliases that own columns, in small letters."""
+        nodes = self.find("Table", "TableAlias")
+        return {*self.tables, *(name.lower() for node in nodes for name in (node.name, node.alias))}
+
     @property
     def is_limited(self) -> bool:
         """Whether each update and delete has a condition that depends on a column."""
@@ -144,8 +138,7 @@ class Tree:
             raise Uncomputable(f"it has {owner}.{column.name}, which may change a sequence")
         if self._database != "oracle" or is_a(column.this, "Star"):
             return
-        known = {name for node in self.find("Table", "TableAlias") for name in (node.name.lower(), node.alias.lower())}
-        if owner and owner not in known | {*self.tables}:
+        if owner and owner not in self._sources:
             raise Uncomputable(f"it has {owner}.{column.name}, which may be a function of a package")
         if not owner and {*self.tables} <= {"dual"} and column.name.lower() not in _OF_DUAL:
             raise Uncomputable(f"it has {column.name}, which may be a function")
