@@ -25,8 +25,8 @@ def check_hosts(args: JsonObject) -> Iterator[Flag]:
 
 def _decode_labels(text: str) -> Iterator[tuple[str, str]]:
     """Yield each label of a host's name that is in Punycode, and what it stands for; none that cannot be decoded."""
-    for found in _LABEL.finditer(text):
-        label = found[0]
+    for match in _LABEL.finditer(text):
+        label = match[0]
         try:
             yield label, label[4:].encode().decode("punycode")
         except UnicodeError:

@@ -74,11 +74,11 @@ class _Settling:
         """Return which of integer and number the schema takes."""
         self._left -= 1
         kind = schema.get("type")
-        found = {kind} if isinstance(kind, str) else {str(one) for one in kind} if isinstance(kind, list) else set()
+        kinds = {kind} if isinstance(kind, str) else {str(name) for name in kind} if isinstance(kind, list) else set()
         if depth < 8 and self._left > 0:
             for part in self._parts(schema):
-                found |= self._kinds(part, depth + 1) if isinstance(part, dict) else set()
-        return found & {"integer", "number"}
+                kinds |= self._kinds(part, depth + 1) if isinstance(part, dict) else set()
+        return kinds & {"integer", "number"}
 
 
 def _find_property(schema: JsonObject, key: str) -> Any:

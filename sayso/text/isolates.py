@@ -15,26 +15,26 @@ _MOST = 1_000
 
 def find_balanced(text: str) -> set[int]:
     """Return the places of isolates in lines that close all of them, without overrides, around words of their own."""
-    found: set[int] = set()
+    places: set[int] = set()
     if not 0 < sum(1 for _ in _ANY.finditer(text)) <= _MOST:
-        return found
+        return places
     start = 0
     for line in text.splitlines(keepends=True):
         if _ANY.search(line) and not _OVERRIDES.search(line):
-            found.update(start + place for place in _find_pairs(line))
+            places.update(start + place for place in _find_pairs(line))
         start += len(line)
-    return found
+    return places
 
 
 def _find_pairs(line: str) -> list[int]:
     """Return the places of all isolates of a line, or none if one is open, empty or in the middle of a word."""
     opened: list[int] = []
     pairs: list[tuple[int, int]] = []
-    for found in _ANY.finditer(line):
-        if found[0] in _OPENERS:
-            opened.append(found.start())
+    for sign in _ANY.finditer(line):
+        if sign[0] in _OPENERS:
+            opened.append(sign.start())
         elif opened:
-            pairs.append((opened.pop(), found.start()))
+            pairs.append((opened.pop(), sign.start()))
         else:
             return []
         if len(opened) > _DEEPEST:

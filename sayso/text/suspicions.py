@@ -61,15 +61,15 @@ def find_suspicious(text: str) -> list[int]:
     places = [place for place in find_hidden(text, breaks=False) if not _ends_line(text, place)]
     if not places:
         return []
-    known = {place for found in _FLAG.finditer(text) for place in range(found.start() + 1, found.end())}
+    known = {place for flag in _FLAG.finditer(text) for place in range(flag.start() + 1, flag.end())}
     known |= find_balanced(text) | _find_variants(text, places)
-    found: list[int] = []
+    suspicious: list[int] = []
     budget = _BUDGET
     for place in (place for place in places if place not in known):
         budget -= _LINE_COST if _needs_line(text[place]) else 1
         if budget < 0 or not _is_explained(text, place):
-            found.append(place)
-    return found
+            suspicious.append(place)
+    return suspicious
 
 
 def _needs_line(sign: str) -> bool:

@@ -161,9 +161,9 @@ def settle_blocking(evaluate: Callable[[], T], compute: Callable[[Job], Sequence
     for _ in range(MOST_ROUNDS):
         with working(work):
             try:
-                found = evaluate()
+                result = evaluate()
                 work.check()
-                return found
+                return result
             except Deferred:
                 pass
         for key, job in work.take():

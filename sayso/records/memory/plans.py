@@ -82,17 +82,17 @@ class PlannedCalls(Bounds):
 
 def check_plan_size(tools: Iterable[Any]) -> None:
     """Raise `ValueError` for more text than a person reads in one plan, before anything is made of it."""
-    left: list[Any] = [
-        {key: value for key, value in one.items() if key != "definition"} for one in tools if isinstance(one, dict)
+    nodes: list[Any] = [
+        {key: value for key, value in tool.items() if key != "definition"} for tool in tools if isinstance(tool, dict)
     ]
     size = 0
-    while left:
-        node = left.pop()
+    while nodes:
+        node = nodes.pop()
         size += len(node) if isinstance(node, str) else 1
         if isinstance(node, dict):
-            left += [*node, *node.values()]
+            nodes += [*node, *node.values()]
         elif isinstance(node, list | tuple):
-            left += node
+            nodes += node
         if size > MOST_PLAN_CHARS:
             limit = f"the limit is {MOST_PLAN_CHARS:,} characters in its tools, without definitions"
             raise ValueError(f"The plan is too long to read: {limit}. Name fewer calls, or shorter values.")

@@ -23,18 +23,18 @@ def name_calls(name: str, args: Words) -> list[str]:
         return [name]
     if known != bare:
         raise Uncomputable(f"{name} may be another spelling of {known}")
-    found = [name] if name != bare else []
+    calls = [name] if name != bare else []
     if bare in TOOLS:
-        return found + _Finder(bare, TOOLS[bare], args).find()
+        return calls + _Finder(bare, TOOLS[bare], args).find()
     shown = split_executed(args)[0] if bare == "find" else args
-    return [*found, bare, *_list_doubtful(bare, PLAIN[bare], shown)]
+    return [*calls, bare, *_list_doubtful(bare, PLAIN[bare], shown)]
 
 
 class _Finder:
     """The reading of one call of a program with subcommands."""
 
     def __init__(self, name: str, tool: Tool, args: Words) -> None:
-        self.name, self.tool, self.left = name, tool, [*args]
+        self.name, self.tool, self.rest = name, tool, [*args]
         self.extra: list[str] = []
 
     def find(self) -> list[str]:
@@ -48,10 +48,10 @@ class _Finder:
             raise Uncomputable(f"{call} is not a subcommand that Sayso knows")
         call = self._find_second(call, first)
         harmless = self.tool.harmless.get(call.partition(" ")[2], self.tool.common)
-        return [call, *self.extra, *_list_doubtful(call, harmless, self.left)]
+        return [call, *self.extra, *_list_doubtful(call, harmless, self.rest)]
 
     def _is_version(self) -> bool:
-        texts = [one.text for one in self.left]
+        texts = [one.text for one in self.rest]
         return not texts or (len(texts) == 1 and texts[0] in ("--version", "-v", "--help", "-h", "-version", "-help"))
 
     def _find_second(self, call: str, first: str) -> str:
@@ -60,7 +60,7 @@ class _Finder:
         if options is None:
             return call
         self._skip_options(call, options)
-        if not self.left or self.left[0].text == "--":
+        if not self.rest or self.rest[0].text == "--":
             return call
         second = self._next(call)
         both = f"{first} {second}"
@@ -68,8 +68,8 @@ class _Finder:
 
     def _skip_options(self, call: str, tool: Tool) -> None:
         """Skip the options before a subcommand, and note those that may do more."""
-        while self.left and (self.left[0].text or "").startswith("-"):
-            option, sign, _ = (self.left[0].text or "").partition("=")
+        while self.rest and (self.rest[0].text or "").startswith("-"):
+            option, sign, _ = (self.rest[0].text or "").partition("=")
             is_valued = option in tool.valued
             if option in tool.settings:
                 self._check_setting(call, tool)
@@ -79,23 +79,23 @@ class _Finder:
                 self._check_value(call)
             if is_valued and option not in tool.flags:
                 self.extra.append(f"{call} {option}")
-            self.left = self.left[2 if is_valued and not sign else 1 :]
+            self.rest = self.rest[2 if is_valued and not sign else 1 :]
 
     def _check_value(self, call: str) -> None:
-        if len(self.left) < 2 or self.left[1].splits:
+        if len(self.rest) < 2 or self.rest[1].splits:
             raise Uncomputable(f"the value of an option of {call} is computed by the shell")
 
     def _check_setting(self, call: str, tool: Tool) -> None:
-        value = self.left[1].text if len(self.left) > 1 else None
-        pattern = tool.settings.get(self.left[0].text or "")  # none for -c=x, which has no value in the next word
+        value = self.rest[1].text if len(self.rest) > 1 else None
+        pattern = tool.settings.get(self.rest[0].text or "")  # none for -c=x, which has no value in the next word
         if value is None or pattern is None or not pattern.fullmatch(value):
             raise Uncomputable(f"{call} sets an option that may run other programs")
 
     def _next(self, call: str) -> str:
-        text = self.left[0].text if self.left else None
+        text = self.rest[0].text if self.rest else None
         if text is None or not self.tool.word.fullmatch(text):
             raise Uncomputable(f"the subcommand of {call} is not one that Sayso knows")
-        self.left = self.left[1:]
+        self.rest = self.rest[1:]
         return text
 
 

@@ -56,7 +56,7 @@ class WordReader(ABC):
     """A place in a text, and what reads words there."""
 
     def __init__(self, text: str, most_words: int, most_nesting: int) -> None:
-        self.text, self.at = text, 0
+        self.text, self.place = text, 0
         self.words_left, self.most_nesting = most_words, most_nesting
         self.nesting = self.substitution_depth = 0
         self.pending: list[_Document] = []
@@ -76,10 +76,10 @@ class WordReader(ABC):
             raise Uncomputable(f"it is nested more than {self.most_nesting} deep")
 
     def peek(self, size: int = 1) -> str:
-        return self.text[self.at : self.at + size]
+        return self.text[self.place : self.place + size]
 
     def sees(self, sign: str) -> bool:
-        return self.text.startswith(sign, self.at)
+        return self.text.startswith(sign, self.place)
 
     def sees_word(self) -> bool:
         """Whether a word begins here."""
@@ -88,22 +88,22 @@ class WordReader(ABC):
 
     def sees_redirect(self) -> bool:
         """Whether a redirection begins here, perhaps with the number of a file."""
-        if _NUMBERED.match(self.text, self.at):
+        if _NUMBERED.match(self.text, self.place):
             raise Uncomputable("a redirection has a number of more than one digit")
-        return _REDIRECT.match(self.text, self.at) is not None
+        return _REDIRECT.match(self.text, self.place) is not None
 
     def skip_blanks(self) -> None:
         """Skip blanks, a comment, and line ends that a backslash joins."""
-        begin = self.at
+        begin = self.place
         while True:
             sign = self.peek()
             if sign and sign in _BLANKS:
-                self.at += 1
+                self.place += 1
             elif sign == "\\" and self.peek(2) == "\\\n":
-                if self.pending or self.text[self.at - 1 : self.at] not in (" ", "\t"):
+                if self.pending or self.text[self.place - 1 : self.place] not in (" ", "\t"):
                     raise Uncomputable("it joins the parts of a word over the end of a line")
-                self.at += 2
-            elif sign == "#" and (self.at > begin or self.at == 0 or self.text[self.at - 1] in _META):
+                self.place += 2
+            elif sign == "#" and (self.place > begin or self.place == 0 or self.text[self.place - 1] in _META):
                 self._skip_comment()
                 return
             else:
@@ -112,8 +112,8 @@ class WordReader(ABC):
     def _skip_comment(self) -> None:
         if self.substitution_depth:
             raise Uncomputable("a comment within a substitution is not one that Sayso can read")
-        end = self.text.find("\n", self.at)
-        self.at = len(self.text) if end < 0 else end
+        end = self.text.find("\n", self.place)
+        self.place = len(self.text) if end < 0 else end
 
     def skip_lines(self) -> None:
         """Skip blanks, comments and ends of lines, with the here-documents that begin there."""
@@ -121,7 +121,7 @@ class WordReader(ABC):
             self.skip_blanks()
             if self.peek() != "\n":
                 return
-            self.at += 1
+            self.place += 1
             documents, self.pending = self.pending, []
             for one in documents:
                 self._skip_document(one)
@@ -131,10 +131,10 @@ class WordReader(ABC):
         self.pending.append(_Document(delimiter, strips, is_literal))
 
     def _skip_document(self, document: _Document) -> None:
-        while self.at < len(self.text):
-            end = self.text.find("\n", self.at)
-            line = self.text[self.at : end if end >= 0 else len(self.text)]
-            self.at += len(line) + (end >= 0)
+        while self.place < len(self.text):
+            end = self.text.find("\n", self.place)
+            line = self.text[self.place : end if end >= 0 else len(self.text)]
+            self.place += len(line) + (end >= 0)
             bare = line.lstrip("\t")
             if (bare if document.strips else line) == document.delimiter:
                 return
@@ -149,27 +149,27 @@ class WordReader(ABC):
         self.words_left -= 1
         if self.words_left < 0:
             raise Uncomputable("it has too many words")
-        begin, has_pending, draft = self.at, bool(self.pending), _Draft()
+        begin, has_pending, draft = self.place, bool(self.pending), _Draft()
         if self.peek(2) in ("<(", ">("):
-            self.at += 2
+            self.place += 2
             self.read_substitution()
             draft.compute(splits=False)
-        while self.at < len(self.text) and self.text[self.at] not in _META:
+        while self.place < len(self.text) and self.text[self.place] not in _META:
             self._read_part(draft)
-        if self.at == begin or self.peek() == "(" or self.peek(2) in ("<(", ">("):
+        if self.place == begin or self.peek() == "(" or self.peek(2) in ("<(", ">("):
             raise Uncomputable(UNKNOWN)
         if draft.brace is not None and self.peek() in ("<", ">"):
             raise Uncomputable("a name in braces stands beside a redirection, which sets a variable")
-        if has_pending and "\n" in self.text[begin : self.at]:
+        if has_pending and "\n" in self.text[begin : self.place]:
             raise Uncomputable("a word goes over the line on which a here-document begins")
         return draft.finish()
 
     def _read_part(self, draft: _Draft) -> None:
-        sign = self.text[self.at]
-        plain = _PLAIN.match(self.text, self.at)
+        sign = self.text[self.place]
+        plain = _PLAIN.match(self.text, self.place)
         if plain is not None:
             draft.text.append(plain[0])
-            self.at = plain.end()
+            self.place = plain.end()
         elif sign == "'":
             draft.text.append(self._read_until("'"))
         elif sign == '"':
@@ -177,8 +177,8 @@ class WordReader(ABC):
         elif sign == "\\":
             if self.peek(2) in ("\\", "\\\n"):
                 raise Uncomputable("it joins the parts of a word over the end of a line")
-            draft.text.append(self.text[self.at + 1])
-            self.at += 2
+            draft.text.append(self.text[self.place + 1])
+            self.place += 2
         elif sign == "$":
             self._read_dollar(draft, is_quoted=False)
         elif sign == "`":
@@ -191,7 +191,7 @@ class WordReader(ABC):
 
     def _read_pattern(self, sign: str, draft: _Draft) -> None:
         before = "".join(draft.text[-1:])[-1:]
-        is_alone = not draft.text and draft.lead is None and self.text[self.at + 1 : self.at + 2] in {"", *_META}
+        is_alone = not draft.text and draft.lead is None and self.text[self.place + 1 : self.place + 2] in {"", *_META}
         if sign in "*?[" and not (sign == "[" and is_alone):
             draft.compute(splits=False)
         elif sign == "~" and not draft.text and draft.lead is None:
@@ -203,31 +203,31 @@ class WordReader(ABC):
         elif sign == "," or (sign == "." and before == "."):
             draft.has_choices = draft.brace is not None or draft.has_choices
         draft.text.append(sign)
-        self.at += 1
+        self.place += 1
 
     def _read_until(self, quote: str) -> str:
-        end = self.text.find(quote, self.at + 1)
+        end = self.text.find(quote, self.place + 1)
         if end < 0:
             raise Uncomputable("a quote is not closed")
-        inner = self.text[self.at + 1 : end]
-        self.at = end + 1
+        inner = self.text[self.place + 1 : end]
+        self.place = end + 1
         return inner
 
     def _read_double(self, draft: _Draft) -> None:
-        self.at += 1
+        self.place += 1
         while True:
-            found = _QUOTED.match(self.text, self.at)
-            if found is not None:
-                draft.text.append(found[0])
-                self.at = found.end()
+            quoted = _QUOTED.match(self.text, self.place)
+            if quoted is not None:
+                draft.text.append(quoted[0])
+                self.place = quoted.end()
             sign = self.peek()
             if sign == '"':
-                self.at += 1
+                self.place += 1
                 return
             if sign == "\\":
-                escaped = self.text[self.at + 1 : self.at + 2]
+                escaped = self.text[self.place + 1 : self.place + 2]
                 draft.text.append("" if escaped == "\n" else escaped if escaped in '$`"\\' else f"\\{escaped}")
-                self.at += 2
+                self.place += 2
             elif sign == "$":
                 self._read_dollar(draft, is_quoted=True)
             elif sign == "`":
@@ -237,21 +237,21 @@ class WordReader(ABC):
                 raise Uncomputable("a quote is not closed")
 
     def _read_dollar(self, draft: _Draft, *, is_quoted: bool) -> None:
-        value = _VALUE.match(self.text, self.at)
-        ansi = _ANSI.match(self.text, self.at) if not is_quoted else None
+        value = _VALUE.match(self.text, self.place)
+        ansi = _ANSI.match(self.text, self.place) if not is_quoted else None
         if self.sees("$(") and not self.sees("$(("):
-            self.at += 2
+            self.place += 2
             self.read_substitution()
             draft.compute(splits=not is_quoted)
         elif value is not None:
-            self.at = value.end()
+            self.place = value.end()
             draft.compute(splits=not is_quoted or value[0] in ("$@", "$*"))
         elif ansi is not None:
-            self.at = ansi.end()
+            self.place = ansi.end()
             draft.compute(splits=False)
-        elif _DOLLAR.match(self.text, self.at) and (is_quoted or not self.sees('$"')):
+        elif _DOLLAR.match(self.text, self.place) and (is_quoted or not self.sees('$"')):
             draft.text.append("$")
-            self.at += 1
+            self.place += 1
         else:
             raise Uncomputable("it uses an expansion whose effect its text does not show")
 

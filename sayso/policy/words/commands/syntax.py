@@ -71,32 +71,32 @@ class _Reader(WordReader):
             if end is not None:
                 if not count and end not in ("", ";;", "esac"):
                     raise Uncomputable(UNKNOWN)
-                self.at += len(end)
+                self.place += len(end)
                 self.nesting -= 1
                 return end
             self._read_chain()
             count += 1
             self.skip_blanks()
             if self.peek(2) != ";;" and self.peek() in (";", "&"):
-                self.at += 1
+                self.place += 1
             elif self.peek() != "\n" and self._find_end([one for one in ends if one in ("", ")", ";;")]) is None:
                 raise Uncomputable(UNKNOWN)
 
     def _find_end(self, ends: Sequence[str]) -> str | None:
-        if self.at == len(self.text):
+        if self.place == len(self.text):
             return "" if "" in ends else None
         word = self._peek_reserved()
         return next((one for one in ends if one and (one == word or (one in (")", ";;") and self.sees(one)))), None)
 
     def _peek_reserved(self) -> str:
-        found = _RESERVED_WORD.match(self.text, self.at)
+        found = _RESERVED_WORD.match(self.text, self.place)
         return found[1] if found and found[1] in RESERVED else ""
 
     def _read_chain(self) -> None:
         self._read_pipeline()
         self.skip_blanks()
         while self.peek(2) in ("&&", "||"):
-            self.at += 2
+            self.place += 2
             self.skip_lines()
             self._read_pipeline()
             self.skip_blanks()
@@ -104,12 +104,12 @@ class _Reader(WordReader):
     def _read_pipeline(self) -> None:
         self.skip_blanks()
         if self._peek_reserved() == "!":
-            self.at += 1
+            self.place += 1
         self._read_command()
         self.skip_blanks()
         while self.peek() == "|" and self.peek(2) != "||":
             self.script.pipes += 1
-            self.at += 2 if self.peek(2) == "|&" else 1
+            self.place += 2 if self.peek(2) == "|&" else 1
             self.skip_lines()
             self._read_command()
             self.skip_blanks()
@@ -118,12 +118,12 @@ class _Reader(WordReader):
         self.skip_blanks()
         word = self._peek_reserved()
         if self.peek() == "(":
-            self.at += 1
+            self.place += 1
             if self.peek() == "(":
                 raise Uncomputable("it uses arithmetic, whose effect its text does not show")
             self.read_list(")")
         elif word:
-            self.at += len(word)
+            self.place += len(word)
             self._read_compound(word)
         else:
             self._read_simple()
@@ -167,13 +167,13 @@ class _Reader(WordReader):
         settings = [(name, one) for one in words] or [(name, Word(""))]
         self.script.commands.append(Command(settings=[*settings]))
         if self.peek() == ";" and self.peek(2) != ";;":
-            self.at += 1
+            self.place += 1
         elif self.peek() != "\n":
             raise Uncomputable(UNKNOWN)
         self.skip_lines()
         if self._peek_reserved() != "do":
             raise Uncomputable(UNKNOWN)
-        self.at += len("do")
+        self.place += len("do")
         self.read_list("done")
 
     def _read_case(self) -> None:
@@ -191,26 +191,26 @@ class _Reader(WordReader):
             end = self.read_list(";;", "esac")
             self.skip_lines()
         if end != "esac":
-            self.at += len("esac")
+            self.place += len("esac")
 
     def _read_patterns(self) -> None:
         if self.peek() == "(":
-            self.at += 1
+            self.place += 1
         while True:
             self.skip_blanks()
             self.read_word()
             self.skip_blanks()
-            self.at += 1
-            if self.text[self.at - 1 : self.at] == ")":
+            self.place += 1
+            if self.text[self.place - 1 : self.place] == ")":
                 return
-            if self.text[self.at - 1 : self.at] != "|":
+            if self.text[self.place - 1 : self.place] != "|":
                 raise Uncomputable(UNKNOWN)
 
     def _read_plain(self) -> str:
-        found = _PLAIN.match(self.text, self.at)
+        found = _PLAIN.match(self.text, self.place)
         if found is None:
             raise Uncomputable(UNKNOWN)
-        self.at = found.end()
+        self.place = found.end()
         return found[0]
 
     def _read_words(self) -> Words:
@@ -224,15 +224,15 @@ class _Reader(WordReader):
     def _read_simple(self) -> None:
         command = Command()
         self.script.commands.append(command)
-        begin, is_redirected = self.at, False
+        begin, is_redirected = self.place, False
         while True:
             self.skip_blanks()
-            found = _ASSIGNED.match(self.text, self.at) if not command.words else None
+            found = _ASSIGNED.match(self.text, self.place) if not command.words else None
             if self.sees_redirect():
                 self._read_redirect()
                 is_redirected = bool(command.words)
             elif found is not None:
-                self.at = found.end()
+                self.place = found.end()
                 value = self.read_word() if self.sees_word() else Word("")
                 if found[2]:
                     raise Uncomputable("it adds to the value of a variable")
@@ -243,40 +243,40 @@ class _Reader(WordReader):
                 command.words.append(self.read_word())
             else:
                 break
-        if self.at == begin or (self.peek() and self.peek() not in _ENDS):
+        if self.place == begin or (self.peek() and self.peek() not in _ENDS):
             raise Uncomputable(UNKNOWN)
 
     def _read_redirect(self) -> None:
         if self.peek().isdigit():
-            self.at += 1
+            self.place += 1
         if self.peek(2) == "<<":
             self._read_here_document()
             return
-        found = _DUPLICATE.match(self.text, self.at)
+        found = _DUPLICATE.match(self.text, self.place)
         if found is not None:
-            self.at = found.end()
+            self.place = found.end()
             return
-        sign = _OPERATOR.match(self.text, self.at)
+        sign = _OPERATOR.match(self.text, self.place)
         if sign is None or self.peek(2) in (">&", "<&", "<>"):
             raise Uncomputable("it has a redirection that Sayso does not know")
-        self.at = sign.end()
+        self.place = sign.end()
         self.skip_blanks()
         file = self.read_word()
         (self.script.reads if sign[0] == "<" else self.script.writes).append(file)
 
     def _read_here_document(self) -> None:
-        strips = self.text.startswith("<<-", self.at)
-        self.at += 3 if strips else 2
+        strips = self.text.startswith("<<-", self.place)
+        self.place += 3 if strips else 2
         while self.peek() in (" ", "\t"):
-            self.at += 1
-        found = _DELIMITER.match(self.text, self.at)
+            self.place += 1
+        found = _DELIMITER.match(self.text, self.place)
         if found is None:
             raise Uncomputable("it has a here-document or here-string that Sayso does not know")
-        self.at = found.end()
+        self.place = found.end()
         self.expect_document(next(one for one in found.groups() if one is not None), strips, found[4] is None)
 
     def read_substitution(self) -> None:
-        """Read the commands up to the closing bracket; `at` is behind the opening one."""
+        """Read the commands up to the closing bracket; `place` is behind the opening one."""
         pending, self.pending = self.pending, []
         self.script.substitutes = True
         self.substitution_depth += 1
