@@ -20,7 +20,9 @@ from service.settings import CHECKOUT, Settings
 from tests.sayso.test_followed_advice import CASES as SDK
 from tests.sayso.testing.test_followed_plans import CASES as PLANS
 from tests.service.api.advice import calls, discussions, people, rulebook, test_desk, test_files, test_signed, webhooks
-from tests.service.api.advice.steps import PASSWORD, POLICY, Case, Kept, Step, read_detail, send
+from tests.service.api.advice.people import add_group, add_key, add_person
+from tests.service.api.advice.steps import POLICY, Case, Kept, Step, read_detail, see, send, sign_in
+from tests.service.api.advice.webhooks import add_sender
 from tests.service.api.test_advice import SOURCES
 from tests.service.api.test_advice_on_runs import FOLLOWED as RUNS
 from tests.service.api.test_execution import ask, decide, post
@@ -31,29 +33,9 @@ UNFOLLOWED = Path(__file__).parent / "advice" / "unfollowed.txt"
 CALL = {"tool": "pay", "args": {}, "agent": "demo"}
 
 
-def add_person(name: str, password: str = PASSWORD) -> Step:
-    return Step("root", "POST", "reviewers", {"name": name, "password": password, "roles": ["reviewer"]})
-
-
-def add_key(name: str, **fields: Any) -> Step:
-    return Step("root", "POST", "keys", {"name": name, **fields})
-
-
-def add_group(name: str, *members: str) -> Step:
-    return Step("root", "POST", "groups", {"name": name, "members": list(members)})
-
-
 def absent(first: int, last: int, delegate: str | None = None) -> Step:
     body = {"starts_at": f"2099-01-{first:02}T00:00:00Z", "ends_at": f"2099-01-{last:02}T00:00:00Z"}
     return Step("anna", "POST", "account/absences", {**body, "delegate": delegate})
-
-
-def view(name: str) -> Step:
-    return Step("anna", "POST", "account/views", {"name": name, "search": "is:mine"})
-
-
-def add_sender(name: str, reviewer: str = "anna") -> Step:
-    return Step("root", "POST", "webhooks/senders", {"name": name, "reviewer": reviewer})
 
 
 def manager(name: str, of: str = "anna") -> Step:
@@ -72,10 +54,6 @@ def explain(**body: Any) -> Step:
     return Step("anna", "POST", "policy/explain", body)
 
 
-def sign_in(password: str) -> Step:
-    return Step("", "POST", "sessions", {"name": "ben", "password": password})
-
-
 PEOPLE, PERSONS, KEYS = (
     "service/auth/reviewers.py",
     "service/operations/people/reviewers.py",
@@ -85,10 +63,6 @@ GROUPS, DUTY, ADDRESSES = "service/auth/groups.py", "service/auth/duty.py", "ser
 SENDERS, PLATFORM = "service/operations/senders.py", {"kind": "provisioner"}
 
 
-def see(path: str) -> tuple[Step, ...]:
-    return (Step("anna", "GET", path),)
-
-
 def drop(path: str) -> Step:
     return Step("anna", "DELETE", f"account/{path}/none")
 
@@ -96,7 +70,12 @@ def drop(path: str) -> Step:
 CASES = [
     Case(PERSONS, "Choose another name", add_person("anna"), (add_person("ben"),)),
     Case(PEOPLE, "Choose another name", add_person("policy"), (add_person("ben"),)),
-    Case("service/auth/passwords.py", "Choose a longer sentence", add_person("b", "password1234"), (add_person("b"),)),
+    Case(
+        "service/auth/passwords.py",
+        "Choose a longer sentence",
+        add_person("b", password="password1234"),
+        (add_person("b"),),
+    ),
     Case(KEYS, "Choose another name", add_key("policy"), (add_key("bot"),)),
     Case(KEYS, "Correct the name", add_key("bot", owner="nobody"), (add_key("bot", owner="anna"),)),
     Case(KEYS, "Leave out the owner", add_key("p", owner="anna", **PLATFORM), (add_key("p", **PLATFORM),)),
@@ -110,10 +89,17 @@ CASES = [
     Case("service/auth/contacts.py", "List the contacts to see their ids", drop("contacts"), see("account/contacts")),
     Case("service/store/directory/views.py", "List your views to see their ids", drop("views"), see("account/views")),
     Case(SENDERS, "Rotate its secret, or choose another name", add_sender("a"), (add_sender("b"),), (add_sender("a"),)),
-    Case(SENDERS, "Add the reviewer first", add_sender("a", "ben"), (add_person("ben"), add_sender("a", "ben"))),
+    Case(
+        SENDERS,
+        "Add the reviewer first",
+        add_sender("a", reviewer="ben"),
+        (add_person("ben"), add_sender("a", reviewer="ben")),
+    ),
     Case(PEOPLE, "Choose another person", manager("anna"), (manager("root"),)),
     Case(PEOPLE, "Correct the name", manager("nobody"), (manager("root"),)),
-    Case(PEOPLE, "Check both and try again", sign_in("wrong wrong wrong"), (sign_in(PASSWORD),), (add_person("ben"),)),
+    Case(
+        PEOPLE, "Check both and try again", sign_in("ben", "wrong wrong wrong"), (sign_in("ben"),), (add_person("ben"),)
+    ),
     Case(ADDRESSES, "Use https, ", receive("http://a.example.com/"), (receive("https://a.example.com/"),)),
     Case(
         ADDRESSES, "Use one such as https://agent", receive("https://[::1/"), (receive("https://agent.example.com/"),)

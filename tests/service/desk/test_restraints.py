@@ -32,12 +32,6 @@ def rules() -> str:
     return POLICY
 
 
-@pytest.fixture
-async def wiring(wiring: Wiring) -> Wiring:
-    await wiring.reviewers.add("anna", "anna-long-password", ("reviewer",))
-    return wiring
-
-
 async def ask(wiring: Wiring, tool: str, args: dict[str, Any], *, calls: int = 1, **run: Any) -> Saved:
     asked = [
         ExternalCall(ToolCall(call_id="c", index=index, name=tool, args=args), TOOLS[tool]) for index in range(calls)

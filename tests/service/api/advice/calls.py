@@ -5,6 +5,7 @@ from typing import Any
 
 from sayso.records.inquiries import MOST_INQUIRIES
 from tests.builders import PASSWORD as ANNAS
+from tests.service.api.advice.discussions import attach, cancel, erase, freeze
 from tests.service.api.advice.people import add_person
 from tests.service.api.advice.steps import Case, Step, ask, call, decide, see, sign_in
 
@@ -45,10 +46,6 @@ def answer(inquiry: str = "{inquiry}") -> Step:
     return Step("demo", "POST", f"{ITEMS}/i1/inquiries/{inquiry}/answer", {"text": "It is due."})
 
 
-def cancel(who: str) -> Step:
-    return Step(who, "POST", "runs/{run}/cancel")
-
-
 def numbered(n: Any) -> Step:
     return ask({"tool": "pay", "args": {"n": n}, "definition": POSITIVE})
 
@@ -65,17 +62,8 @@ def absent(until: str) -> Step:
     return Step("@ben", "POST", "account/absences", {"starts_at": "2099-01-01T00:00:00Z", "ends_at": until})
 
 
-def attach(content: bytes) -> Step:
-    body = {"name": "note.txt", "content": b64encode(content).decode()}
-    return Step("demo", "POST", f"{ITEMS}/i1/attachments", body)
-
-
-def freeze(scope: str) -> Step:
-    return Step("root", "POST", "freezes", {"scope": scope, "reason": "a test", "confirm": True})
-
-
-def erase(reason: str) -> Step:
-    return Step("root", "POST", "runs/{run}/erase", {"reason": reason})
+def encode(content: bytes) -> str:
+    return b64encode(content).decode()
 
 
 CASES = [
@@ -87,16 +75,23 @@ CASES = [
         (*BEN, ask(), decide("@ben"), BEN_GOES),
     ),
     Case("service/auth/duty.py", "Deactivate a reviewer who has left", absent("2100-06-01T00:00Z"), (BEN_GOES,), BEN),
-    Case(ATTACHING, "Attach one of them", attach(b"\x00\xff"), (attach(b"A note."),), (ask(),)),
-    Case(ATTACHING, "Attach a smaller one", attach(b"x" * 2001), (attach(b"x" * 2000),), (ask(),), settings=SMALL),
+    Case(ATTACHING, "Attach one of them", attach(encode(b"\x00\xff")), (attach(encode(b"A note.")),), (ask(),)),
+    Case(
+        ATTACHING,
+        "Attach a smaller one",
+        attach(encode(b"x" * 2001)),
+        (attach(encode(b"x" * 2000)),),
+        (ask(),),
+        settings=SMALL,
+    ),
     Case(FREEZING, "Freeze each by its name, or everything", freeze("tool:re*"), (freeze("tool:refund"),)),
     Case(FREEZING, "Freeze each by its name, or everything", freeze("tool:*"), (freeze("all"),)),
     Case(
         "service/operations/runs/erasing.py",
         "Say why, without the data that you erase",
         erase("  "),
-        (erase("Request of the customer"),),
-        (ask(), cancel("demo")),
+        (erase(),),
+        (ask(), cancel()),
     ),
     Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group("DE", "BY"),)),
     Case(HOLIDAYS, "Give both, or neither", group("", "BY"), (group(""),)),

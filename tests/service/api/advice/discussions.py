@@ -7,18 +7,25 @@ from tests.service.api.advice.steps import Case, Step, ask, call, see
 
 TRAILS, EVENTS, AAP = "service/api/trails.py", "service/store/runs/external_events.py", "service/api/aap"
 REGISTERED = {"tool": "refund", "args": {"order": "A-1", "amount": 1}}
-CANCEL = Step("demo", "POST", "runs/{run}/cancel")
-ERASE = Step("root", "POST", "runs/{run}/erase", {"reason": "Request of the customer"})
 UUID = "019aa4a2-f4a5-7c6d-8e9f-0a1b2c3d4e5f"
 LONG = "x" * 60_000
 METRICS = {"metrics_token": "m" * 40}
 
 
+def cancel(who: str = "demo") -> Step:
+    return Step(who, "POST", "runs/{run}/cancel")
+
+
+def erase(reason: str = "Request of the customer") -> Step:
+    return Step("root", "POST", "runs/{run}/erase", {"reason": reason})
+
+
 def freeze(scope: str) -> Step:
-    return Step("root", "POST", "freezes", {"scope": scope, "reason": "a test"})
+    return Step("root", "POST", "freezes", {"scope": scope, "reason": "a test", "confirm": True})
 
 
 def attach(content: str) -> Step:
+    """Attach a file whose content is in base64."""
     body = {"name": "note.txt", "content": content}
     return Step("demo", "POST", "suspensions/{suspension}/items/i1/attachments", body)
 
@@ -74,16 +81,16 @@ CASES = [
         "Remove it to start with the first event",
         stream(**{"Last-Event-ID": "x"}),
         (stream(),),
-        (ask(), CANCEL),
+        (ask(), cancel()),
     ),
     Case(
         TRAILS,
         "Send the number of the last received event, or remove Last-Event-ID to start with the first event",
         stream(**{"Last-Event-ID": "99"}),
         (stream(**{"Last-Event-ID": "1"}), stream()),
-        (ask(), CANCEL),
+        (ask(), cancel()),
     ),
-    Case("service/store/runs/erasures.py", "Cancel it first", ERASE, (CANCEL, ERASE), (ask(),)),
+    Case("service/store/runs/erasures.py", "Cancel it first", erase(), (cancel(), erase()), (ask(),)),
     Case(
         EVENTS,
         "Send the same event under the same number, and a new one under the next number",

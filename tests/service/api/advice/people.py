@@ -14,8 +14,8 @@ def add_person(name: str, *roles: str, password: str = PASSWORD) -> Step:
     return Step("root", "POST", "reviewers", {"name": name, "password": password, "roles": [*roles] or ["reviewer"]})
 
 
-def add_key(name: str, who: str = "root", kind: str = "agent") -> Step:
-    return Step(who, "POST", "keys", {"name": name, "kind": kind}, {"id": "id", "key": "key"})
+def add_key(name: str, who: str = "root", kind: str = "agent", **fields: str) -> Step:
+    return Step(who, "POST", "keys", {"name": name, "kind": kind, **fields}, {"id": "id", "key": "key"})
 
 
 def add_group(name: str, *members: str, editors: tuple[str, ...] = (), times: int = 1) -> Step:

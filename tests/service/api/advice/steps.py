@@ -13,11 +13,8 @@ POLICY = """
 version: 1
 default: request_approval
 rules:
-  - id: payouts
-    tool: payout
-    action: request_approval
-    grants: {longest: 7d, people: 2}
-    terms: {reviewers: [anna, ben]}
+  - {id: payouts, tool: payout, action: request_approval, grants: {longest: 7d, people: 2},
+     terms: {reviewers: [anna, ben]}}
   - id: large-wires
     priority: 200
     tool: wire
@@ -25,14 +22,8 @@ rules:
     action: request_approval
     grants: {longest: 7d}
     terms: {reviewers: [anna, root]}
-  - id: free
-    tool: free
-    action: allow
-  - id: wires
-    tool: wire
-    action: request_approval
-    grants: {longest: 7d}
-    mandates: {longest: 8h}
+  - {id: free, tool: free, action: allow}
+  - {id: wires, tool: wire, action: request_approval, grants: {longest: 7d}, mandates: {longest: 8h}}
 """
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Kept = dict[str, str]
@@ -99,8 +90,8 @@ def read_digest() -> Step:
 def fill(value: Any, kept: Mapping[str, str]) -> Any:
     """Return the value with all kept values in their places."""
     if isinstance(value, str):
-        for name, one in kept.items():
-            value = value.replace(f"{{{name}}}", one)
+        for name, text in kept.items():
+            value = value.replace(f"{{{name}}}", text)
         return value
     if isinstance(value, dict):
         return {name: fill(one, kept) for name, one in value.items()}

@@ -10,8 +10,9 @@ def add_endpoint(times: int = 1) -> Step:
     return Step("demo", "POST", "webhooks/endpoints", body, {"endpoint": "id"}, times=times)
 
 
-def add_sender(name: str, times: int = 1) -> Step:
-    return Step("root", "POST", "webhooks/senders", {"name": name, "reviewer": "anna"}, {"sender": "id"}, times=times)
+def add_sender(name: str, times: int = 1, reviewer: str = "anna") -> Step:
+    body = {"name": name, "reviewer": reviewer}
+    return Step("root", "POST", "webhooks/senders", body, {"sender": "id"}, times=times)
 
 
 REVOKE = Step("root", "POST", "webhooks/senders/{sender}/revoke")

@@ -72,12 +72,16 @@ async def test_only_its_reviewer_decides_a_drill(drilling: Wiring) -> None:
     await approve(drilling, record)
 
 
+async def ask_really(wiring: Wiring, drill: SuspensionRecord) -> SuspensionRecord:
+    """Ask about the call of a drill as its agent would."""
+    tool = drill.items[0].tool
+    call = ExternalCall(ToolCall(call_id="", index=0, name=tool.name, args=tool.args), ToolDefinition(name=tool.name))
+    return (await wiring.desk.suspend(run_ref("support-bot", agent="support"), [call], drill.resume)).record
+
+
 async def test_drill_has_the_actions_and_trail_of_a_real_item(drilling: Wiring) -> None:
     drill = await plant(drilling)
-    tool = drill.items[0].tool
-    call = ToolCall(call_id="", index=0, name=tool.name, args=tool.args)
-    asked = ExternalCall(call, ToolDefinition(name=tool.name))
-    real = (await drilling.desk.suspend(run_ref("support-bot", agent="support"), [asked], drill.resume)).record
+    real = await ask_really(drilling, drill)
     assert drill.items[0].allowed == real.items[0].allowed == (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     assert drill.items[0].call_id == real.items[0].call_id
     assert (drill.step, drill.run.tenant, drill.run.environment) == (real.step, real.run.tenant, real.run.environment)
@@ -166,14 +170,8 @@ RULES = """
 version: 1
 default: request_approval
 rules:
-  - id: refunds
-    tool: refund
-    action: request_approval
-    terms:
-      reviewers: ["group:finance"]
-      quorum: {approve: 2}
-      timeout_s: 600
-      escalate: [{after_s: 60, reviewers: [root]}]
+  - {id: refunds, tool: refund, action: request_approval, terms: {reviewers: ["group:finance"], quorum: {approve: 2},
+     timeout_s: 600, escalate: [{after_s: 60, reviewers: [root]}]}}
 """
 
 
@@ -192,9 +190,7 @@ async def finance(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]
 
 async def test_drill_shows_the_terms_of_its_rule(finance: Wiring) -> None:
     drill = await plant(finance)
-    tool = drill.items[0].tool
-    call = ExternalCall(ToolCall(call_id="", index=0, name=tool.name, args=tool.args), ToolDefinition(name=tool.name))
-    real = (await finance.desk.suspend(run_ref("support-bot", agent="support"), [call], drill.resume)).record
+    real = await ask_really(finance, drill)
     own = {"deadline_at_ms", "extend_until_ms", "remind_at_ms"}
     shown = [one.items[0].terms.model_dump(exclude=own) for one in (drill, real)]
     assert shown[0] == shown[1]
