@@ -105,7 +105,7 @@ class Client(_Connection):
 
     def events(self, run_id: str, after: int = 0) -> Iterator[RunEvent]:
         """Yield the run's events in order, starting behind the number `after`."""
-        while (page := self.exchange(requests.list_events(run_id, after, _PAGE))).events:
+        while (page := self.exchange(requests.list_events(run_id, after, _PAGE))).next_after > after:
             yield from page.events
             after = page.next_after
 
@@ -159,7 +159,7 @@ class AsyncClient(_Connection):
 
     async def events(self, run_id: str, after: int = 0) -> AsyncIterator[RunEvent]:
         """Yield the run's events in order, starting behind the number `after`."""
-        while (page := await self.exchange(requests.list_events(run_id, after, _PAGE))).events:
+        while (page := await self.exchange(requests.list_events(run_id, after, _PAGE))).next_after > after:
             for event in page.events:
                 yield event
             after = page.next_after

@@ -7,14 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 
+ResponseModelT = TypeVar("ResponseModelT", bound="ResponseModel")
+
 
 class ResponseModel(BaseModel):
     """Base class of response models."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
-
-
-ResponseModelT = TypeVar("ResponseModelT", bound=ResponseModel)
 
 
 class ActorView(ResponseModel):
@@ -319,11 +318,12 @@ class HeadView(ResponseModel):
 
 
 class EventPage(ResponseModel):
-    """One page of events. `head` is the end of the trail before the page was read."""
+    """One page of events. `head` is the end of the trail before it; a `partial` page is an agent's, without some."""
 
     events: tuple[RunEvent, ...]
     next_after: int
     head: HeadView | None = None
+    partial: bool = False
     fault: str | None = None
 
 

@@ -76,6 +76,9 @@ class TrailPage(BaseModel):
         description="The end of the trail according to the run's record, read before these events; null if the record "
         "cannot be read."
     )
+    partial: bool = Field(
+        description="True for agents, who get no events that would tell of draws: people alone can verify the chain."
+    )
     fault: str | None = Field(
         description="What is wrong with the trail: it was cut, extended or altered, or a call started without a "
         "decision. The first page names faults of the whole trail, and later ones those of their own events."
@@ -143,6 +146,7 @@ async def list_events(
         events=[EventView.model_validate(entry) for entry in entries if not (is_agent and _shows_draw(entry))],
         next_after=after + len(entries),
         head=HeadView.model_validate(end.head) if end.head is not None else None,
+        partial=is_agent,
         fault=fault or None,
     )
 

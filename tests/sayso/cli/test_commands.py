@@ -31,6 +31,7 @@ version: 1
 default: request_approval
 rules:
   - {id: logins, tool: login, action: request_approval, terms: {secrets: [order]}}
+  - {id: twos, tool: wipe, action: request_approval, terms: {quorum: {approve: 2}}}
   - {id: codes, tool: ask, action: request_user_input, ask: {target_arg: code}}
   - {id: picks, tool: pick, action: request_user_input, ask: {target_arg: code, choices: ["123456", "2"]}}
 """
