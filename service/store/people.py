@@ -141,12 +141,12 @@ class People:
 
         async def write(pipe: Pipeline) -> Reviewer | None:
             kept: dict[Any, Any] = await pipe.hgetall(self._keys.reviewers)
-            read = [self._read(Reviewer, raw, f"person {text(one)}") for one, raw in kept.items()]
-            found = [one for one in read if one is not None]
-            known = next((one for one in found if one.name == name), None)
-            if known is None:
+            stored = {text(key): raw for key, raw in kept.items()}
+            if name not in stored:
                 return None
-            changed = change(known, found)
+            known = self._readings.require_other(Reviewer, stored[name], f"person {name}")
+            people = (self._read(Reviewer, raw, f"person {key}") for key, raw in stored.items())
+            changed = change(known, [person for person in people if person is not None])
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(self._keys.reviewers, name, changed.model_dump_json())
             return changed

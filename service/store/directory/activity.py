@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import JsonObject, canonical_json
@@ -52,6 +52,13 @@ class Activity(Immutable):
         return sha256(hashed).hexdigest()[:_HASH_CHARS]
 
 
+class _Link(BaseModel):
+    """The number and the hash of an entry, which later versions write, too."""
+
+    seq: int = 0
+    hash: str = ""
+
+
 class ActivityPage(NamedTuple):
     """Entries, the newest first, and the number of the first entry that does not fit the chain, if any."""
 
@@ -70,9 +77,8 @@ class ActivityStore:
 
         async def write(pipe: Pipeline) -> Activity:
             raw: Any = await pipe.lindex(self._keys.activity, -1)
-            last = _read(raw) if raw is not None else None
-            seq = last.seq + 1 if last is not None else 1
-            placed = _cut(entry).model_copy(update={"seq": seq, "before": last.hash if last is not None else ""})
+            last = _read_link(raw)
+            placed = _cut(entry).model_copy(update={"seq": last.seq + 1, "before": last.hash})
             placed = placed.model_copy(update={"hash": placed.compute_hash()})
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.rpush(self._keys.activity, placed.model_dump_json())
@@ -128,6 +134,14 @@ def find_break(entries: list[Activity]) -> int | None:
             return entry.seq if fits or last is None else last.seq + 1
         last = entry
     return None
+
+
+def _read_link(raw: bytes | None) -> _Link:
+    """Return what the next entry follows from, also after an entry of a later version."""
+    try:
+        return _Link.model_validate_json(raw or b"{}")
+    except ValidationError:
+        return _Link()
 
 
 def _read(raw: bytes) -> Activity:

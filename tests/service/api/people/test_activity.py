@@ -1,5 +1,6 @@
 """Every act of an admin, every sign-in and every refusal is one log line and one entry in a hash chain."""
 
+import json
 from typing import Any
 
 import pytest
@@ -141,3 +142,14 @@ async def test_removed_entry_breaks_the_chain(world: World) -> None:
     redis, key = world.wiring.freezes._store._redis, world.wiring.freezes._store._keys.activity
     await redis.lrem(key, 1, text(await redis.lindex(key, 1) or b""))
     assert await world.wiring.activity.check() == 2
+
+
+async def test_entry_after_one_of_a_later_version_continues_the_chain(world: World) -> None:
+    activity, redis = world.wiring.activity, world.wiring.freezes._store._redis
+    key = world.wiring.freezes._store._keys.activity
+    await activity.record("tried", "root", door="api")
+    newer = {**json.loads(await redis.lindex(key, -1) or b""), "mood": "calm"}
+    await redis.lset(key, -1, json.dumps(newer))
+    await activity.record("tried", "root", door="api")
+    (entry, *_) = (await activity.read_page(0, 1)).entries
+    assert (entry.seq, entry.before) == (newer["seq"] + 1, newer["hash"])
