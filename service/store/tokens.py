@@ -1,18 +1,11 @@
 """API keys, sessions and instances of all tenants, by the hash of their token."""
 
-from typing import TypeVar
-
-import structlog
-from pydantic import BaseModel, ValidationError
-
 from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS, keys_of
 from service.store.people import ApiKey, Session
+from service.store.suspensions.reading import try_read
 from service.store.tenants import Connections
-
-Credential = TypeVar("Credential", bound=BaseModel)
-_LOG = structlog.get_logger(__name__)
 
 
 class InstanceKey(Immutable):
@@ -20,15 +13,6 @@ class InstanceKey(Immutable):
 
     tenant: str
     instance_id: str
-
-
-def read_credential(model: type[Credential], raw: bytes | str) -> Credential | None:
-    """Return a stored credential; None for one that this version cannot read, so that it lets nobody in."""
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        _LOG.error("credential_unreadable", kind=model.__name__, reason=str(error.errors()[0]["msg"]))
-        return None
 
 
 class Tokens:
@@ -42,18 +26,18 @@ class Tokens:
         async with translated():
             key, session = await self._pipeline.ask_all(("GET", KEYS + token_hash), ("GET", SESSIONS + token_hash))
         if key is not None:
-            return read_credential(ApiKey, key)
-        return read_credential(Session, session) if session is not None else None
+            return try_read(ApiKey, key)
+        return try_read(Session, session) if session is not None else None
 
     async def find_key(self, token_hash: str) -> ApiKey | None:
         async with translated():
             raw = await self._redis.get(KEYS + token_hash)
-        return read_credential(ApiKey, raw) if raw else None
+        return try_read(ApiKey, raw) if raw else None
 
     async def find_instance(self, token_hash: str) -> InstanceKey | None:
         async with translated():
             raw = await self._redis.get(INSTANCE_KEYS + token_hash)
-        return read_credential(InstanceKey, raw) if raw else None
+        return try_read(InstanceKey, raw) if raw else None
 
     async def extend_session(self, token_hash: str, idle_ms: int) -> bool:
         """Restart the idle time of a session; return False if it has ended."""

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import structlog
-from pydantic import BaseModel, ValidationError
 from redis.asyncio.client import Pipeline as Transaction
 
 from sayso.clock import DAY_MS
@@ -21,6 +19,7 @@ from service.store.keys import CHANGES, TenantKeys
 from service.store.lua import read_script
 from service.store.memory.learning import TRIED
 from service.store.people import Reviewer
+from service.store.suspensions.reading import try_read
 from service.store.tenants import TenantStore
 
 _GRANTS = Script(read_script("grants"))
@@ -29,7 +28,6 @@ _MAX_LISTED = 1_000
 
 
 Kept = TypeVar("Kept", bound=Grant | Mandate)
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class Use(NamedTuple, Generic[Kept]):
@@ -39,9 +37,6 @@ class Use(NamedTuple, Generic[Kept]):
     calls: int
     total: int
     last_ms: int | None
-
-
-_LOG = structlog.get_logger(__name__)
 
 
 class Kind(NamedTuple, Generic[Kept]):
@@ -84,17 +79,8 @@ async def read_current(
 
 
 def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    found = (_try_read(kind.model, raw) for raw in held if raw)
+    found = (try_read(kind.model, raw) for raw in held if raw)
     return (one for one in found if one is not None and _counts(one, now_ms))
-
-
-def _try_read(model: type[Model], raw: Any) -> Model | None:
-    """Return a record; None for one that this version cannot read, which then allows nothing."""
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        _LOG.error("grant_unreadable", kind=model.__name__.lower(), reason=str(error.errors()[0]["msg"]))
-        return None
 
 
 def _counts(one: Grant | Mandate, now_ms: int) -> bool:
@@ -120,9 +106,9 @@ async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable
     async with translated():
         reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
         kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
-    held = (_try_read(Reviewer, raw) for raw in reviewers if raw)
+    held = (try_read(Reviewer, raw) for raw in reviewers if raw)
     active = {one.name for one in held if one is not None and one.active}
-    read = (_try_read(Group, raw) for raw in kept if raw)
+    read = (try_read(Group, raw) for raw in kept if raw)
     members = {group.name: set(group.members) for group in read if group is not None}
     return {by for by in people if _is_entitled(by, active, members)}
 

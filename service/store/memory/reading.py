@@ -2,10 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
-
-from pydantic import ValidationError
 
 from sayso.policy.grants.scopes import list_counters
 from sayso.policy.mandates.scopes import list_mandate_counters
@@ -18,6 +15,7 @@ from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
 from service.store.memory.grants import GRANTS, MANDATES, Kept, find_entitled, read_current
+from service.store.suspensions.reading import try_read
 
 _RECALL = Script(read_script("recall"))
 
@@ -77,10 +75,9 @@ async def read_denials(
 
 
 def parse_denials(held: Iterable[Any]) -> Iterator[EarlierDenial]:
-    """Yield the denials that can be read."""
-    for raw in held:
-        with suppress(ValidationError):
-            yield EarlierDenial.model_validate_json(raw)
+    """Return the denials that can be read."""
+    read = (try_read(EarlierDenial, raw) for raw in held)
+    return (denial for denial in read if denial is not None)
 
 
 async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wanted]) -> Readings:

@@ -66,6 +66,21 @@ def name_stored(kind: str, raw: bytes | str) -> str:
     return f"{kind} {sha256(raw if isinstance(raw, bytes) else raw.encode()).hexdigest()[:12]}"
 
 
+def try_read(model: type[Model], raw: bytes | str) -> Model | None:
+    """Return a stored record; None for one that this version cannot read, which allows nothing and is logged."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        _LOG.error("record_unreadable", kind=model.__name__, reason=_describe_misfit(error))
+        return None
+
+
+def _describe_misfit(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}." if where else f"{first['msg']}."
+
+
 class Readings:
     """Reads records of one tenant, and keeps a list of the unreadable ones."""
 
@@ -110,9 +125,7 @@ class Readings:
         try:
             found = model.model_validate_json(raw)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            self._note(UnreadableRecord(name, f"{where}: {first['msg']}." if where else f"{first['msg']}."))
+            self._note(UnreadableRecord(name, _describe_misfit(error)))
             return None
         self.forget(name)
         return found
