@@ -107,7 +107,7 @@ async def receive_form(request: Request) -> tuple[Post, Visitor]:
 async def _read_keepable(request: Request) -> Post:
     declared = request.headers.get("content-length", "")
     too_long = TooLarge(_(_TOO_LONG), limit_bytes=_KEPT_BYTES)
-    if declared.isdigit() and int(declared[:20]) > _KEPT_BYTES:
+    if declared.isdecimal() and int(declared[:20]) > _KEPT_BYTES:
         raise too_long
     try:
         post = await read_form(request)

@@ -60,8 +60,11 @@ _COLUMNS = (
 _FORMULA = "=+-@|;\uff1d\uff0b\uff0d\uff20"
 
 
-_LATER = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029][\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20])")
-"""The beginning of a formula where a spreadsheet separates cells by `;`, as in many countries, or by tabs or lines."""
+_LATER = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029][\s\"]*)([=+\-@\uff1d\uff0b\uff0d\uff20])?")
+"""Where a spreadsheet separates cells by `;`, as in many countries, by tabs or lines; and a formula that begins there.
+
+It also matches without a formula, so that a text of many line breaks is searched once.
+"""
 
 
 async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
@@ -142,7 +145,7 @@ def _write_cell(value: JsonValue) -> str:
     if value is None:
         return ""
     text = write_signs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    text = _LATER.sub(r"\1'\2", text)
+    text = _LATER.sub(lambda found: f"{found[1]}'{found[2]}" if found[2] else found[1], text)
     return f"'{text}" if (text.lstrip()[:1] in _FORMULA and text.strip()) or text[:1] in "\t\n" else text
 
 

@@ -228,6 +228,15 @@ async def test_export_has_no_formula_for_any_list_separator(settings: Settings) 
         assert [one for one in lines if re.match(r"[\s\"]*[=+@\uff1d-]", one)] == [], separator
 
 
+async def test_value_of_many_line_breaks_is_exported(settings: Settings) -> None:
+    """Its cell is searched for formulas once, not once for each line."""
+    value = "x" + "\n" * 200_000 + "=1+1"
+    async with visit(settings) as anna:
+        await decide(anna.wiring, await asked(anna.wiring, ask_value()), "value", value=value)
+        exported = await anna.read("/history/export?format=csv")
+        assert f"x{value[1:-4]}'=1+1" in exported
+
+
 @pytest.mark.parametrize("bounds", [Bounds(items=2), Bounds(suspensions=2)])
 async def test_cut_export_says_so(settings: Settings, bounds: Bounds) -> None:
     async with visit(settings) as anna:
