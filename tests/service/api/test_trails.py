@@ -49,7 +49,7 @@ async def test_events_are_listed_unchanged_in_pages(world: World) -> None:
     ]
     assert [event["type"] for event in events] == STORY
     head = {"seq": len(STORY), "hash": trail[-1].hash}
-    assert none == {"events": [], "next_after": len(STORY), "head": head, "fault": None}
+    assert none == {"events": [], "next_after": len(STORY), "head": head, "partial": True, "fault": None}
 
 
 async def test_stream_sends_all_events_and_ends(world: World) -> None:
