@@ -42,6 +42,16 @@ def find_lookalikes(text: str) -> list[int]:
     return sorted({*_find_accents(text), *_find_words(text), *_find_separators(text)})
 
 
+def has_stacked_accents(text: str) -> bool:
+    """Return whether a letter has so many accents that normalization, which sorts them, takes quadratic time."""
+    if text.isascii():
+        return False
+    accents = {sign for sign in set(text) if unicodedata.combining(unicodedata.normalize("NFKD", sign)[0])}
+    if not accents:
+        return False
+    return re.search(f"[{re.escape(''.join(sorted(accents)))}]{{{_MOST_ACCENTS + 1}}}", text) is not None
+
+
 def _find_words(text: str) -> Iterator[int]:
     words = {word for word in {*_WORD.findall(text)} if not word.isascii()}
     marked = {word: places for word in words if (places := _find_marks(word))}

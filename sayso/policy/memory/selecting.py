@@ -12,6 +12,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.memory.amounts import read_amount
 from sayso.policy.provenance.events import PolicyEvent
 from sayso.records.memory.charges import MemoryKey
+from sayso.text.lookalikes import has_stacked_accents
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -76,7 +77,7 @@ def fold(value: Any, name: str) -> JsonValue:
     """Return a value to count by, so that no other spelling counts apart.
 
     Capitals, width, blanks and invisible signs of a text make no difference, and a number equals its text. Raises
-    `InvalidInput` for a list or an object.
+    `InvalidInput` for a list, an object, and a text that takes too long to normalize.
     """
     if isinstance(value, bool):
         return value
@@ -85,6 +86,8 @@ def fold(value: Any, name: str) -> JsonValue:
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if text.isascii():
         return " ".join(text.casefold().split())
+    if has_stacked_accents(text):
+        raise InvalidInput(f"{name} has dozens of accents on one letter, so calls cannot be counted by it")
     visible = (sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
     return " ".join("".join(visible).casefold().split())
 

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from sayso.policy.words.faults import Uncomputable
 from sayso.text.ibans import begins_with_iban
+from sayso.text.lookalikes import has_stacked_accents
 
 MOST_CHARS = 100_000
 """The limit of all texts of one value together."""
@@ -121,6 +122,8 @@ def _bounded(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
+    if has_stacked_accents(text):
+        raise Uncomputable("it has dozens of accents on one letter")
     return "".join(sign if sign.isascii() else _plain_sign(sign) for sign in unicodedata.normalize("NFKC", text))
 
 

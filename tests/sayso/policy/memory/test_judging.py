@@ -77,6 +77,15 @@ def test_limit_counts_numbers_with_their_texts(number: Any) -> None:
     assert count_by_customer("17").judge(event(customer=170)).action is Action.ALLOW
 
 
+@pytest.mark.parametrize("accents", ["\u0301\u0323", "\u0f73"], ids=ascii)
+def test_limit_by_a_text_with_stacked_accents_asks(accents: str) -> None:
+    """Normalization sorts the accents of one letter in quadratic time: minutes in the event loop for 240 kB."""
+    rules = policy(rule("r", "allow", limit={"count": 1, **HOUR, "by": "args.customer"}), default=ASK)
+    decision = judge(rules, customer="a" + accents * 50_000)
+    assert decision.action is ASK
+    assert "dozens of accents on one letter" in str(decision.error)
+
+
 @pytest.mark.parametrize("value", [["C17"], {"id": "C17"}])
 def test_limit_by_a_list_or_object_asks(value: Any) -> None:
     decision = count_by_customer("C1").judge(event(customer=value))

@@ -193,6 +193,14 @@ def test_detectors_take_any_json(value: Any) -> None:
         detect(value)
 
 
+@pytest.mark.parametrize("accents", ["\u0301\u0323", "\u0f73", "\u0344\u0323"])
+def test_stacked_accents_cannot_be_searched(accents: str) -> None:
+    """Normalization sorts the accents of one letter in quadratic time."""
+    with pytest.raises(Uncomputable, match="dozens of accents"):
+        has_card("4111 1111 1111 1111 a" + accents * (90_000 // len(accents)))
+    assert has_card("4111 1111 1111 1111 " + "Tie\u0302\u0301ng Vie\u0323\u0302t " * 1_000)
+
+
 @given(digits=st.text("0123456789", min_size=12, max_size=19))
 def test_is_card_changes_with_every_digit(digits: str) -> None:
     if is_card(digits):
