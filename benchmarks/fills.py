@@ -14,10 +14,11 @@ from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.deciding import suspend
+from service.assembly import assemble
 from service.desk.drafts import draft_suspension
 from service.settings import CHECKOUT, Settings
 from service.settings.limits import COUNTS, MOST
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 _AT_ONCE = 16
 _SIZE = 300

@@ -18,9 +18,10 @@ from sayso.clock import monotonic_ms, new_id
 from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec, RunRef
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.assembly import assemble
 from service.settings import Settings
 from service.settings.limits import COUNTS, MOST
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 CALLS = 3_000
 _TURN = 50

@@ -18,11 +18,12 @@ from sayso.policy.external import ExternalCall
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Shown
 from sayso.records.suspensions import ResumeSpec, RunRef
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.assembly import assemble
 from service.operations.rulebook.replays import PROCESSES, ReplayRequest, RuleReplays
 from service.settings import Settings
 from service.settings.limits import COUNTS, MOST
 from service.store.rulebook.replays import Replay
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 CALLS = 100_000
 CALLS_EACH = 5

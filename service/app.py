@@ -22,6 +22,7 @@ from service.api.aap.problems import render_refusal
 from service.api.routers import api, health_router, metrics_router
 from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import Guard, Quick, QuickRoutes
+from service.assembly import open_process
 from service.auth.credentials import TENANT
 from service.channels.table import KINDS, open_channels
 from service.channels.webhook.inbound import router as webhook_router
@@ -38,7 +39,6 @@ from service.web.operations.checks import Checks
 from service.web.routes import PAGES
 from service.web.routes import router as pages
 from service.web.waiting.filing import file_open_items
-from service.wiring import open_process
 
 VERSION = __version__
 _ABOUT = (

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 
 from sayso.clock import new_secret
 from sayso.errors import Conflict, SaysoError
+from service.assembly import assemble
 from service.settings import Settings, variable_of
 from service.starting import start
 from service.store.connection.durability import check_durability
 from service.store.connection.formats import check_format
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 ADMIN = "admin"
 DEMO = "demo"

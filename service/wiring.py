@@ -1,14 +1,13 @@
 """The parts of one process, assembled once from its settings, and the parts that serve one tenant."""
 
 import gc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.auth.activity import ActivityLog
 from service.auth.api_keys import ApiKeys
 from service.auth.contacts import Contacts
-from service.auth.credentials import TENANT, Credentials
+from service.auth.credentials import Credentials
 from service.auth.duty import Duty
 from service.auth.groups import Groups
 from service.auth.passwords import Passwords
@@ -23,7 +22,6 @@ from service.desk.freezing import Freezes
 from service.desk.grants.granting import Granting
 from service.desk.grants.mandating import Mandating
 from service.http.waiters import Waiters
-from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
@@ -33,8 +31,6 @@ from service.store.channels.installs import Installs
 from service.store.channels.mail_codes import MailedCodes
 from service.store.channels.notes import ChannelNotes
 from service.store.channels.subscriptions import Subscriptions
-from service.store.connection.connecting import connect
-from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
 from service.store.directory.activity import ActivityStore
@@ -70,6 +66,7 @@ from service.store.tokens import Tokens
 from service.store.webhooks.announcing import AnnouncementQueue
 from service.store.webhooks.endpoints import Endpoints
 from service.store.webhooks.senders import Senders
+from service.store.writers import Writer
 
 _COLLECT_AFTER = 50_000
 
@@ -133,7 +130,7 @@ class Wiring:
 class Process:
     """The parts of one process, and the `Wiring` of each tenant, built when it is first needed."""
 
-    def __init__(self, settings: Settings, connections: Connections, watch: Watch) -> None:
+    def __init__(self, settings: Settings, connections: Connections, watch: Watch, writers: Sequence[Writer]) -> None:
         self.settings = settings
         self.watch = watch
         self.rulebook = rulebook_of(settings.policy)
@@ -142,6 +139,7 @@ class Process:
         check_receivers(plans, settings.receivers, loopback=settings.aap_allow_loopback)
         self._assessors = Assessors(plans, self.posts)
         self._connections = connections
+        self._writers = writers
         self._attempts = Attempts(connections.redis)
         self._passwords = Passwords()
         self._tokens = Tokens(connections)
@@ -158,7 +156,7 @@ class Process:
         """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
         wiring = self._tenants.get(name)
         if wiring is None:
-            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name))
+            wiring = self._tenants[name] = self._build(name, TenantStore(self._connections, name, self._writers))
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
@@ -248,28 +246,3 @@ def settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 20)
-
-
-@asynccontextmanager
-async def open_process(settings: Settings) -> AsyncIterator[Process]:
-    """Connect to the store and yield the parts; close the connections at the end."""
-    redis = connect(settings.store_url)
-    blocking = connect(settings.store_url, blocking=True)
-    trouble, address = Trouble("store_away"), show_address(settings.store_url)
-    watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
-    connections = Connections(redis)
-    process = Process(settings, connections, watch)
-    try:
-        yield process
-    finally:
-        connections.close()
-        await process.posts.aclose()
-        await redis.aclose()
-        await blocking.aclose()
-
-
-@asynccontextmanager
-async def assemble(settings: Settings, tenant: str = TENANT) -> AsyncIterator[Wiring]:
-    """Connect to the store and yield the parts that serve one tenant."""
-    async with open_process(settings) as process:
-        yield process.tenant(tenant)

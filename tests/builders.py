@@ -21,6 +21,7 @@ from sayso.transitions.execution import give_up as fail
 from service.auth.credentials import TENANT
 from service.auth.reviewers import hash_token
 from service.desk.drafts import draft_suspension
+from service.features.table import WRITERS
 from service.store.people import Reviewer, Session
 from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring
@@ -29,7 +30,7 @@ from tests.waits import until
 
 def store_of(redis: Redis, tenant: str = TENANT) -> TenantStore:
     """Return the store of a tenant on connections of its own."""
-    return TenantStore(Connections(redis), tenant)
+    return TenantStore(Connections(redis), tenant, WRITERS)
 
 
 PASSWORD = "correct horse battery"

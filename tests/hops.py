@@ -29,11 +29,12 @@ from sayso.runner.agents import Agent as Definition
 from sayso.runner.models import ScriptedModel
 from sayso.transitions.execution import Fence
 from service.app import create_app
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.connection.formats import check_format
 from service.store.keys import TenantKeys
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import make_agent, make_person
 from tests.waits import until
 from tests.workers import runs

@@ -22,6 +22,7 @@ from rq.worker_registration import REDIS_WORKER_KEYS, register
 from sayso.clock import new_id
 from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
+from service.assembly import assemble
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
 from service.policy.loading import rulebook_of
@@ -30,7 +31,6 @@ from service.starting import start
 from service.store.connection.connecting import LOST, is_refusal
 from service.store.connection.faults import await_store, describe_fault
 from service.store.connection.formats import check_format
-from service.wiring import assemble
 from workers.resume.driving import import_agents
 
 log = structlog.get_logger()

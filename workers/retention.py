@@ -6,9 +6,10 @@ import structlog
 
 from sayso.clock import DAY_MS, monotonic_ms
 from sayso.records.decisions import Actor, ActorKind
+from service.assembly import assemble
 from service.settings import Settings, load
 from service.store.runs.erasures import Why
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 EVERY_S = 3_600
 _BATCH = 200

@@ -9,9 +9,10 @@ import yaml
 
 from demo.stacks import Stack, running_stack
 from sayso.clock import new_secret
+from service.assembly import assemble
 from service.settings import Settings
 from service.settings.limits import COUNTS, MOST, UNLIMITED
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 _QUIET = {
     "SAYSO_WORKERS": "1",

@@ -30,6 +30,7 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import RunRef
 from sayso.signing import new_signing_secret
 from sayso.transitions.deciding import suspend
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension
 from service.logs import configure_logs
@@ -37,7 +38,7 @@ from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
 from service.store.webhooks.endpoints import Endpoint
 from service.store.webhooks.secrets import TimedSecret
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from workers.announcing import keep_announcing
 from workers.delivery import keep_delivering
 

@@ -14,9 +14,10 @@ from sayso.records.suspensions import ResumeSpec, RunRef
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.deciding import suspend
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 _AT_ONCE = 16
 _TOOLS = [f"{verb}_{thing}" for verb in ("refund", "send", "delete", "update") for thing in ("order", "mail", "row")]

@@ -9,7 +9,8 @@ from benchmarks.desk.visits import read_cpu_ms, sign_in
 from benchmarks.fills import SETTINGS
 from benchmarks.peers.processes import Running
 from sayso.clock import monotonic_ms
-from service.wiring import Wiring, assemble
+from service.assembly import assemble
+from service.wiring import Wiring
 
 _SETTLE_S = 3.0
 

@@ -13,8 +13,7 @@ from sayso.errors import Unreadable
 from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
-from service.store.suspensions.commits import write_message
-from service.store.suspensions.outbox import LANE, Delivery, pack_delivery
+from service.store.suspensions.outbox import LANE, Delivery, pack_delivery, write_message
 from service.store.tenants import TenantStore
 
 CLAIM_MS = 30_000  # three times as long as an attempt may take

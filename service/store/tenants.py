@@ -1,5 +1,6 @@
 """Connections of one process to its store, and the share of one tenant in them."""
 
+from collections.abc import Sequence
 from itertools import cycle, islice
 from math import inf
 
@@ -12,6 +13,7 @@ from service.store.connection.pipeline import Pipeline
 from service.store.keys import keys_of
 from service.store.lua import read_script
 from service.store.suspensions.reading import Readings
+from service.store.writers import Writer
 
 _BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two writes to its disk
 
@@ -36,9 +38,10 @@ class Connections:
 
 
 class TenantStore:
-    """The share of one tenant: its key names and its unreadable records."""
+    """The share of one tenant: its key names, its unreadable records, and what features add to its commits."""
 
-    def __init__(self, connections: Connections, tenant: str) -> None:
+    def __init__(self, connections: Connections, tenant: str, writers: Sequence[Writer]) -> None:
+        self.writers = writers
         self.connections = connections
         self.redis = connections.redis
         self.keys = keys_of(tenant)

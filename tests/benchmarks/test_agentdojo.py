@@ -12,8 +12,8 @@ from benchmarks.agentdojo.reviewers import ScriptedReviewer, is_requested
 from sayso import Client, Denied, gate
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.files import load_rulebook
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 

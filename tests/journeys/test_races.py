@@ -12,11 +12,12 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.drafts import draft_suspension
 from service.settings import Settings
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 ROUNDS = 200
 LEFT_MS = 12

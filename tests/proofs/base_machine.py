@@ -10,6 +10,7 @@ from sayso.errors import SaysoError
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import SuspensionRecord
 from service.desk.desk import Desk
+from service.features.table import WRITERS
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved
@@ -35,7 +36,7 @@ class BaseMachine(RuleBasedStateMachine):
         super().__init__()
         self.environment = environment
         self.tenant = f"t{next(tenants)}"
-        store = TenantStore(environment.connections, self.tenant)
+        store = TenantStore(environment.connections, self.tenant, WRITERS)
         self.store = FaultySuspensions(store, T0)
         self.runs = Runs(store)
         self.desk = Desk(self.store, self.runs, lambda: POLICY, self.read_freezes)

@@ -27,8 +27,10 @@ from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
 from sayso.runner.transcripts import start_state
 from sayso.transitions.in_doubt import Choice
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk
+from service.features.table import WRITERS
 from service.logs import configure_logs
 from service.settings import Settings
 from service.store.connection.connecting import connect
@@ -38,7 +40,7 @@ from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.saving import Verb
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.proofs.faulty_stores import ClockedSuspensions
 from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person
@@ -181,7 +183,7 @@ async def run_to_end(settings: Settings, point: CrashPoint | None, later_ms: int
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
     redis = connect(settings.store_url)
     async with assemble(settings) as wired:
-        store = TenantStore(Connections(redis), TENANT)
+        store = TenantStore(Connections(redis), TENANT, WRITERS)
         desk = Desk(LaterSuspensions(store, steps, later_ms), wired.runs, wired.rulebook.refresh)
         schedule = LaterSchedule(store)
         schedule.later_ms = later_ms

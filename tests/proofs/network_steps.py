@@ -18,6 +18,7 @@ from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 from service.desk.drafts import draft_suspension
+from service.features.table import WRITERS
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
@@ -49,7 +50,7 @@ class Network:
     def bind(self) -> None:
         """Start a new tenant."""
         self.tenant = f"t{next(tenants)}"
-        self.faulty, self.direct = (build_desk(TenantStore(one, self.tenant)) for one in self.connections)
+        self.faulty, self.direct = (build_desk(TenantStore(one, self.tenant, WRITERS)) for one in self.connections)
 
 
 def build_desk(store: TenantStore) -> Desk:
@@ -214,7 +215,7 @@ async def check_store(network: Network) -> tuple[list[SuspensionRecord], list[st
     """Check that record, indexes and trail agree; return the records, the trail's kinds, and the ready list."""
     held, records = await read_indexes(network.redis, network.tenant)
     assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
-    trail = await Runs(TenantStore(network.connections[1], network.tenant)).trail("run_1")
+    trail = await Runs(TenantStore(network.connections[1], network.tenant, WRITERS)).trail("run_1")
     assert find_break(trail) is None
     ready = await network.redis.llen(TenantKeys(network.tenant).ready)
     return records, [entry.type for entry in trail], ready

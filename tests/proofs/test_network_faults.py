@@ -14,6 +14,7 @@ import pytest
 from sayso.errors import AlreadyDecided, Conflict, SaysoError, Unavailable
 from sayso.records.decisions import DecisionRequest
 from sayso.transitions.execution import Fence
+from service.features.table import WRITERS
 from service.store.connection.connecting import connect
 from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Schedule
@@ -163,7 +164,7 @@ async def test_redeem_once_after_lost_reply_and_renewed_lease(network: Network) 
 
 async def test_lost_ready_entry_is_queued_again(network: Network) -> None:
     record = await start_run(network)
-    schedule = Schedule(TenantStore(network.connections[1], network.tenant))
+    schedule = Schedule(TenantStore(network.connections[1], network.tenant, WRITERS))
     assert [one.id for one in await schedule.take(1)] == [record.id], (
         "the entry left the ready list and no worker leased it"
     )

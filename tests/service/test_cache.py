@@ -11,6 +11,7 @@ from sayso.errors import NotAuthenticated, Unavailable
 from service.auth.credentials import CACHED_MS, TENANT
 from service.auth.reviewers import hash_token
 from service.cache import KEPT_MS, SHARED_MS, USED_WITHIN_MS, Memory, Refresher
+from service.features.table import WRITERS
 from service.settings import Settings
 from service.store.connection.watch import Watch
 from service.store.keys import SESSIONS
@@ -146,7 +147,7 @@ async def test_value_read_before_a_fresh_one_does_not_replace_it(clock: Clock, r
 async def opened(url: str, refresher: Refresher) -> AsyncIterator[tuple[Wiring, Redis]]:
     async with Redis.from_url(url) as redis:
         connections = Connections(redis, refresher)
-        process = Process(Settings(redis_url=url), connections, Watch(redis))
+        process = Process(Settings(redis_url=url), connections, Watch(redis), WRITERS)
         try:
             yield process.tenant(TENANT), redis
         finally:

@@ -19,9 +19,9 @@ from demo.stacks import find_ports
 from launch.checks import is_healthy
 from launch.server import running_server
 from launch.waits import wait_until
+from service.assembly import assemble
 from service.settings import CHECKOUT, Settings
 from service.store.connection.formats import check_format
-from service.wiring import assemble
 from tests.builders import make_agent, make_pending
 
 

@@ -2,9 +2,9 @@
 
 from pydantic import SecretStr
 
+from service.assembly import assemble
 from service.settings import Settings
 from service.setup import set_up
-from service.wiring import assemble
 
 
 async def lines_of(url: str, password: str | None = None, key: str | None = None) -> list[str]:

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from benchmarks.channels.receivers import Behaviour, Program, serving
 from sayso.clock import now_ms
 from sayso.records.decisions import ActorKind
+from service.assembly import assemble
 from service.auth.credentials import TENANT, Principal
 from service.delivery.addresses import host_and_port
 from service.delivery.http import Posts
@@ -22,7 +23,7 @@ from service.settings import Settings
 from service.store.deliveries import Waiting
 from service.store.keys import TenantKeys
 from service.store.suspensions.announcements import WebhookEvent
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import make_pending
 from tests.receivers import deliver_events
 from workers.announcing import FanOut

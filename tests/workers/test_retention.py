@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from sayso.clock import DAY_MS
 from sayso.errors import Conflict, NotFound
 from sayso.records.suspensions import RunStatus
+from service.assembly import assemble
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
 from service.operations.diagnostics import Finding, diagnose
 from service.operations.discussing.attachments import attach
@@ -21,7 +22,7 @@ from service.settings import Settings
 from service.store.connection.connecting import text
 from service.store.keys import TenantKeys
 from service.store.runs.external_events import ExternalEvent
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
 from workers.counting import Counting

@@ -3,6 +3,6 @@
 import sys
 
 from service.starting import start
-from workers.clock.ticks import main
+from workers.clock.running import main
 
 sys.exit(start(main))

@@ -9,7 +9,6 @@ from sayso.records.suspensions import SuspensionRecord
 from service.duty.absences import find_chain
 from service.wiring import Wiring
 
-EVERY_S = 1.0
 _AGAIN_MS = 20_000
 """The delay of the second search: an attempt under way at the first one may have sent a card to the absent person."""
 

@@ -34,13 +34,14 @@ from sayso.runner.agents import Agent, load_agents
 from sayso.runner.revalidation import list_judged, list_wanted
 from sayso.transitions.execution import Fence
 from sayso.transitions.handing import WaitingWorker
+from service.assembly import assemble
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
 from service.store.load.waiting import ANNOUNCED_MS
 from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Ready, read_ready
-from service.wiring import Wiring, assemble, settle_memory
+from service.wiring import Wiring, settle_memory
 from workers.repeating import wait
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import next_step, through_outages

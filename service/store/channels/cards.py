@@ -2,8 +2,22 @@
 
 from typing import Any
 
+from sayso.transitions.deliveries import next_delivery_ms
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
+from service.store.keys import TenantKeys
 from service.store.tenants import TenantStore
+from service.store.writers import Update
+
+
+def queue_cards(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """List the suspension under the next moment at which one of its cards needs an attempt."""
+    for before, after in update.pairs:
+        at_ms = next_delivery_ms(after)
+        if at_ms is not None:
+            commit.write("ZADD", keys.cards, at_ms, after.id)
+        elif before is not None and next_delivery_ms(before) is not None:
+            commit.write("ZREM", keys.cards, after.id)
 
 
 class CardQueue:

@@ -5,8 +5,11 @@ from typing import Any, NamedTuple
 
 from sayso.policy.rules import ASKING, Action
 from sayso.records.events import Event, EventType
+from service.store.connection.commits import Commit
 from service.store.insights.metrics import Metric
+from service.store.keys import TenantKeys
 from service.store.suspensions.rule_hits import DEFAULT
+from service.store.writers import Update
 
 
 class Candidate(NamedTuple):
@@ -27,9 +30,12 @@ def list_candidates(run_id: str, events: Sequence[Event], first_seq: int) -> tup
     return tuple(found)
 
 
-def list_taken(run_id: str, events: Sequence[Event]) -> list[str]:
-    """Return the members of calls whose second look these events record."""
-    return [name_call(run_id, event.data["seen"]) for event in events if event.type is EventType.SECOND_LOOK_TAKEN]
+def note_taken(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Draw no call again whose second look the events of the update record."""
+    run_id, events = update.after.run.id, update.change.events
+    taken = [name_call(run_id, event.data["seen"]) for event in events if event.type is EventType.SECOND_LOOK_TAKEN]
+    if taken:
+        commit.write("ZREM", keys.second_look, *taken)
 
 
 def list_noted(events: Sequence[Event]) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,11 @@ from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.events import Event
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.insights.event_facts import Candidate, list_candidates, list_noted
+from service.store.keys import TenantKeys
 from service.store.suspensions.rule_hits import DEFAULT
+from service.store.writers import Update
 
 
 class Step(StrEnum):
@@ -68,6 +71,13 @@ class Facts(NamedTuple):
 
 _STORED = TypeAdapter(Facts)
 _write = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def note_facts(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Queue the facts of a change, to be counted later."""
+    facts = write_facts(update.before, update.after, update.change.following, update.change.events, update.first_seq)
+    if facts is not None:
+        commit.write("ZADD", keys.facts, update.at_ms, facts)
 
 
 def write_facts(

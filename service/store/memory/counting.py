@@ -1,10 +1,19 @@
 """What a commit writes to the counters of rules."""
 
-from sayso.policy.memory.counting import Counted, list_limits
+from sayso.policy.memory.counting import Counted, find_counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
 from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
+from service.store.memory.granting import note_grants
+from service.store.writers import Update
+
+
+def note_memory(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Count what a change adds to counters and takes back, and save the grants that it makes and uses."""
+    counted = find_counted(update.before, update.change)
+    count_charges(commit, keys, counted, update.at_ms)
+    note_grants(commit, keys, counted, update.change, update.at_ms)
 
 
 def count_charges(commit: Commit, keys: TenantKeys, counted: Counted, now_ms: int) -> None:

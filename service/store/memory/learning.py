@@ -8,9 +8,10 @@ from sayso.policy.grants.scopes import name_scope
 from sayso.policy.learning.proposing import Answered, read_answer
 from sayso.records.decisions import ActorKind
 from sayso.records.items import Item
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.records.suspensions import SuspensionRecord
 from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 MOST_LESSONS = 500
 """The decided calls of a rule for an agent from which grants are learned."""
@@ -21,14 +22,13 @@ TRIED = (ASKED, *Answered)
 """What is counted of a grant on probation."""
 
 
-def note_lessons(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, change: Change) -> None:
+def note_lessons(commit: Commit, keys: TenantKeys, update: Update) -> None:
     """Save what the change teaches; most changes teach nothing."""
-    for grant in change.suspended:
+    for grant in update.change.suspended:
         commit.write("HSET", keys.grants, grant.id, grant.model_dump_json())
         commit.write("ZREM", keys.grants_of(name_scope(grant.rule_id, grant.agent)), grant.id)
-    pairs = [(before, change.record), *([(None, change.following)] if change.following is not None else [])]
     trials: list[str] = []
-    for prior, record in pairs:
+    for prior, record in update.pairs:
         for was, item in _list_teaching(prior, record):
             trials += _list_trials(was, item)
             answer = read_answer(item)

@@ -8,6 +8,9 @@ from hashlib import sha256
 from sayso.records.base import Immutable
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from service.store.connection.commits import Commit
+from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -32,6 +35,12 @@ class Announcement(Immutable):
     suspension_id: str
     item_id: str = ""
     at_ms: int
+
+
+def announce(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Save the announcements of a change if any endpoint exists."""
+    for announcement in list_announcements(update.before, update.after, update.change.following):
+        commit.write_if(keys.endpoints, "ZADD", keys.announcements, update.at_ms, announcement)
 
 
 def list_announcements(

@@ -38,6 +38,7 @@ class DueBatches:
         self.mark_ms = mark_ms
         self._keys = store.keys
         self._pipelines = store.connections.batches
+        self._writers = store.writers
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb, valid_until_ms: int = 0) -> list[str]:
         """Apply the transition to each, saved up to `valid_until_ms` only; return the ids that failed.
@@ -49,7 +50,7 @@ class DueBatches:
         commits: dict[str, Part] = {}
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                commit = _prepare(self._keys.tenant, suspension_id, raw, verb, now_ms)
+                commit = self._prepare(suspension_id, raw, verb, now_ms)
             except (SaysoError, ValueError):
                 left.append(suspension_id)
                 continue
@@ -65,7 +66,7 @@ class DueBatches:
         found: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                commit = _precompute(self._keys.tenant, suspension_id, raw, verb, (now_ms, until_ms))
+                commit = self._precompute(suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
             if commit is not None:
@@ -96,31 +97,34 @@ class DueBatches:
         results = zip(suspension_ids, answers, strict=True)
         return [one for one, answer in results if not isinstance(answer, list) or answer[0] != 0]
 
+    def _prepare(self, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
+        if raw is None:
+            raise ValueError("the suspension is gone")
+        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+        change = verb(record, max(now_ms, record.updated_at_ms))
+        return None if change.record is record else self._pack(record, change, head)
 
-def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
-    if raw is None:
-        raise ValueError("the suspension is gone")
-    record, head, *_ = read_record(tenant, suspension_id, raw)
-    change = verb(record, max(now_ms, record.updated_at_ms))
-    return None if change.record is record else _pack(record, change, head)
+    def _precompute(
+        self, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
+    ) -> PrecomputedCommit | None:
+        if raw is None:
+            return None
+        record, head, *_ = read_record(self._keys.tenant, suspension_id, raw)
+        at_ms = record.due_at_ms
+        if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
+            return None
+        change = verb(record, at_ms)
+        if change.record is record:
+            return None
+        return PrecomputedCommit(
+            suspension_id, at_ms, self._pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS))
+        )
 
-
-def _precompute(
-    tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
-) -> PrecomputedCommit | None:
-    if raw is None:
-        return None
-    record, head, *_ = read_record(tenant, suspension_id, raw)
-    at_ms = record.due_at_ms
-    if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
-        return None
-    change = verb(record, at_ms)
-    if change.record is record:
-        return None
-    return PrecomputedCommit(suspension_id, at_ms, _pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS)))
-
-
-def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
-    commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
-    commit.between_ms = between_ms
-    return Part.pack(*commit.arguments())
+    def _pack(
+        self, record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)
+    ) -> Part:
+        commit, _, _ = build_commit(
+            record, change, head, os.urandom(6).hex(), None, self._writers, small=between_ms != (0, 0)
+        )
+        commit.between_ms = between_ms
+        return Part.pack(*commit.arguments())

@@ -1,27 +1,16 @@
 """The guards and writes of one commit. Indexes follow from the record before and after the change."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sayso.clock import DAY_MS
-from sayso.policy.memory.counting import find_counted
 from sayso.records.events import TrailHead, write_events
-from sayso.records.suspensions import MOST_TOOLS, Change, RunStatus, Status, SuspensionRecord
-from sayso.transitions.deliveries import next_delivery_ms
+from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.reviewers.masking import mask_contents
 from service.store.connection.commits import Commit
-from service.store.inbox.facets import Facets, list_places, name_bucket, write_facets
-from service.store.insights.event_facts import list_taken
-from service.store.insights.facts import write_facts
 from service.store.keys import CHANGES, TenantKeys, keys_of
-from service.store.memory.counting import count_charges
-from service.store.memory.granting import note_grants
-from service.store.memory.learning import note_lessons
-from service.store.suspensions.announcements import list_announcements
-from service.store.suspensions.outbox import LANE, Delivery, draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
-from service.store.suspensions.precedents import list_precedents
-from service.store.suspensions.rule_hits import HITS_KEPT_MS, MOST_ITEMS, count_hits, list_asked
-from service.store.suspensions.turns import TOOLS_KEPT_MS, list_started
+from service.store.writers import Update, Writer
 
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 
@@ -51,11 +40,15 @@ def build_commit(
     head: TrailHead,
     commit_id: str,
     seen: Idempotency | None,
+    writers: Sequence[Writer],
     *,
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
+    """Return the commit, the record after it, and the trail's new head.
+
+    `writers` add what features keep, `small` saves bytes, `room` limits items.
+    """
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = keys_of(after.tenant)
     commit = Commit()
@@ -78,28 +71,15 @@ def build_commit(
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
     _pass_on(commit, keys, change, last.id)
-    if before is None and after.resume.endpoint_id is not None:
-        commit.expect_absent(keys.gone(after.resume.endpoint_id))
-    _note_rules(commit, keys, before, change, after.updated_at_ms)
-    _note_tools(commit, keys, before, after)
-    if (message := draft_message(before, after)) is not None:
-        write_message(commit, keys, message, after.updated_at_ms)
-    for command, key, *args in list_precedents(keys, before, after):
-        commit.write(command, key, *args)
-    for announcement in list_announcements(before, after, change.following):
-        commit.write_if(keys.endpoints, "ZADD", keys.announcements, after.updated_at_ms, announcement)
-    facts = write_facts(before, after, change.following, change.events, first_seq)
-    if facts is not None:
-        commit.write("ZADD", keys.facts, after.updated_at_ms, facts)
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
-    counted = find_counted(before, change)
-    count_charges(commit, keys, counted, after.updated_at_ms)
-    note_grants(commit, keys, counted, change, after.updated_at_ms)
+    update = Update(before, change, after, first_seq)
+    for write in writers:
+        write(commit, keys, update)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, changed)
@@ -116,21 +96,12 @@ def _pass_on(commit: Commit, keys: TenantKeys, change: Change, suspension_id: st
         commit.push_copy(keys.handed(change.handed_to), f"{suspension_id} ", record)
 
 
-def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
-    """Save a new message, to be sent at `at_ms`."""
-    commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
-    commit.write("ZADD", keys.lane(message.endpoint_id), at_ms, message.id)
-    commit.write("ZADD", keys.deliveries, "LT", at_ms, f"{LANE}{message.endpoint_id}")
-
-
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     if after.due_at_ms is not None:
         commit.write("ZADD", keys.schedule, after.due_at_ms, after.id)
     elif before is not None and before.due_at_ms is not None:
         commit.write("ZREM", keys.schedule, after.id)
     _move_open(commit, keys, before, after)
-    _move_buckets(commit, keys, before, after)
-    _move_cards(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
@@ -155,62 +126,6 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
             commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
         if left:
             commit.write("ZREM", key, *left)
-
-
-def _move_buckets(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    was, now = list_places(before), list_places(after)
-    if not (was or now):
-        return
-    left: dict[str, list[str]] = {}
-    for member, place in was.items():
-        if member not in now or now[member].facets != place.facets:
-            left.setdefault(name_bucket(place.facets), []).append(member)
-    entered: dict[Facets, list[str | int]] = {}
-    for member, place in now.items():
-        if was.get(member) != place:
-            entered.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
-    for bucket, members in left.items():
-        commit.write("ZREM", keys.bucket(bucket), *members)
-        commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
-    for facets, scored in entered.items():
-        bucket = name_bucket(facets)
-        commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
-        commit.write("ZADD", keys.bucket(bucket), *scored)
-
-
-def _move_cards(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    at_ms = next_delivery_ms(after)
-    if at_ms is not None:
-        commit.write("ZADD", keys.cards, at_ms, after.id)
-    elif before is not None and next_delivery_ms(before) is not None:
-        commit.write("ZREM", keys.cards, after.id)
-
-
-def _note_rules(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, change: Change, at_ms: int) -> None:
-    if hits := count_hits(change.events):
-        key = keys.rule_hits(at_ms // DAY_MS)
-        for rule_id, count in hits.items():
-            commit.write("HINCRBY", key, rule_id, count)
-        commit.write("PEXPIRE", key, HITS_KEPT_MS)
-    if taken := list_taken(change.record.run.id, change.events):
-        commit.write("ZREM", keys.second_look, *taken)
-    for rule_id, entries in list_asked(before, change).items():
-        key = keys.asked_by(rule_id)
-        commit.write("LPUSH", key, *entries)
-        commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
-    note_lessons(commit, keys, before, change)
-
-
-def _note_tools(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    """Add the tools that start to those of the thread; the names beyond `MOST_TOOLS` are not needed."""
-    started = list_started(before, after)
-    if not started:
-        return
-    key = keys.thread_tools(after.run.owner, after.run.thread_id)
-    scored = ((f"{after.updated_at_ms}.{place:03}", name) for place, name in enumerate(started))
-    commit.write("ZADD", key, "NX", *(part for pair in scored for part in pair))
-    commit.write("ZREMRANGEBYRANK", key, MOST_TOOLS + 1, -1)
-    commit.write("PEXPIRE", key, TOOLS_KEPT_MS)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

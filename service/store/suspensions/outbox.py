@@ -7,6 +7,9 @@ from uuid import UUID
 from sayso.clock import DAY_MS, iso_utc
 from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
+from service.store.connection.commits import Commit
+from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 RETRY_FOR_MS = 7 * DAY_MS  # how long after the decision a message is sent
 LANE = "lane:"  # before the endpoint in the list of lanes
@@ -76,6 +79,21 @@ def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> D
         type="request.resolved",
         created_at_ms=at_ms,
     )
+
+
+def notify_endpoint(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Save the message for the endpoint that waits for the decision; a new suspension needs an endpoint that exists."""
+    if update.before is None and update.after.resume.endpoint_id is not None:
+        commit.expect_absent(keys.gone(update.after.resume.endpoint_id))
+    if (message := draft_message(update.before, update.after)) is not None:
+        write_message(commit, keys, message, update.at_ms)
+
+
+def write_message(commit: Commit, keys: TenantKeys, message: Delivery, at_ms: int) -> None:
+    """Save a new message, to be sent at `at_ms`."""
+    commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
+    commit.write("ZADD", keys.lane(message.endpoint_id), at_ms, message.id)
+    commit.write("ZADD", keys.deliveries, "LT", at_ms, f"{LANE}{message.endpoint_id}")
 
 
 def pack_delivery(delivery: Delivery, version: int) -> str:

@@ -11,24 +11,24 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.redaction import redact
 from sayso.transitions.deciding import find_item
+from service.store.connection.commits import Commit
 from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 MOST_PRECEDENTS = 200
 _KEPT_MS = 180 * DAY_MS
 
-Write = tuple[str, str, *tuple[str | int, ...]]
-"""A command, its key and its arguments."""
 
-
-def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[Write]:
-    """Yield the writes for the approvals and denials by people that a change brings; most changes have none."""
+def note_precedents(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Keep the approvals and denials by people that a change brings; most changes have none."""
+    before, after = update.before, update.after
     if before is None:
         return
     for name, denial in list_denials(before, after):
         key = keys.denials(name)
-        yield "RPUSH", key, denial.model_dump_json()
-        yield "LTRIM", key, -MOST_DENIALS, -1
-        yield "PEXPIRE", key, _KEPT_MS
+        commit.write("RPUSH", key, denial.model_dump_json())
+        commit.write("LTRIM", key, -MOST_DENIALS, -1)
+        commit.write("PEXPIRE", key, _KEPT_MS)
     run = after.run
     for item in after.items:
         earlier = find_item(before, item.item_id)
@@ -37,18 +37,18 @@ def list_precedents(keys: TenantKeys, before: SuspensionRecord | None, after: Su
         for decision in item.decisions[len(earlier.decisions) :]:
             if _is_approval(decision):
                 key = keys.last_approval(decision.by.id, run.owner, run.agent, item.tool.name)
-                yield "SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS
+                commit.write("SET", key, f"{after.id} {item.item_id}", "PX", _KEPT_MS)
         if earlier.open and _is_approved(item):
             measures = find_measures(_find_args(item))
             if measures:
                 key = keys.precedents(run.owner, run.agent, item.tool.name)
-                yield "RPUSH", key, write_measures(measures)
-                yield "LTRIM", key, -MOST_PRECEDENTS, -1
-                yield "PEXPIRE", key, _KEPT_MS
+                commit.write("RPUSH", key, write_measures(measures))
+                commit.write("LTRIM", key, -MOST_PRECEDENTS, -1)
+                commit.write("PEXPIRE", key, _KEPT_MS)
 
 
-def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[Write]:
-    """Yield the writes that remove what was kept of the record's calls for comparison."""
+def list_forgotten(keys: TenantKeys, record: SuspensionRecord) -> Iterator[tuple[str, str, *tuple[str | int, ...]]]:
+    """Yield the commands that remove what was kept of the record's calls for comparison."""
     for item in record.items:
         if is_denied(item):
             name, denial = describe_denial(record, item)

@@ -8,6 +8,9 @@ from pydantic import JsonValue
 from sayso.clock import DAY_MS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
+from service.store.connection.commits import Commit
+from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 DEFAULT = "-"
 """The name of the default among rules; no rule id begins with it."""
@@ -21,6 +24,19 @@ SHADOW = "shadow:"
 
 FAILED = "failed"
 """The action of a shadow rule that could not be evaluated."""
+
+
+def note_rules(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Count the calls that rules decided, and list the items that they ask for."""
+    if hits := count_hits(update.change.events):
+        key = keys.rule_hits(update.at_ms // DAY_MS)
+        for rule_id, count in hits.items():
+            commit.write("HINCRBY", key, rule_id, count)
+        commit.write("PEXPIRE", key, HITS_KEPT_MS)
+    for rule_id, entries in list_asked(update.before, update.change).items():
+        key = keys.asked_by(rule_id)
+        commit.write("LPUSH", key, *entries)
+        commit.write("LTRIM", key, 0, MOST_ITEMS - 1)
 
 
 def count_hits(events: Sequence[Event]) -> Counter[str]:

@@ -119,6 +119,7 @@ class Suspensions(SuspensionLookups):
         self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections = store.connections
+        self._writers = store.writers
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
@@ -198,7 +199,7 @@ class Suspensions(SuspensionLookups):
                     return _unchanged(change.record, found)
                 found = None
                 continue
-            attempt = _prepare(found, change, seen, room)
+            attempt = self._prepare(found, change, seen, room)
             found = None
             async with translated():
                 try:
@@ -301,22 +302,21 @@ class Suspensions(SuspensionLookups):
         record, head, last_commit, _size = self._readings.read(suspension_id, raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
 
+    def _prepare(self, found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
+        commit_id = os.urandom(6).hex()
+        commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, self._writers, room=room)
+        if not found.fresh:
+            due_ms = found.record.due_at_ms if found.record is not None else None
+            latest_ms = found.now_ms + _LATE_MS
+            commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
+        if change.until_ms:
+            first_ms, last_ms = commit.between_ms
+            commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
+        ref = seen.ref if seen else None
+        at_ms = monotonic_ms()
+        saved = Saved(after, found.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+        return _Attempt(commit, commit_id, saved)
+
 
 def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
     return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
-
-
-def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
-    commit_id = os.urandom(6).hex()
-    commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
-    if not found.fresh:
-        due_ms = found.record.due_at_ms if found.record is not None else None
-        latest_ms = found.now_ms + _LATE_MS
-        commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
-    if change.until_ms:
-        first_ms, last_ms = commit.between_ms
-        commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
-    ref = seen.ref if seen else None
-    at_ms = monotonic_ms()
-    saved = Saved(after, found.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
-    return _Attempt(commit, commit_id, saved)

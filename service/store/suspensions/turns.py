@@ -5,14 +5,16 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sayso.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
+from service.store.connection.commits import Commit
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Pipeline, Script
+from service.store.keys import TenantKeys
 from service.store.lua import read_script
+from service.store.writers import Update
 
 _NUMBER = Script(read_script("turn"))
 MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
 _KEPT_S = 30 * 86_400
-TOOLS_KEPT_MS = _KEPT_S * 1000
 
 
 class Turn(NamedTuple):
@@ -39,3 +41,16 @@ def list_started(before: SuspensionRecord | None, after: SuspensionRecord) -> Se
     journaled = {intent.idempotency_key for intent in before.journal}
     intents = [intent.tool for intent in after.journal if intent.idempotency_key not in journaled]
     return tuple(dict.fromkeys((*permits, *intents)))
+
+
+def note_tools(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Add the tools that start to those of the thread; the names beyond `MOST_TOOLS` are not needed."""
+    after = update.after
+    started = list_started(update.before, after)
+    if not started:
+        return
+    key = keys.thread_tools(after.run.owner, after.run.thread_id)
+    scored = ((f"{after.updated_at_ms}.{place:03}", name) for place, name in enumerate(started))
+    commit.write("ZADD", key, "NX", *(part for pair in scored for part in pair))
+    commit.write("ZREMRANGEBYRANK", key, MOST_TOOLS + 1, -1)
+    commit.write("PEXPIRE", key, _KEPT_S * 1000)

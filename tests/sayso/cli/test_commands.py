@@ -18,10 +18,10 @@ from sayso.client import Client, requests
 from sayso.client.permits import GatedCall, obtain_permit
 from sayso.errors import NotAuthenticated, Suspended
 from sayso.records.tool_calls import ToolDefinition
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
 from service.store.keys import TenantKeys
-from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.service.damages import tear
 from tests.service.servers import served

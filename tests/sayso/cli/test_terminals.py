@@ -9,8 +9,8 @@ import pytest
 
 from sayso.client import Client
 from sayso.text.invisible import UNCHECKED
+from service.assembly import assemble
 from service.settings import CHECKOUT, Settings
-from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 from tests.terminals import Terminal, terminal

@@ -13,8 +13,8 @@ from sayso.client import administration, discussions, people, requests, retries,
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent
 from tests.service.servers import served
 

@@ -27,10 +27,10 @@ from sayso.clock import now_ms
 from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
+from service.assembly import assemble
 from service.settings import Settings
 from service.store.connection.formats import check_format
 from service.store.directory.views import SavedView
-from service.wiring import assemble
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
 from tests.service.worlds import World

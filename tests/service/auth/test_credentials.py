@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 
 from sayso.clock import now_ms
 from sayso.errors import NotAuthenticated
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.waits import until
 

@@ -14,12 +14,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from sayso.records.memory.assessments import Assessment, Level, Question
 from sayso.signing import SignedMessage, verify_message
+from service.assembly import assemble
 from service.delivery import assessors
 from service.delivery.assessor_plans import AssessorPlan, AssessorPlans, InvalidAssessors, read_assessors
 from service.delivery.assessors import Assessors
 from service.delivery.http import Posts
 from service.settings import Settings
-from service.wiring import assemble
 from tests.receivers import SECRET, Receiver
 
 QUESTION = Question("k1", "fraud", b'{"args":{"amount":5},"tool":"refund"}')

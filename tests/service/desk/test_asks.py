@@ -7,9 +7,10 @@ from sayso.policy.external import ExternalCall
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
+from service.assembly import assemble
 from service.desk.suspending import Foreign
 from service.store.runs.runs import Run
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, run_ref
 
 CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)

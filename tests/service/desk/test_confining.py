@@ -15,9 +15,10 @@ from sayso.records.memory.plans import Plan
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.assembly import assemble
 from service.settings import Settings
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import person, run_ref
 
 POLICY = """

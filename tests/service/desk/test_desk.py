@@ -20,13 +20,14 @@ from sayso.records.suspensions import Change, Intent, Lease, RunEnd, RunStatus, 
 from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk
 from service.desk.drafts import draft_suspension
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import ask, make_pending, make_running, person, run_ref, store_of
 from tests.sayso.samples import intent
 

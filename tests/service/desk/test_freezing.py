@@ -10,9 +10,10 @@ from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
+from service.assembly import assemble
 from service.desk.changes import no_freezes
 from service.desk.desk import Desk
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, make_running, person
 from tests.sayso.samples import intent
 from workers.clock.ticks import process_due, wake_unfrozen

@@ -6,7 +6,8 @@ import pytest
 
 from sayso.errors import Withdrawn
 from sayso.records.suspensions import SuspensionRecord
-from service.wiring import Wiring, assemble
+from service.assembly import assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, person
 from tests.service.desk.test_granting import POLICY, make, put, redeem, verdicts, wiring
 

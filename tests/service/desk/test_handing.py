@@ -8,10 +8,11 @@ from redis import Redis as BlockingRedis
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.transitions.handing import WaitingWorker
+from service.assembly import assemble
 from service.store.connection.commits import MOST_HANDED
 from service.store.keys import TenantKeys
 from service.store.suspensions.schedule import Ready
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import person
 from tests.workers.resumers.test_calls import CALLS
 from tests.workers.runs import POLICY

@@ -13,7 +13,8 @@ from sayso.policy.external import ExternalCall
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.wiring import Wiring, assemble
+from service.assembly import assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref
 
 PROCESSES, WORKERS, FIT, RELEASED = 4, 64, 40, 13

@@ -9,8 +9,8 @@ from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, Status
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import make_pending, person, run_ref
 
 POLICY = """

@@ -8,11 +8,12 @@ from sayso.errors import Unavailable
 from sayso.records.freezes import Freeze
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, Origin, SuspensionRecord
+from service.assembly import assemble
 from service.desk.changes import limit_start
 from service.desk.suspending import Foreign
 from service.settings import Settings
 from service.store.suspensions.commits import Idempotency
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, make_pending
 from tests.sayso.samples import T0, ask, pending
 

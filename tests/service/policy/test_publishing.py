@@ -11,12 +11,13 @@ from sayso.errors import Unavailable
 from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.diagnostics import Finding, diagnose
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, run_ref
 
 OLD = "version: 1\ndefault: allow\nrules: []\n"

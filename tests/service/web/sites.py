@@ -18,13 +18,14 @@ from launch.waits import wait_until
 from sayso.clock import new_secret, now_ms
 from service.__main__ import Server
 from service.app import create_app
+from service.assembly import assemble
 from service.auth.reviewers import hash_token
 from service.settings import Settings
 from service.store.connection.connecting import connect
 from service.store.connection.formats import check_format
 from service.store.people import People, Reviewer, Session
 from service.web.sessions import cookie_name
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import store_of
 from tests.service.web.stories import TENANT
 

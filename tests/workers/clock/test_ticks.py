@@ -8,7 +8,8 @@ from service.jobs import DrainQueue
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.waits import PATIENCE_S, until
-from workers.clock.ticks import process_due, run_clock
+from workers.clock.running import run_clock
+from workers.clock.ticks import process_due
 
 
 async def decide_some(wiring: Wiring, count: int = 3) -> list[str]:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 

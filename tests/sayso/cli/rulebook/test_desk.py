@@ -4,8 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.sayso.cli.test_commands import POLICY, Run, desk, sayso  # noqa: F401
 from tests.service.operations.rulebook.test_replays import refund, request
 

@@ -25,8 +25,8 @@ from starlette.datastructures import State
 
 from service.api.aap.app import create_aap
 from service.api.aap.models import NewRequest
+from service.assembly import assemble
 from service.settings import Settings
-from service.wiring import assemble
 from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.servers import served
 from tests.service.worlds import World

@@ -12,13 +12,14 @@ from starlette.responses import Response
 from sayso.errors import InvalidInput
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deciding import decide
+from service.assembly import assemble
 from service.channels.base import DeliveryFailed, Recipient, destination_of
 from service.channels.push.card import LARGEST_PAYLOAD_BYTES, render_card
 from service.channels.push.outbound import PushChannel, PushConfig, check_subscription, make_key
 from service.delivery.addresses import UnsafeUrl
 from service.settings import Settings
 from service.store.channels.subscriptions import Subscription
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.fakes.push import Browser, PushService, encode, serving_push
 from tests.sayso.samples import T0, word
 from tests.service.channels.conformance import ARGS, CANARY, DigestConformance, card_of, record_of

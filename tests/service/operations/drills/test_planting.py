@@ -14,13 +14,14 @@ from sayso.records.items import Answer
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.drills.planting import plant_drill, plant_scheduled
 from service.operations.drills.results import is_flagged
 from service.operations.insights.figures import read_insights
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, make_person, person, run_ref
 from workers.clock.ticks import process_due
 from workers.counting import Counting

@@ -15,11 +15,12 @@ from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
+from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned
 from service.operations.runs.erasing import erase_run
 from service.settings import Settings
 from service.store.memory.lessons import Trial
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import REFUND, person, run_ref
 
 POLICY = """

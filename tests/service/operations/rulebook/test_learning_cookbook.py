@@ -11,9 +11,10 @@ from sayso.records.decisions import Actor, ActorKind, DecisionRequest
 from sayso.records.memory.grants import GrantState
 from sayso.records.suspensions import ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
+from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned
 from service.settings import Settings
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import run_ref
 from tests.sayso.policy.analysis.test_cookbook import POLICIES
 from tests.service.operations.rulebook.test_learning import FULL

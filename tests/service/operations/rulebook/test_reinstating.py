@@ -6,9 +6,10 @@ from sayso.errors import Conflict, NotAllowed, NotFound
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.memory.grants import Grant, GrantState
 from sayso.records.suspensions import SuspensionRecord
+from service.assembly import assemble
 from service.operations.rulebook.learning import propose_learned, reinstate
 from service.settings import Settings
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import person
 from tests.service.operations.rulebook.test_learning import (  # noqa: F401
     POLICY,

@@ -14,6 +14,7 @@ from sayso.policy.analysis.matrix import Past
 from sayso.policy.analysis.replaying import Effect
 from sayso.records.events import EventType
 from sayso.records.suspensions import SuspensionRecord
+from service.assembly import assemble
 from service.operations.rulebook.replays import RuleReplays
 from service.operations.rulebook.shadows import (
     begin_file_shadow,
@@ -29,7 +30,7 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.rulebook.replays import Replay, ReplayStatus
 from service.store.rulebook.versions import MOST_VERSIONS, RuleVersion
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import await_calls_after, person
 from tests.service.operations.rulebook.test_replays import LIVE, WRONG, refund, replay, request
 from tests.service.operations.rulebook.test_versions import write

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.policy.engine import ASK_EVERYTHING
+from service.assembly import assemble
 from service.auth.credentials import TENANT
 from service.operations.diagnostics import diagnose
 from service.operations.rulebook.versions import (
@@ -24,7 +25,7 @@ from service.operations.rulebook.versions import (
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.rulebook.versions import MOST_VERSIONS, RuleVersion
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 
 OLD = "version: 1\ndefault: allow\nrules: []\n"
 NEW = "version: 1\ndefault: request_approval\nrules: [{id: no-refunds, tool: refund, action: deny}]\n"

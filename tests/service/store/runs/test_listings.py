@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
+from service.assembly import assemble
 from service.settings import Settings
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, finish, make_pending, make_running, person
 
 OWNERS = ("demo", "other")

@@ -8,11 +8,12 @@ from redis.asyncio import Redis
 
 from sayso.canonical_json import JsonObject
 from sayso.records.suspensions import SuspensionRecord
+from service.assembly import assemble
 from service.settings import Settings
 from service.store.connection.connecting import connect
 from service.store.runs.precedents import Kind, Precedents
 from service.store.suspensions.precedents import MOST_PRECEDENTS
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import store_of
 from tests.service.web.stories import asked, decide, make_ask
 

@@ -7,9 +7,9 @@ import pytest
 from redis import Redis
 
 from sayso.clock import DAY_MS
+from service.assembly import assemble
 from service.operations.diagnostics import diagnose
 from service.settings import Settings
-from service.wiring import assemble
 from tests.builders import approve, finish, make_pending
 from tests.service.damages import KEYS
 from tests.service.web.sites import settings_for, visit

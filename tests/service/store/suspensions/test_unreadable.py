@@ -8,9 +8,10 @@ from sayso.clock import DAY_MS
 from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
+from service.assembly import assemble
 from service.operations.diagnostics import diagnose
 from service.settings import Settings
-from service.wiring import Wiring, assemble
+from service.wiring import Wiring
 from tests.builders import approve, finish, make_pending, person
 from tests.service.damages import KEYS, add_field, alter, raise_amount, tear
 from tests.service.web.sites import settings_for, visit

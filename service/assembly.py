@@ -1,0 +1,39 @@
+"""Assembly of one process: its connections, and what the features register."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from service.auth.credentials import TENANT
+from service.features.table import WRITERS
+from service.logs import Trouble
+from service.settings import Settings
+from service.store.connection.connecting import connect
+from service.store.connection.faults import show_address
+from service.store.connection.watch import Watch
+from service.store.tenants import Connections
+from service.wiring import Process, Wiring
+
+
+@asynccontextmanager
+async def open_process(settings: Settings) -> AsyncIterator[Process]:
+    """Connect to the store and yield the parts; close the connections at the end."""
+    redis = connect(settings.store_url)
+    blocking = connect(settings.store_url, blocking=True)
+    trouble, address = Trouble("store_away"), show_address(settings.store_url)
+    watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
+    connections = Connections(redis)
+    process = Process(settings, connections, watch, WRITERS)
+    try:
+        yield process
+    finally:
+        connections.close()
+        await process.posts.aclose()
+        await redis.aclose()
+        await blocking.aclose()
+
+
+@asynccontextmanager
+async def assemble(settings: Settings, tenant: str = TENANT) -> AsyncIterator[Wiring]:
+    """Connect to the store and yield the parts that serve one tenant."""
+    async with open_process(settings) as process:
+        yield process.tenant(tenant)

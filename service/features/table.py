@@ -1,0 +1,32 @@
+"""The features of the service, one row each. Their order is the order in which hooks of one kind are called."""
+
+from service.hooks import Feature, Tick
+from service.operations.drills.planting import plant_scheduled
+from service.operations.rulebook.learning import propose_learned
+from service.store.channels.cards import queue_cards
+from service.store.inbox.filing import file_items
+from service.store.insights.event_facts import note_taken
+from service.store.insights.facts import note_facts
+from service.store.memory.counting import note_memory
+from service.store.memory.learning import note_lessons
+from service.store.suspensions.announcements import announce
+from service.store.suspensions.outbox import notify_endpoint
+from service.store.suspensions.precedents import note_precedents
+from service.store.suspensions.rule_hits import note_rules
+from service.store.suspensions.turns import note_tools
+
+FEATURES = (
+    Feature("search", writers=(file_items,)),
+    Feature("cards", writers=(queue_cards,)),
+    Feature("aap", writers=(notify_endpoint,)),
+    Feature("rules", writers=(note_rules,)),
+    Feature("second looks", writers=(note_taken,)),
+    Feature("learning", writers=(note_lessons,), ticks=(Tick(propose_learned, 10, "learning_failed"),)),
+    Feature("drills", ticks=(Tick(plant_scheduled, 60, "drill_failed"),)),
+    Feature("threads", writers=(note_tools,)),
+    Feature("precedents", writers=(note_precedents,)),
+    Feature("webhooks", writers=(announce,)),
+    Feature("insights", writers=(note_facts,)),
+    Feature("memory", writers=(note_memory,)),
+)
+WRITERS = tuple(writer for feature in FEATURES for writer in feature.writers)
