@@ -1,6 +1,7 @@
 """Guards and writes, as the script of commits takes them."""
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from service.store.keys import TenantKeys
 
@@ -14,7 +15,7 @@ class Commit:
 
     keys: dict[str, int] = field(default_factory=dict)
     between_ms: tuple[int, int] = (0, 0)
-    guards: list[str | int] = field(default_factory=list)
+    guards: list[tuple[str | int, ...]] = field(default_factory=list)
     writes: list[str | bytes | int] = field(default_factory=list)
     lasting: set[int] = field(default_factory=set)
     rooms: dict[int, str] = field(default_factory=dict)
@@ -23,31 +24,31 @@ class Commit:
 
     def expect(self, key: str, version: int) -> None:
         """Require this version of `key`; with 0 it must not exist."""
-        self.guards += [self._place(key), version]
+        self.guards.append(("VERSION", self._place(key), version))
 
     def expect_absent(self, key: str) -> None:
         """Require that `key` does not exist; a retry is useless once it does."""
         self.expect(key, 0)
-        self.lasting.add(len(self.guards) // 2)
+        self.lasting.add(len(self.guards))
 
     def expect_room(self, key: str, most: int, full: str) -> None:
         """Require at most `most` members of `key`; `full` is the error message."""
-        self.guards += [self._place(key), f"<{most}"]
-        self.rooms[len(self.guards) // 2] = full
+        self.guards.append(("MEMBERS", self._place(key), most))
+        self.rooms[len(self.guards)] = full
 
     def expect_total(self, key: str, most: int, slots: tuple[int, int, int]) -> None:
         """Require at most `most` in the slots of a counter: the given one, a count before it, and all later ones.
 
         `slots` are that count, the given slot, which may be over for at most one slot, and the length of a slot, ms.
         """
-        self.guards += [self._place(key), f"+{most}:{slots[0]}:{slots[1]}:{slots[2]}"]
-        self.totals.add(len(self.guards) // 2)
+        self.guards.append(("TOTAL", self._place(key), most, *slots))
+        self.totals.add(len(self.guards))
 
     def expect_waiting(self, keys: TenantKeys, worker: str) -> None:
         """Require that the worker waits for runs with little before this one, and that no run has waited longer."""
-        lists = f"{self._place(keys.handed(worker))}:{self._place(keys.ready)}"
-        self.guards += [self._place(keys.waiting), f"^{lists}:{MOST_HANDED - 1}:{worker}"]
-        self.hand_overs[len(self.guards) // 2] = worker
+        lists = self._place(keys.handed(worker)), self._place(keys.ready)
+        self.guards.append(("WAITING", self._place(keys.waiting), *lists, MOST_HANDED - 1, worker))
+        self.hand_overs[len(self.guards)] = worker
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         keys = self.keys
@@ -55,18 +56,18 @@ class Commit:
 
     def write_if(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
         """Write only if the key `present` exists at the time of the commit."""
-        self.write(f"{command}?", key, self._place(present), *args)
+        self.write(f"{command} IF", key, self._place(present), *args)
 
     def write_unless(self, present: str, command: str, key: str, *args: str | bytes | int) -> None:
         """Write only if the key `present` does not exist after the writes before."""
-        self.write(f"{command}!", key, self._place(present), *args)
+        self.write(f"{command} UNLESS", key, self._place(present), *args)
 
     def push_copy(self, key: str, prefix: str, of: str) -> None:
         """Append `prefix` and what this commit SET before to the key `of`."""
-        self.write("RPUSH=", key, prefix, self._place(of))
+        self.write("RPUSH COPY", key, prefix, self._place(of))
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
+        return list(self.keys), [*self.between_ms, len(self.guards), *chain.from_iterable(self.guards), *self.writes]
 
     def _place(self, key: str) -> int:
         return self.keys.setdefault(key, len(self.keys) + 1)

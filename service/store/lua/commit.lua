@@ -114,17 +114,21 @@ them.
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
 KEYS  every key that the script uses.
-ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
-      number of a key and its required version ("0": must not exist), or "<" and its maximum of members, or "+most:count:
-      slot:ms" for a counter: the most that the slot that is written, `count` slots before it and all later ones may
-      hold, that slot, which may be over for at most one slot, and the length of a slot, or "^handed:ready:most:worker" for
-      the waiting workers: the numbers of a worker's list and of the ready list, the most that the first may hold before
-      the commit, and the worker, which must wait, with nothing on the ready list; then for each write the number of its
-      arguments, the command, the number of the key, the arguments. A command that ends in "?" names a key before its
-      arguments, and is skipped unless that key exists; one that ends in "!", if it exists. "RPUSH=" appends
-      its first argument and what this change SET before to the key that its second numbers. COUNT adds its second
-      argument to the slot of a counter, the first; with a new slot, it deletes the slots before its third, if there are
-      many, and renews the lifetime, ms, the fourth.
+ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards, and each of them: its
+      name, the number of a key, and its arguments; then for each write the number of its arguments, the command, the
+      number of the key, the arguments.
+
+      VERSION  the required version of the key; "0": it must not exist
+      MEMBERS  the most members that it may have
+      TOTAL    for a counter: the most that the slot that is written, a count of slots before it and all later ones may
+               hold; that count; the slot, which may be over for at most one slot; the length of a slot, ms
+      WAITING  for the waiting workers: the numbers of a worker's list and of the ready list; the most that the first may
+               hold before the commit; the worker, which must wait, with nothing on the ready list
+
+      A command with IF names a key before its arguments, and is skipped unless that key exists; one with UNLESS, if it
+      exists. RPUSH COPY appends its first argument and what this change SET before to the key that its second numbers.
+      COUNT adds its second argument to the slot of a counter, the first; with a new slot, it deletes the slots before
+      its third, if there are many, and renews the lifetime, ms, the fourth.
 
 Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
 or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
@@ -135,25 +139,23 @@ local allowed = {
   SET = true, DEL = true, RPUSH = true, LPUSH = true, LTRIM = true, LREM = true, SADD = true, ZADD = true, ZREM = true,
   HSET = true, HINCRBY = true, HSETNX = true, DECRBY = true, PEXPIRE = true, PUBLISH = true, COUNT = true, ZREMRANGEBYRANK = true,
 }
-local conditional = {['ZADD?'] = {'ZADD', 1}, ['HDEL!'] = {'HDEL', 0}, ['HINCRBY?'] = {'HINCRBY', 1}}
+local conditional = {['ZADD IF'] = {'ZADD', 1}, ['HDEL UNLESS'] = {'HDEL', 0}, ['HINCRBY IF'] = {'HINCRBY', 1}}
 
-local function holds(key, wanted, now)
-  local most, count, slot, ms = string.match(wanted, '^%+(%-?%d+):(%d+):(%d+):(%d+)$')
+local function total(now, key, most, count, slot, ms)
   local current = math.floor(now / tonumber(ms))
   if tonumber(slot) < current - 1 then
     return false
   end
-  local total, first, slots = 0, math.min(current, tonumber(slot)) - tonumber(count), redis.call('HGETALL', key)
+  local sum, first, slots = 0, math.min(current, tonumber(slot)) - tonumber(count), redis.call('HGETALL', key)
   for i = 1, #slots, 2 do
     if tonumber(slots[i]) >= first then
-      total = total + tonumber(slots[i + 1])
+      sum = sum + tonumber(slots[i + 1])
     end
   end
-  return total <= tonumber(most)
+  return sum <= tonumber(most)
 end
 
-local function waits(keys, key, wanted, now)
-  local handed, ready, most, worker = string.match(wanted, '^%^(%d+):(%d+):(%d+):(.*)$')
+local function waits(now, keys, key, handed, ready, most, worker)
   local until_ms = redis.call('ZSCORE', key, worker)
   return until_ms and tonumber(until_ms) > now and redis.call('LLEN', keys[tonumber(handed)]) <= tonumber(most)
     and redis.call('LLEN', keys[tonumber(ready)]) == 0
@@ -174,26 +176,20 @@ local function add(key, slot, amount, first, kept)
   end
 end
 
-local function fails(keys, args, guards, now, joined)
-  for i = 1, guards do
-    local key, wanted = keys[tonumber(args[2 * i + 2])], args[2 * i + 3]
-    local kind = string.byte(wanted)
-    if kind == 43 then -- +
-      if not holds(key, wanted, now) then
-        return i
-      end
-    elseif kind == 60 or kind == 94 then -- < and ^
-      if joined then
-        joined.write()
-      end
-      if kind == 60 and redis.call('ZCARD', key) > tonumber(string.sub(wanted, 2))
-        or kind == 94 and not waits(keys, key, wanted, now) then
-        return i
-      end
-    elseif (string.match(redis.call('GETRANGE', key, 0, 19), '^%d+') or '0') ~= wanted then
-      return i
-    end
+local function holds(keys, args, at, now, joined)
+  local name, key = args[at], keys[tonumber(args[at + 1])]
+  if name == 'VERSION' then
+    return (string.match(redis.call('GETRANGE', key, 0, 19), '^%d+') or '0') == args[at + 2], 3
+  elseif name == 'TOTAL' then
+    return total(now, key, unpack(args, at + 2, at + 5)), 6
   end
+  if joined then
+    joined.write()
+  end
+  if name == 'MEMBERS' then
+    return redis.call('ZCARD', key) <= tonumber(args[at + 2]), 3
+  end
+  return waits(now, keys, key, unpack(args, at + 2, at + 5)), 6
 end
 
 local function commit(keys, args, joined)
@@ -202,20 +198,22 @@ local function commit(keys, args, joined)
   if args[2] ~= '0' and (now < tonumber(args[1]) or now > tonumber(args[2])) then
     return {-1}
   end
-  local guards = tonumber(args[3])
-  local failed = fails(keys, args, guards, now, joined)
-  if failed then
-    return {failed}
+  local first, last = 4, #args
+  for guard = 1, tonumber(args[3]) do
+    local held, length = holds(keys, args, first, now, joined)
+    if not held then
+      return {guard}
+    end
+    first = first + length
   end
 
-  local first, last = 2 * guards + 4, #args
   local at, values = first, {}
   while at <= last do
     local command = args[at + 1]
     if command == 'SET' then
       values[args[at + 2]] = args[at + 3]
     end
-    local known = allowed[command] or conditional[command] or command == 'RPUSH=' and values[args[at + 4]]
+    local known = allowed[command] or conditional[command] or command == 'RPUSH COPY' and values[args[at + 4]]
     if not known or not keys[tonumber(args[at + 2])] or at + 2 + args[at] > last then
       return redis.error_reply('SAYSO malformed write ' .. tostring(command))
     end
@@ -226,7 +224,7 @@ local function commit(keys, args, joined)
   while at <= last do
     local count, command, key = tonumber(args[at]), args[at + 1], keys[tonumber(args[at + 2])]
     local other = conditional[command]
-    if command == 'RPUSH=' then
+    if command == 'RPUSH COPY' then
       local entry = {args[at + 3] .. values[args[at + 4]]}
       if not (joined and joined.add(command, key, entry, 1, 1)) then
         redis.call('RPUSH', key, entry[1])

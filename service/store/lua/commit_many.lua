@@ -18,13 +18,13 @@ if ARGV[1] ~= '0' and time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARG
   return {}
 end
 
-local joins = {ZADD = 'ZADD', ZREM = 'ZREM', ['RPUSH='] = 'RPUSH', PUBLISH = 'PUBLISH'}
+local joins = {ZADD = 'ZADD', ZREM = 'ZREM', ['RPUSH COPY'] = 'RPUSH', PUBLISH = 'PUBLISH'}
 local most = 1000
 local writes, removals, shared = {}, {}, {}
 local joined = {}
 
 function joined.add(command, key, args, first, last, absent)
-  if command == 'HDEL!' then
+  if command == 'HDEL UNLESS' then
     removals[absent] = {key, args[last]}
     return true
   end

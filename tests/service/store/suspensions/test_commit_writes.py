@@ -16,7 +16,7 @@ KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
 ALWAYS = ["SET s:sus_1", "PUBLISH default", "PUBLISH sus_1", "PUBLISH run_1"]
 """What every commit of the suspension writes: the record, and that it moved."""
-BESIDE = ("ZADD? announcements", "ZADD facts")
+BESIDE = ("ZADD IF announcements", "ZADD facts")
 """What its own tests check: announcements for endpoints, and facts for the insights."""
 
 
@@ -48,7 +48,7 @@ PRECEDENTS = KEYS.precedents("bot", "support", "refund").removeprefix(KEYS.prefi
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
 FILED = {"ZADD bucket", "HSETNX buckets"}
-UNFILED = {"ZREM bucket", "HDEL! buckets"}
+UNFILED = {"ZREM bucket", "HDEL UNLESS buckets"}
 ASKS = {"LPUSH asked-by:refunds", "LTRIM asked-by:refunds"}
 PAUSED = {
     "ZADD schedule",
@@ -73,7 +73,7 @@ def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None
     assert written(None, begun) == PAUSED - {"ZADD inbox", *FILED, *ASKS} | {
         "ZADD runs:running",
         "SET state:run_1",
-        "RPUSH= ready",
+        "RPUSH COPY ready",
     }
 
 
@@ -90,7 +90,7 @@ def test_following_suspension_adds_no_run_to_its_owner() -> None:
 def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
-    moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH= ready", "RPUSH e:run_1"}
+    moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH COPY ready", "RPUSH e:run_1"}
     approved = {LAST_APPROVAL, *(f"{command} {PRECEDENTS}" for command in ("RPUSH", "LTRIM", "PEXPIRE"))}
     assert written(record, change) == moved | OPENS | CLOSES | UNFILED | approved, (
         "a worker has it in the place of the reviewers"
@@ -112,7 +112,7 @@ def test_lease_notifies_and_its_renewal_only_reschedules() -> None:
 
 def test_a_run_that_is_given_back_goes_to_the_workers_again_and_out_of_no_inbox() -> None:
     held = leased()
-    back = {"ZADD schedule", "RPUSH= ready", "RPUSH e:run_1", "ZREM runs:running"}
+    back = {"ZADD schedule", "RPUSH COPY ready", "RPUSH e:run_1", "ZREM runs:running"}
     assert written(held, release(held, FENCE, "stopping", T0)) == back
 
 
@@ -156,7 +156,7 @@ def test_following_suspension_is_written_with_the_end() -> None:
         *FILED,
         *ASKS,
     }
-    assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
+    assert commit.guards == [("VERSION", 1, held.version), ("VERSION", commit.keys[KEYS.suspension("sus_2")], 0)]
 
 
 def test_what_its_own_agent_runs_is_open_until_it_is_decided() -> None:
@@ -171,9 +171,9 @@ def test_what_is_asked_needs_room_last_of_all_guards() -> None:
     asked = suspend(draft(), (ask(), ask(1)), T0)
     seen = Idempotency("bot", "k", "f" * 32, "sus_1")
     commit = build_commit(None, asked, TrailHead(), "commit", seen, WRITERS, room=Room(each=10, all=100))[0]
-    assert commit.guards[-4:] == [
-        *(commit.keys[KEYS.open_of("bot")], "<8"),
-        *(commit.keys[KEYS.open], "<98"),
+    assert commit.guards[-2:] == [
+        ("MEMBERS", commit.keys[KEYS.open_of("bot")], 8),
+        ("MEMBERS", commit.keys[KEYS.open], 98),
     ]
     assert list(commit.rooms) == [3, 4], "the same request again is answered before there is need of room"
     denied = Change(draft(status=Status.CANCELLED))
@@ -185,10 +185,10 @@ def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_late
     asked = suspend(draft(id=f"sus_{'0' * 32}", resume=spec), (ask(),), T0)
     first = build(None, asked)
     assert first.lasting == {2}
-    assert first.guards[2:] == [first.keys[KEYS.gone("aap_1")], 0]
+    assert first.guards[1:] == [("VERSION", first.keys[KEYS.gone("aap_1")], 0)]
     said = decide(asked.record, word(asked.record), T0)
     later = build(asked.record, said)
-    assert (later.lasting, len(later.guards)) == (set(), 2)
+    assert (later.lasting, len(later.guards)) == (set(), 1)
     deliveries = [one for one in writes_of(later) if "deliver" in one or "lane" in one]
     assert [one.split(":")[0] for one in deliveries] == ["SET delivery", "ZADD lane", "ZADD deliveries"]
     assert build(None, suspend(draft(), (ask(),), T0)).lasting == set()
@@ -198,6 +198,6 @@ def test_a_key_is_kept_with_what_it_made_and_must_be_new() -> None:
     seen = Idempotency("bot", "k", "f" * 32, "sus_1", kept_ms=5)
     commit = build(None, suspend(draft(), (ask(),), T0), seen)
     key = KEYS.idempotency("bot", "k")
-    assert commit.guards == [1, 0, commit.keys[key], 0]
+    assert commit.guards == [("VERSION", 1, 0), ("VERSION", commit.keys[key], 0)]
     assert f"SET {key.removeprefix(KEYS.prefix)}" in writes_of(commit)
     assert commit.writes[commit.writes.index(f"1|{'f' * 32}|sus_1") :][:3] == [f"1|{'f' * 32}|sus_1", "PX", 5]
