@@ -1,8 +1,9 @@
 """The parts of one process, assembled once from its settings, and the parts that serve one tenant."""
 
 import gc
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from service.auth.activity import ActivityLog
 from service.auth.api_keys import ApiKeys
@@ -26,35 +27,20 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
-from service.store.channels.cards import CardQueue
-from service.store.channels.installs import Installs
-from service.store.channels.mail_codes import MailedCodes
-from service.store.channels.notes import ChannelNotes
-from service.store.channels.subscriptions import Subscriptions
 from service.store.connection.watch import Watch
-from service.store.deliveries import Deliveries
 from service.store.directory.activity import ActivityStore
 from service.store.directory.contacts import ContactStore
 from service.store.directory.duty import DutyStore
 from service.store.directory.groups import GroupStore
-from service.store.directory.views import ViewStore
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
-from service.store.inbox.buckets import Buckets
-from service.store.insights.counters import Counters
-from service.store.insights.recents import Recents
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
-from service.store.leases import NamedLeases
 from service.store.memory.grants import GRANTS, MANDATES, GrantStore
 from service.store.memory.lessons import Lessons
 from service.store.people import People
-from service.store.presence import Presence
 from service.store.rules import RuleStore
 from service.store.runs.attachments import Attachments
-from service.store.runs.comments import Comments
-from service.store.runs.external_events import ExternalEvents
-from service.store.runs.precedents import Precedents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
@@ -63,12 +49,10 @@ from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
-from service.store.webhooks.announcing import AnnouncementQueue
-from service.store.webhooks.endpoints import Endpoints
-from service.store.webhooks.senders import Senders
 from service.store.writers import Writer
 
 _COLLECT_AFTER = 50_000
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -82,12 +66,10 @@ class Wiring:
     attempts: Attempts
     posts: Posts
     tenant: str
+    store: TenantStore
     rules: RulesInForce
     desk: Desk
     runs: Runs
-    buckets: Buckets
-    external_events: ExternalEvents
-    comments: Comments
     attachments: Attachments
     schedule: Schedule
     reviewers: Reviewers
@@ -100,26 +82,17 @@ class Wiring:
     groups: Groups
     contacts: Contacts
     duty: Duty
-    views: ViewStore
-    instances: Instances
-    deliveries: Deliveries
-    announcements: AnnouncementQueue
-    endpoints: Endpoints
-    senders: Senders
-    cards: CardQueue
-    channel_notes: ChannelNotes
-    leases: NamedLeases
-    presence: Presence
-    installs: Installs
-    subscriptions: Subscriptions
-    mailed_codes: MailedCodes
     waiters: Waiters
     intake: Intake
     inspections: Inspections
     trails: Trails
-    precedents: Precedents
-    counters: Counters
-    recents: Recents
+    _parts: dict[Callable[[TenantStore], object], object] = field(default_factory=dict)
+
+    def part(self, kind: Callable[[TenantStore], Part]) -> Part:
+        """Return this tenant's share of a feature; it is built from the store when it is first needed."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self.store)
+        return cast(Part, self._parts[kind])
 
     @property
     def activity(self) -> ActivityLog:
@@ -165,7 +138,7 @@ class Process:
         key = await self._tokens.find_instance(token_hash)
         if key is None:
             return None
-        instance = await self.tenant(key.tenant).instances.read(key.instance_id)
+        instance = await self.tenant(key.tenant).part(Instances).read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
     def _open_desk(
@@ -200,12 +173,10 @@ class Process:
             attempts=self._attempts,
             posts=self.posts,
             tenant=tenant,
+            store=store,
             rules=rules,
             desk=self._open_desk(suspensions, runs, rules, freezes, intake),
             runs=runs,
-            buckets=Buckets(store),
-            external_events=ExternalEvents(store),
-            comments=Comments(store),
             attachments=Attachments(store, settings),
             schedule=Schedule(store),
             reviewers=self._open_reviewers(store, people),
@@ -218,26 +189,10 @@ class Process:
             groups=Groups(GroupStore(store), people),
             contacts=Contacts(tenant, ContactStore(store), people, self._attempts, ActivityLog(ActivityStore(store))),
             duty=Duty(DutyStore(store), people),
-            views=ViewStore(store),
-            instances=Instances(store),
-            deliveries=Deliveries(store),
-            announcements=AnnouncementQueue(store),
-            endpoints=Endpoints(store),
-            senders=Senders(store),
-            cards=CardQueue(store),
-            channel_notes=ChannelNotes(store),
-            leases=NamedLeases(store),
-            presence=Presence(store),
-            installs=Installs(store),
-            subscriptions=Subscriptions(store),
-            mailed_codes=MailedCodes(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, Schedule(store), store.readings),
             trails=trails,
-            precedents=Precedents(store),
-            counters=Counters(store),
-            recents=Recents(store),
         )
 
 

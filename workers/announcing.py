@@ -8,10 +8,12 @@ from sayso.records.suspensions import SuspensionRecord
 from service.channels.webhook.events import build_event, find_announced
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.logs import Trouble
-from service.store.deliveries import KEPT_MS
+from service.store.deliveries import KEPT_MS, Deliveries
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.announcements import Announcement
 from service.store.suspensions.outbox import Delivery
-from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.announcing import AnnouncementQueue
+from service.store.webhooks.endpoints import Endpoint, Endpoints
 from service.wiring import Wiring
 from workers.repeating import repeat
 
@@ -31,11 +33,11 @@ class FanOut:
     async def announce_due(self) -> int:
         """Save the messages of all waiting announcements; return the number of announcements."""
         now_ms = await self.wiring.schedule.now_ms()
-        due = await self.wiring.announcements.due(now_ms)
-        endpoints = await self.wiring.endpoints.list_all() if due else []
-        whole = not due or len(endpoints) >= await self.wiring.endpoints.count()
+        due = await self.wiring.part(AnnouncementQueue).due(now_ms)
+        endpoints = await self.wiring.part(Endpoints).list_all() if due else []
+        whole = not due or len(endpoints) >= await self.wiring.part(Endpoints).count()
         done = await asyncio.gather(*(self._announce(stored, one, endpoints, now_ms, whole) for stored, one in due))
-        await self.wiring.announcements.remove(*(one for one in done if one is not None))
+        await self.wiring.part(AnnouncementQueue).remove(*(one for one in done if one is not None))
         return len(due)
 
     async def _announce(
@@ -46,7 +48,7 @@ class FanOut:
         It waits for the version that can read it, and for the one that can read all endpoints (`whole`).
         """
         if announcement is None:
-            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            await self.wiring.part(AnnouncementQueue).defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
             return None
         try:
             record = (await self.wiring.desk.suspensions.read(announcement.suspension_id)).record
@@ -59,10 +61,10 @@ class FanOut:
             raise
         except (SaysoError, ValueError) as error:
             self.trouble.note(error, announcement=announcement.id)
-            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            await self.wiring.part(AnnouncementQueue).defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
             return None
         if not whole and now_ms - announcement.at_ms < _WAITS_MS:
-            await self.wiring.announcements.defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
+            await self.wiring.part(AnnouncementQueue).defer(stored, now_ms + _UNREADABLE_AGAIN_MS)
             return None
         return stored
 
@@ -71,7 +73,7 @@ class FanOut:
     ) -> None:
         definitions = await self.wiring.runs.find_definitions([record])
         item = find_announced(announcement, record)
-        denied = await self.wiring.precedents.find_denial(record, item) if item is not None else None
+        denied = await self.wiring.part(Precedents).find_denial(record, item) if item is not None else None
         url = self.wiring.settings.public_url
         body = await asyncio.to_thread(build_event, announcement, record, definitions, url, denied)
         if body is None:
@@ -88,7 +90,7 @@ class FanOut:
             )
             for endpoint in wanted
         ]
-        await self.wiring.deliveries.add(messages, now_ms)
+        await self.wiring.part(Deliveries).add(messages, now_ms)
 
 
 async def keep_announcing(wiring: Wiring, stopping: asyncio.Event) -> None:

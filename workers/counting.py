@@ -9,7 +9,9 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from service.operations.insights.fatigue import warn_tired
+from service.store.insights.counters import Counters
 from service.store.insights.facts import Facts, PersonFact
+from service.store.insights.recents import Recents
 from service.store.insights.tallies import tally
 from service.wiring import Wiring
 from workers.repeating import repeat
@@ -33,17 +35,17 @@ class Counting:
     async def count_waiting(self) -> int:
         """Count all facts that wait, a batch in each calm moment; return their number."""
         counted = 0
-        while waiting := await self.wiring.counters.waiting(_AT_ONCE):
+        while waiting := await self.wiring.part(Counters).waiting(_AT_ONCE):
             for one in waiting:
                 if one.facts is None:
                     log.warning("facts_not_counted", stored=one.stored[:200])
             facts = [one.facts for one in waiting if one.facts is not None]
             await self._note_recent(facts)
             for fact in facts:
-                await self.wiring.recents.second_look.add_drawn(fact.drawable, fact.at_ms)
+                await self.wiring.part(Recents).second_look.add_drawn(fact.drawable, fact.at_ms)
             zones = await self._find_zones({person.name for one in facts for person in one.people})
             tallied = [(one, tally(one.facts, zones) if one.facts is not None else {}) for one in waiting]
-            counted += await self.wiring.counters.count(tallied)
+            counted += await self.wiring.part(Counters).count(tallied)
             if self.wait_calm is not None:
                 await self.wait_calm()
         return counted
@@ -54,10 +56,10 @@ class Counting:
             for person in one.people:
                 by_name[person.name].append((person, one.at_ms))
                 if person.drill:
-                    await self.wiring.recents.drills.add(person.name, [(person, one.at_ms)])
+                    await self.wiring.part(Recents).drills.add(person.name, [(person, one.at_ms)])
         for name, decisions in by_name.items():
-            await self.wiring.recents.add(name, decisions)
-            await warn_tired(self.wiring.recents, name)
+            await self.wiring.part(Recents).add(name, decisions)
+            await warn_tired(self.wiring.part(Recents), name)
 
     async def _find_zones(self, names: Iterable[str]) -> dict[str, ZoneInfo]:
         return {name: ZoneInfo(await self.wiring.duty.find_time_zone(name)) for name in names}

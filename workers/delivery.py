@@ -22,8 +22,9 @@ from service.delivery.http import Answer
 from service.delivery.retries import read_retry_after_ms
 from service.logs import Trouble
 from service.operations.instance_deletion import withdraw_all
-from service.store.deliveries import CLAIM_MS, DELIVERED, Waiting
+from service.store.deliveries import CLAIM_MS, DELIVERED, Deliveries, Waiting
 from service.store.suspensions.outbox import LANE
+from service.store.webhooks.endpoints import Endpoints
 from service.wiring import Wiring
 from workers.repeating import repeat
 from workers.targets import GONE, Target, find_target
@@ -64,7 +65,9 @@ class Courier:
     async def deliver_due(self) -> int:
         """Start to deliver the due messages of each lane that is not under way here; return the number of lanes."""
         now_ms = await self.wiring.schedule.now_ms()
-        begun = self._choose([one for one in await self.wiring.deliveries.due(now_ms) if one not in self.under_way])
+        begun = self._choose(
+            [one for one in await self.wiring.part(Deliveries).due(now_ms) if one not in self.under_way]
+        )
         for name in begun:
             self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
@@ -98,19 +101,19 @@ class Courier:
             elif name.startswith(LANE):
                 await self._empty(name.removeprefix(LANE))
             else:
-                await self.wiring.deliveries.adopt(name, await self.wiring.schedule.now_ms())
+                await self.wiring.part(Deliveries).adopt(name, await self.wiring.schedule.now_ms())
         except Exception as error:  # noqa: BLE001  the next tick tries again
             await asyncio.sleep(TICK_S)
             wait_ms = CLAIM_MS if isinstance(error, Unreadable) else 0  # a later version sends its own sooner
             with suppress(SaysoError):
-                await self.wiring.deliveries.defer(name, await self.wiring.schedule.now_ms() + wait_ms)
+                await self.wiring.part(Deliveries).defer(name, await self.wiring.schedule.now_ms() + wait_ms)
             self.trouble.note(error, message=name)
         finally:
             del self.under_way[name]
 
     async def _empty(self, endpoint_id: str) -> None:
         """Send what is due in a lane, then list the lane under its next message."""
-        deliveries, earliest_ms = self.wiring.deliveries, 0
+        deliveries, earliest_ms = self.wiring.part(Deliveries), 0
         await deliveries.defer(f"{LANE}{endpoint_id}", await self.wiring.schedule.now_ms() + CLAIM_MS)
         while not self.closing and not earliest_ms:
             now_ms = await self.wiring.schedule.now_ms()
@@ -137,12 +140,12 @@ class Courier:
             return await self._deliver(message_id, endpoint_id, target)
         except Unreadable:
             later_ms = await self.wiring.schedule.now_ms() + CLAIM_MS
-            await self.wiring.deliveries.defer_in(endpoint_id, message_id, later_ms)
+            await self.wiring.part(Deliveries).defer_in(endpoint_id, message_id, later_ms)
             return 0
 
     async def _deliver(self, message_id: str, endpoint_id: str, target: Target | None) -> int:
         """Attend to one message; return how long the lane must wait, 0 for no wait."""
-        deliveries = self.wiring.deliveries
+        deliveries = self.wiring.part(Deliveries)
         waiting = await deliveries.read(message_id)
         now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
@@ -181,7 +184,7 @@ class Courier:
                     await self.wiring.attempts.count(allowance, who)
             except TooManyRequests as error:
                 return int(str(error.facts.get("retry_after_s", 1))) * 1000
-            claimed = await self.wiring.deliveries.claim(waiting, now_ms)
+            claimed = await self.wiring.part(Deliveries).claim(waiting, now_ms)
             if claimed is None:
                 return _SKIPPED
             return await self._post(claimed, target)
@@ -195,7 +198,7 @@ class Courier:
         now_ms = await self.wiring.schedule.now_ms()
         self._note_pace(target, answer, now_ms, took_ms=monotonic_ms() - began_ms)
         if answer.accepted:
-            await self.wiring.deliveries.end(claimed, DELIVERED, now_ms, answer.status)
+            await self.wiring.part(Deliveries).end(claimed, DELIVERED, now_ms, answer.status)
             log.info("message_delivered", message=message.id, endpoint=target.endpoint_id, tries=message.tries)
             return 0
         return await self._refused(claimed, target, answer, now_ms)
@@ -203,7 +206,7 @@ class Courier:
     async def _refused(self, claimed: Waiting, target: Target, answer: Answer, now_ms: int) -> int:
         reason, message = describe_refusal(answer), claimed.delivery
         if answer.status == GONE and target.is_endpoint:
-            await self.wiring.endpoints.disable(target.endpoint_id, reason)
+            await self.wiring.part(Endpoints).disable(target.endpoint_id, reason)
             await self._give_up(claimed, now_ms, reason, answer.status)
             return 0
         requested_ms = read_retry_after_ms(answer, now_ms)
@@ -211,7 +214,7 @@ class Courier:
         if again_at_ms is None:
             await self._give_up(claimed, now_ms, reason, answer.status)
             return 0
-        await self.wiring.deliveries.postpone(claimed, again_at_ms, answer.status, reason)
+        await self.wiring.part(Deliveries).postpone(claimed, again_at_ms, answer.status, reason)
         facts = {"message": message.id, "endpoint": target.endpoint_id, "tries": message.tries}
         error = answer.detail or answer.error
         log.warning("message_not_taken", **facts, status=answer.status, error=error, again_in_ms=again_at_ms - now_ms)
@@ -220,7 +223,7 @@ class Courier:
         return block_ms
 
     async def _give_up(self, waiting: Waiting, now_ms: int, reason: str, status: int = 0) -> None:
-        await self.wiring.deliveries.end(waiting, "given up", now_ms, status, reason)
+        await self.wiring.part(Deliveries).end(waiting, "given up", now_ms, status, reason)
         message = waiting.delivery
         log.warning("delivery_given_up", message=message.id, endpoint=message.endpoint_id, tries=message.tries)
 

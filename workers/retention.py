@@ -8,6 +8,7 @@ from sayso.clock import DAY_MS, monotonic_ms
 from sayso.records.decisions import Actor, ActorKind
 from service.assembly import assemble
 from service.settings import Settings, load
+from service.store.inbox.buckets import Buckets
 from service.store.runs.erasures import Why
 from service.wiring import Wiring
 
@@ -68,5 +69,5 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
 
 async def repair_buckets(wiring: Wiring) -> None:
     """Put the open items into their buckets that a process of an earlier version left out."""
-    if wrong := await wiring.buckets.repair():
+    if wrong := await wiring.part(Buckets).repair():
         log.warning("open_items_corrected", count=wrong)

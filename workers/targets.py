@@ -11,8 +11,9 @@ from service.delivery.retries import (
     retry_after_ms,
 )
 from service.store.attempts import Allowance
+from service.store.instances import Instances
 from service.store.suspensions.outbox import RETRY_FOR_MS, Delivery
-from service.store.webhooks.endpoints import ENDPOINT_PREFIX
+from service.store.webhooks.endpoints import ENDPOINT_PREFIX, Endpoints
 from service.store.webhooks.secrets import list_valid
 from service.wiring import Wiring
 
@@ -59,13 +60,13 @@ class Target:
 async def find_target(wiring: Wiring, endpoint_id: str, now_ms: int) -> Target | None:
     """Return the receiver of a lane, or None if it was deleted or wants no messages."""
     if not endpoint_id.startswith(ENDPOINT_PREFIX):
-        instance = await wiring.instances.read(endpoint_id)
+        instance = await wiring.part(Instances).read(endpoint_id)
         if instance is None or instance.delivery is None:
             return None
         url = instance.delivery.url
         limits = ((BY_INSTANCE, instance.id), (TO_PLACE, host_and_port(url)))
         return Target(instance.id, url, (instance.delivery.signing_secret,), limits=limits)
-    endpoint = await wiring.endpoints.find(endpoint_id)
+    endpoint = await wiring.part(Endpoints).find(endpoint_id)
     if endpoint is None:
         return None
     refusal = "" if endpoint.state == "active" else f"The endpoint is {endpoint.state}. {endpoint.reason}".strip()

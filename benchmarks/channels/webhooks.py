@@ -36,7 +36,7 @@ from service.desk.drafts import draft_suspension
 from service.logs import configure_logs
 from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
-from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.endpoints import Endpoint, Endpoints
 from service.store.webhooks.secrets import TimedSecret
 from service.wiring import Wiring
 from workers.announcing import keep_announcing
@@ -144,7 +144,7 @@ async def add_endpoints(wiring: Wiring, programs: Sequence[Program]) -> None:
             state="active",
             secrets=(TimedSecret(secret=new_signing_secret()),),
         )
-        await wiring.endpoints.add(endpoint)
+        await wiring.part(Endpoints).add(endpoint)
 
 
 async def suspend_one(wiring: Wiring) -> str:

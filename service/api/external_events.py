@@ -17,7 +17,7 @@ from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
 from service.api.views.runs import EventView
 from service.http.openapi import READS, WRITES
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.store.runs.runs import Run
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
@@ -153,7 +153,7 @@ async def report_events(
     if run.owner != caller.name:
         raise NotAllowed(f"Only {run.owner}, who started this run, can report its events.")
     events = [event.external_event for event in body.events]
-    result = await parts.external_events.add(run_id, body.source, body.source_format, events)
+    result = await parts.part(ExternalEvents).add(run_id, body.source, body.source_format, events)
     return ExternalEventsResponse(added=result.added, repeated=len(events) - result.added, count=result.kept)
 
 
@@ -170,7 +170,7 @@ async def list_external_events(
     They are deleted with the run.
     """
     run = await find_run(parts, caller, run_id)
-    page = await parts.external_events.read(run_id, after=after, limit=limit)
+    page = await parts.part(ExternalEvents).read(run_id, after=after, limit=limit)
     received = (ExternalEventView.model_validate(event) for event in page.events)
     views = [one.model_copy(update={"event": run.mask(one.event)}) for one in received]
     return ExternalEventPage(events=views, next_after=page.position)
@@ -187,6 +187,6 @@ async def get_timeline(
     """Return trail events and external events as one timeline: fragments are folded, calls have their results."""
     run = await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(run_id, limit=_LONGEST_TRAIL)
-    merged = merge(trail, build_entries(await parts.external_events.read_all(run_id)))
+    merged = merge(trail, build_entries(await parts.part(ExternalEvents).read_all(run_id)))
     page = [TimelineEntry.of(entry, run) for entry in merged[skip : skip + limit]]
     return Timeline(entries=page, next_skip=skip + limit if len(merged) > skip + limit else None)

@@ -31,6 +31,7 @@ from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.http.openapi import WAITS, WRITES, problems
 from service.operations.sightings import note_seen
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import UnreadableRecord
 from service.wiring import Wiring
 
@@ -131,7 +132,7 @@ async def get_suspension(
 
 async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
     """Return the view with the last denial of the same call for each open item."""
-    denials = [await parts.precedents.find_denial(record, item) for item in record.items]
+    denials = [await parts.part(Precedents).find_denial(record, item) for item in record.items]
     items = (
         item if denial is None else item.model_copy(update={"denied_before": EarlierDenialView.model_validate(denial)})
         for item, denial in zip(view.items, denials, strict=True)

@@ -13,6 +13,7 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.deliveries import is_live
 from service.channels.base import CardAction, Channel
 from service.channels.cards import Card, build_card, describe_closing
+from service.store.runs.precedents import Precedents
 from service.wiring import Wiring
 
 
@@ -37,7 +38,7 @@ async def read_card(parts: Wiring, record: SuspensionRecord, item: Item) -> Card
     Threads build and render cards: long arguments take up to a second.
     """
     definition = await parts.runs.definition(item.tool.definition)
-    denied = await parts.precedents.find_denial(record, item)
+    denied = await parts.part(Precedents).find_denial(record, item)
     return await asyncio.to_thread(build_card, record, item, definition, parts.settings.public_url, denied)
 
 

@@ -16,8 +16,12 @@ from service.operations.circuits import read_circuits
 from service.operations.endpoints import DISABLED_BY
 from service.operations.rule_checks import find_warnings
 from service.operations.rulebook.versions import describe_held_back
+from service.store.channels.notes import ChannelNotes
 from service.store.connection.durability import check_durability
+from service.store.deliveries import Deliveries
+from service.store.inbox.buckets import Buckets
 from service.store.load.backlog import describe_bound, describe_queue, is_behind
+from service.store.webhooks.endpoints import Endpoints
 from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
@@ -150,7 +154,7 @@ async def _check_records(wiring: Wiring) -> Finding:
 
 
 async def _check_buckets(wiring: Wiring) -> Finding:
-    found = await wiring.buckets.find_comparison()
+    found = await wiring.part(Buckets).find_comparison()
     if found is None:
         return Finding("inbox", True, "Workers compare filters and counts with the records once an hour.")
     if not found.wrong:
@@ -232,7 +236,7 @@ async def _check_cards(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIter
 async def _check_circuits(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Yield a finding for each destination that a process only probes."""
     for name in sorted(channels):
-        for one in await read_circuits(wiring.channel_notes, name):
+        for one in await read_circuits(wiring.part(ChannelNotes), name):
             reason = end_sentence(one.reason or "No reason is known")
             text = (
                 f"{name}: {one.destination} keeps failing, so it is only probed since {describe_clock(one.since_ms)}."
@@ -242,11 +246,13 @@ async def _check_circuits(wiring: Wiring, channels: Mapping[str, str]) -> AsyncI
 
 
 async def _check_endpoints(wiring: Wiring) -> Finding:
-    endpoints = await wiring.endpoints.list_all()
+    endpoints = await wiring.part(Endpoints).list_all()
     gone = [one for one in endpoints if one.state == "disabled" and not one.reason.startswith(DISABLED_BY)]
     known = {one.id for one in endpoints}
     failed = [
-        one for one in await wiring.deliveries.list_failures(await wiring.schedule.now_ms()) if one.endpoint_id in known
+        one
+        for one in await wiring.part(Deliveries).list_failures(await wiring.schedule.now_ms())
+        if one.endpoint_id in known
     ]
     given_up = [one for one in failed if one.ended is not None]
     active = sum(one.state == "active" for one in endpoints)

@@ -12,9 +12,10 @@ from service.auth.credentials import Principal
 from service.delivery.retries import EVENTS_RETRY_FOR_MS
 from service.operations.verifications import Challenge, challenge_receiver
 from service.store.attempts import Allowance
+from service.store.deliveries import Deliveries
 from service.store.suspensions.announcements import WebhookEvent
 from service.store.suspensions.outbox import Delivery
-from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.endpoints import Endpoint, Endpoints
 from service.store.webhooks.secrets import TimedSecret, list_valid, rotate
 from service.wiring import Wiring
 
@@ -49,14 +50,14 @@ class NewEndpoint(NamedTuple):
 async def list_endpoints(parts: Wiring, caller: Principal) -> list[Endpoint]:
     """Return the endpoints that the caller manages."""
     owner = _scope_of(caller)
-    return [one for one in await parts.endpoints.list_all() if owner in (None, one.owner)]
+    return [one for one in await parts.part(Endpoints).list_all() if owner in (None, one.owner)]
 
 
 async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDraft) -> NewEndpoint:
     """Save an endpoint, which must be verified before it receives events."""
     owner = _scope_of(caller)
     parts.posts.check_url(draft.url)
-    known = await parts.endpoints.list_all()
+    known = await parts.part(Endpoints).list_all()
     if len(known) >= MOST_ENDPOINTS:
         raise Conflict(f"There are {len(known)} endpoints, which is the limit. Delete one first.")
     if owner is not None and sum(one.owner == owner for one in known) >= MOST_OF_AN_AGENT:
@@ -72,14 +73,14 @@ async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDra
         created_at_ms=await parts.schedule.now_ms(),
         secrets=(TimedSecret(secret=secret),),
     )
-    await parts.endpoints.add(endpoint)
+    await parts.part(Endpoints).add(endpoint)
     return NewEndpoint(endpoint, _to_show(secret))
 
 
 async def read_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
     """Return an endpoint of the caller; raises `NotFound`."""
     owner = _scope_of(caller)
-    found = await parts.endpoints.find(endpoint_id)
+    found = await parts.part(Endpoints).find(endpoint_id)
     if found is None or owner not in (None, found.owner):
         raise _unknown(endpoint_id)
     return found
@@ -110,7 +111,7 @@ async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, ov
     def change(found: Endpoint) -> Endpoint:
         return found.model_copy(update={"secrets": rotate(found.secrets, secret, now_ms, overlap_s)})
 
-    changed = await parts.endpoints.change(endpoint.id, change)
+    changed = await parts.part(Endpoints).change(endpoint.id, change)
     if changed is None:
         raise _unknown(endpoint_id)
     return NewEndpoint(changed, _to_show(secret))
@@ -119,12 +120,12 @@ async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, ov
 async def delete_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> None:
     """Delete an endpoint. Its undelivered messages are not sent any more."""
     endpoint = await read_endpoint(parts, caller, endpoint_id)
-    await parts.endpoints.delete(endpoint.id)
+    await parts.part(Endpoints).delete(endpoint.id)
 
 
 async def list_failures(parts: Wiring, caller: Principal) -> list[Delivery]:
     """Return the messages that were refused and not delivered since; an agent sees those of its endpoints."""
-    found = await parts.deliveries.list_failures(await parts.schedule.now_ms())
+    found = await parts.part(Deliveries).list_failures(await parts.schedule.now_ms())
     if _scope_of(caller) is None:
         return found
     own = {one.id for one in await list_endpoints(parts, caller)}
@@ -139,11 +140,11 @@ async def send_again(parts: Wiring, caller: Principal, message_ids: Sequence[str
     own = {one.id for one in await list_endpoints(parts, caller)}
     everything = _scope_of(caller) is None
     for message_id in message_ids:
-        waiting = await parts.deliveries.read(message_id)
+        waiting = await parts.part(Deliveries).read(message_id)
         if waiting is None or not (everything or waiting.delivery.endpoint_id in own):
             raise NotFound(f"There is no message {message_id[:100]!r}. The list of failed messages has the ids.")
     now_ms = await parts.schedule.now_ms()
-    sent = [await parts.deliveries.send_again(one, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for one in message_ids]
+    sent = [await parts.part(Deliveries).send_again(one, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for one in message_ids]
     return sum(sent)
 
 
@@ -162,7 +163,7 @@ def _scope_of(caller: Principal) -> str | None:
 
 
 async def _change(parts: Wiring, endpoint: Endpoint, update: dict[str, str]) -> Endpoint:
-    changed = await parts.endpoints.change(endpoint.id, lambda found: found.model_copy(update=update))
+    changed = await parts.part(Endpoints).change(endpoint.id, lambda found: found.model_copy(update=update))
     if changed is None:
         raise _unknown(endpoint.id)
     return changed

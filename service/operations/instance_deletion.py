@@ -2,6 +2,7 @@
 
 from sayso.errors import Conflict, DeadlinePassed
 from sayso.records.decisions import Actor, ActorKind
+from service.store.deliveries import Deliveries
 from service.wiring import Wiring
 
 _BY = Actor(id="provisioner", kind=ActorKind.AGENT, channel="aap")
@@ -20,7 +21,7 @@ async def withdraw_all(parts: Wiring, instance_id: str) -> int:
         except Conflict:
             continue  # it was decided in the meantime
     if late:
-        await parts.deliveries.defer(f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
+        await parts.part(Deliveries).defer(f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
     else:
-        await parts.deliveries.forget(f"gone:{instance_id}")
+        await parts.part(Deliveries).forget(f"gone:{instance_id}")
     return withdrawn

@@ -10,7 +10,7 @@ from sayso.signing import new_signing_secret
 from service.auth.credentials import Principal
 from service.auth.reviewers import require_role
 from service.store.webhooks.secrets import TimedSecret, list_valid, rotate
-from service.store.webhooks.senders import Sender
+from service.store.webhooks.senders import Sender, Senders
 from service.wiring import Wiring
 
 MOST_SENDERS = 200
@@ -33,7 +33,7 @@ async def register_sender(parts: Wiring, caller: Principal, name: str, reviewer:
     person = await parts.reviewers.find(reviewer)
     if person is None or not person.active:
         raise NotFound(f"There is no active reviewer named {reviewer[:64]!r}. Add the reviewer first.")
-    known = [one for one in await parts.senders.list_all() if one.revoked_at_ms is None]
+    known = [one for one in await parts.part(Senders).list_all() if one.revoked_at_ms is None]
     if any(one.name == name for one in known):
         raise Conflict(f"A sender is named {name}. Rotate its secret, or choose another name.")
     if len(known) >= MOST_SENDERS:
@@ -47,14 +47,14 @@ async def register_sender(parts: Wiring, caller: Principal, name: str, reviewer:
         created_at_ms=await parts.schedule.now_ms(),
         secrets=(TimedSecret(secret=secret),),
     )
-    await parts.senders.add(sender)
+    await parts.part(Senders).add(sender)
     return NewSender(sender, secret)
 
 
 async def list_senders(parts: Wiring, caller: Principal) -> Sequence[Sender]:
     """Return all senders, including revoked ones."""
     require_role(caller.roles, "admin")
-    return await parts.senders.list_all()
+    return await parts.part(Senders).list_all()
 
 
 async def rotate_sender(parts: Wiring, caller: Principal, sender_id: str, overlap_s: int) -> NewSender:
@@ -67,7 +67,7 @@ async def rotate_sender(parts: Wiring, caller: Principal, sender_id: str, overla
             raise Conflict(f"The sender {found.name} is revoked. Register a new one.")
         return found.model_copy(update={"secrets": rotate(found.secrets, secret, now_ms, overlap_s)})
 
-    changed = await parts.senders.change(sender_id, change)
+    changed = await parts.part(Senders).change(sender_id, change)
     if changed is None:
         raise _unknown(sender_id)
     return NewSender(changed, secret)
@@ -82,7 +82,7 @@ async def revoke_sender(parts: Wiring, caller: Principal, sender_id: str) -> Sen
         at_ms = found.revoked_at_ms or now_ms
         return found.model_copy(update={"revoked_at_ms": at_ms, "secrets": ()})
 
-    changed = await parts.senders.change(sender_id, change)
+    changed = await parts.part(Senders).change(sender_id, change)
     if changed is None:
         raise _unknown(sender_id)
     return changed

@@ -9,7 +9,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.text.language import _
-from service.store.directory.views import LONGEST_SEARCH, MOST_VIEWS
+from service.store.directory.views import LONGEST_SEARCH, MOST_VIEWS, ViewStore
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
 from service.web.content.alike.tables import MOST, make_inbox_rows, make_tables
@@ -64,7 +65,7 @@ async def inbox(
         sections=group_cards(make_inbox_rows(found.cards)),
         after=after,
         filters=filters,
-        views=await wiring.views.list_of(visitor.name),
+        views=await wiring.part(ViewStore).list_of(visitor.name),
         most_views=MOST_VIEWS,
         most=MOST,
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
@@ -88,7 +89,7 @@ async def read_rows(
     records, _unreadable = split_readable(await wiring.desk.suspensions.read_page(ids.split(",")[:PAGE]))
     reviewer, freezes, at_ms = visitor.principal.reviewer("web"), await wiring.freezes.known(), now_ms()
     definitions, query = await wiring.runs.find_definitions(records), await asyncio.to_thread(queries.parse_query, q)
-    facts = (reviewer, freezes, at_ms, query, definitions, await wiring.precedents.find_earlier(records))
+    facts = (reviewer, freezes, at_ms, query, definitions, await wiring.part(Precedents).find_earlier(records))
 
     def fill() -> Response:
         cards = make_cards(records, *facts)

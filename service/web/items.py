@@ -39,7 +39,11 @@ from service.forms.nested import is_change
 from service.operations.insights.fatigue import find_warning
 from service.operations.masking import find_secrets
 from service.operations.sightings import note_seen
-from service.store.runs.precedents import kind_of
+from service.store.channels.notes import ChannelNotes
+from service.store.insights.recents import Recents
+from service.store.runs.comments import Comments
+from service.store.runs.external_events import ExternalEvents
+from service.store.runs.precedents import Precedents, kind_of
 from service.web.content.claims import find_claims
 from service.web.content.comments import read_discussion
 from service.web.content.deciding.displays import compare_display, make_display, read_shown
@@ -196,7 +200,7 @@ async def _read_decision(
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
     view = await asyncio.to_thread(look_at, found.record, item, definition, shown=SHOW in post)
-    await check_shown(wiring.channel_notes, visitor.name, view, post.get("answer", ""))
+    await check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(
         lambda: read_answer(make_forms(item, definition, nested=True), post, limit_bytes)
@@ -234,13 +238,13 @@ async def _gather(
     record, item = found.record, find_item(found.record, item_id)
     run = await wiring.runs.read(record.run.id)
     end, trail = await wiring.trails.find_end(record.run.id), await read_trail(wiring.runs, record.run.id)
-    external = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
+    external = await read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(item.tool.definition)
     freezes = await wiring.freezes.known()
     view = await asyncio.to_thread(look_at, record, item, definition, shown=SHOW in post)
     if view.shown:
-        await note_shown(wiring.channel_notes, visitor.name, record, item)
-    earlier = await wiring.precedents.find_all(kind_of(record, item.tool.name))
+        await note_shown(wiring.part(ChannelNotes), visitor.name, record, item)
+    earlier = await wiring.part(Precedents).find_all(kind_of(record, item.tool.name))
     result = view.mask_result(find_result(item, record.id, trail))
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = list_versions(item) if view.shown or not view.has_secrets else []
@@ -273,8 +277,8 @@ async def _gather(
         "forms": forms,
         "granting": make_grant_form(wiring.rules.policy(), item, post),
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
-        "fatigue": find_warning(await wiring.recents.read(visitor.name), found.now_ms),
-        **await read_discussion(wiring.comments, wiring.attachments, view, lines),
+        "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), found.now_ms),
+        **await read_discussion(wiring.part(Comments), wiring.attachments, view, lines),
         **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
         **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),

@@ -13,6 +13,8 @@ from sayso.errors import NotAuthenticated, NotFound, Unavailable
 from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from service.store.connection.watch import HEARD_WITHIN_S, Wakes, wait_woken
+from service.store.inbox.buckets import Buckets
+from service.store.presence import Presence
 from service.web.discussions.presence import Others
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.waiting.counting import count_mine
@@ -74,11 +76,11 @@ async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
 async def _stream(
     wiring: Wiring, visitor: Visitor, runs: list[str], closing: asyncio.Event, joined: bool
 ) -> AsyncIterator[str]:
-    watch, others, bell = wiring.watch, Others(wiring.presence, visitor.name), asyncio.Event()
+    watch, others, bell = wiring.watch, Others(wiring.part(Presence), visitor.name), asyncio.Event()
     with ExitStack() as topics:
         changed = topics.enter_context(watch.on(visitor.tenant, bell))
         of_runs = {run: topics.enter_context(watch.on(run, bell)) for run in runs}
-        moved = topics.enter_context(watch.on(wiring.presence.topic, bell))
+        moved = topics.enter_context(watch.on(wiring.part(Presence).topic, bell))
         yield "retry: 2000\n\n"
         await wait_woken(changed, HEARD_WITHIN_S)
         for topic in (changed, *of_runs.values(), moved):
@@ -134,6 +136,6 @@ class _Changes:
 
 
 async def _write_rows(wiring: Wiring, names: set[str]) -> str:
-    deadlines = await wiring.buckets.find_deadlines(frozenset(names))
+    deadlines = await wiring.part(Buckets).find_deadlines(frozenset(names))
     rows = " ".join(f"{name}@{at_ms or ''}" for name, at_ms in deadlines.items())
     return f"event: rows\ndata: {rows}\n\n"

@@ -17,6 +17,8 @@ from sayso.transitions.decision_checks import check_canceller
 from service.auth.reviewers import require_role
 from service.operations.masking import collect_secrets
 from service.operations.runs.erasing import erase_run
+from service.store.runs.comments import Comments
+from service.store.runs.external_events import ExternalEvents
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.comments import insert_remarks, list_remarks
@@ -162,11 +164,11 @@ async def _gather(request: Request, visitor: Visitor, run_id: str, voice: str = 
     run = await wiring.runs.read(run_id)
     end = await wiring.trails.find_end(run_id)  # before the events, because more may be added meanwhile
     trail = await read_trail(wiring.runs, run_id)
-    external = await read_external_events(wiring.external_events, run_id)
+    external = await read_external_events(wiring.part(ExternalEvents), run_id)
     chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MAX_SUSPENSIONS)
     records, damaged = split_readable(chain)
     secrets = collect_secrets(records)
-    remarks = list_remarks(await wiring.comments.list_all(run_id), records, secrets)
+    remarks = list_remarks(await wiring.part(Comments).list_all(run_id), records, secrets)
     lines = insert_remarks(mask_lines(describe_both(trail, external.entries), secrets), remarks)
     result, freezes = secrets.scrub_json(run.result), await wiring.freezes.known()
     reviewer, definitions = visitor.principal.reviewer("web"), await wiring.runs.find_definitions(records)

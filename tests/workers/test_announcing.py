@@ -17,9 +17,11 @@ from sayso.transitions.deciding import cancel, suspend
 from service.auth.credentials import TENANT
 from service.channels.webhook.events import describe_schema
 from service.desk.drafts import draft_suspension
+from service.store.deliveries import Deliveries
 from service.store.keys import TenantKeys
 from service.store.suspensions.announcements import WebhookEvent
-from service.store.webhooks.endpoints import Endpoint
+from service.store.webhooks.announcing import AnnouncementQueue
+from service.store.webhooks.endpoints import Endpoint, Endpoints
 from service.store.webhooks.secrets import TimedSecret
 from service.wiring import Wiring
 from tests.builders import approve, ask, finish, make_pending, person, run_ref
@@ -48,7 +50,7 @@ async def add_endpoint(wiring: Wiring, **members: Any) -> Endpoint:
         "secrets": (TimedSecret(secret="whsec_AAAA"),),
     }
     endpoint = Endpoint(**fields | members)
-    await wiring.endpoints.add(endpoint)
+    await wiring.part(Endpoints).add(endpoint)
     return endpoint
 
 
@@ -57,7 +59,7 @@ async def read_events(wiring: Wiring, redis: Redis, endpoint: Endpoint) -> list[
     await FanOut(wiring).announce_due()
     found = []
     for name in await redis.zrange(KEYS.lane(endpoint.id), 0, -1):
-        waiting = await wiring.deliveries.read(name.decode())  # type: ignore[union-attr]  # bytes, as stored
+        waiting = await wiring.part(Deliveries).read(name.decode())  # type: ignore[union-attr]  # bytes, as stored
         assert waiting is not None
         found.append(json.loads(waiting.delivery.body))
     for event in found:
@@ -76,7 +78,7 @@ async def test_nothing_is_written_without_an_endpoint(wiring: Wiring, redis: Red
     endpoint = await add_endpoint(wiring)
     await make_pending(wiring)
     assert await redis.zcard(KEYS.announcements) == 2
-    await wiring.endpoints.delete(endpoint.id)
+    await wiring.part(Endpoints).delete(endpoint.id)
     await make_pending(wiring)
     assert await redis.zcard(KEYS.announcements) == 2
     await FanOut(wiring).announce_due()
@@ -217,10 +219,10 @@ async def test_interrupted_fan_out_saves_each_message_once(wiring: Wiring, redis
     await make_pending(wiring)
     announced = await redis.zrange(KEYS.announcements, 0, -1)
     before = await read_events(wiring, redis, endpoint)
-    (first, *_) = await wiring.deliveries.due_in(endpoint.id, 2**52)
-    waiting = await wiring.deliveries.read(first)
+    (first, *_) = await wiring.part(Deliveries).due_in(endpoint.id, 2**52)
+    waiting = await wiring.part(Deliveries).read(first)
     assert waiting is not None
-    await wiring.deliveries.end(waiting, "delivered", 1)
+    await wiring.part(Deliveries).end(waiting, "delivered", 1)
     await redis.zadd(KEYS.announcements, {one.decode(): 1 for one in cast("list[bytes]", announced)})
     assert len(await read_events(wiring, redis, endpoint)) == len(before) - 1
 
@@ -251,7 +253,7 @@ async def test_events_wait_for_the_version_that_reads_their_endpoint(wiring: Wir
     assert await types(wiring, redis, first) == ["item.created", "run.suspended"]
     assert await types(wiring, redis, second) == []
     await redis.hset(KEYS.endpoints, second.id, raw)
-    await wiring.announcements.bring_forward(await wiring.schedule.now_ms())
+    await wiring.part(AnnouncementQueue).bring_forward(await wiring.schedule.now_ms())
     assert await types(wiring, redis, second) == ["item.created", "run.suspended"]
     assert not await redis.exists(KEYS.announcements)
 
@@ -267,4 +269,4 @@ async def test_message_to_an_unreadable_endpoint_is_kept(wiring: Wiring, redis: 
     await courier.finish()
     assert await redis.zcard(KEYS.lane(endpoint.id)) == 2
     now_ms = await wiring.schedule.now_ms()
-    assert await wiring.deliveries.due(now_ms) == [], "the lane waits, too"
+    assert await wiring.part(Deliveries).due(now_ms) == [], "the lane waits, too"

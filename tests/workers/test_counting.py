@@ -21,8 +21,10 @@ from service.auth.credentials import TENANT
 from service.operations.insights.fatigue import find_warning
 from service.operations.insights.figures import RANGES, Insights, read_insights
 from service.store.directory.duty import Preferences
+from service.store.insights.counters import Counters
 from service.store.insights.facts import Facts, ItemFact, Step
 from service.store.insights.metrics import Metric
+from service.store.insights.recents import Recents
 from service.store.insights.tallies import Count, tally
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
@@ -114,16 +116,16 @@ def sum_up_rule(insights: Insights) -> Counter[str]:
 async def test_figures_are_those_of_the_trails(wiring: Wiring, redis: Redis, fates: list[Fate]) -> None:
     await redis.delete(*[one async for one in redis.scan_iter() if one != KEYS.definitions.encode()], b"none")
     records = [await live(wiring, fate) for fate in fates]
-    twice = [await wiring.counters.waiting() for _ in range(2)]
+    twice = [await wiring.part(Counters).waiting() for _ in range(2)]
     for waiting in twice:  # delivered again
-        await wiring.counters.count([(one, tally(one.facts, {})) for one in waiting[::2] if one.facts])
+        await wiring.part(Counters).count([(one, tally(one.facts, {})) for one in waiting[::2] if one.facts])
     await asyncio.gather(*(Counting(wiring).count_waiting() for _ in range(3)))
     hours = await count_trails(wiring, records)
     days: dict[int, Counter[str]] = defaultdict(Counter)
     for hour, figures in hours.items():
         days[hour // 24].update(figures)
-    assert {hour: sum_up((await wiring.counters.read_hours(hour, hour))[0]) for hour in hours} == hours
-    assert {day: sum_up((await wiring.counters.read_days(day, day))[0]) for day in days} == days
+    assert {hour: sum_up((await wiring.part(Counters).read_hours(hour, hour))[0]) for hour in hours} == hours
+    assert {day: sum_up((await wiring.part(Counters).read_days(day, day))[0]) for day in days} == days
     brute = sum(hours.values(), Counter[str]())
     for span in RANGES:
         insights = await read_insights(wiring, span, None)
@@ -143,8 +145,8 @@ async def test_fact_counts_in_its_own_hour_and_day(wiring: Wiring, redis: Redis)
     await Counting(wiring).count_waiting()
     for moment in moments:
         hour, day = moment // HOUR_MS, moment // DAY_MS
-        assert await wiring.counters.read_hours(hour, hour) == [{(Metric.ASKED, "refund"): 1}]
-        assert await wiring.counters.read_days(day, day) == [{(Metric.ASKED, "refund"): 1}]
+        assert await wiring.part(Counters).read_hours(hour, hour) == [{(Metric.ASKED, "refund"): 1}]
+        assert await wiring.part(Counters).read_days(day, day) == [{(Metric.ASKED, "refund"): 1}]
 
 
 async def test_counters_end_and_no_fact_is_left(wiring: Wiring, redis: Redis) -> None:
@@ -171,7 +173,7 @@ async def test_names_beyond_the_limit_are_counted_together(
     await make_pending(wiring)
     await redis.hset(KEYS.figures_of_hour(hour), mapping={"asked:a": 1, "asked:b": 1})
     await Counting(wiring).count_waiting()
-    (counted,) = await wiring.counters.read_hours(hour, hour)
+    (counted,) = await wiring.part(Counters).read_hours(hour, hour)
     assert counted[Metric.ASKED, ""] == 1
 
 
@@ -198,11 +200,11 @@ async def test_twenty_fast_approvals_warn_once(wiring: Wiring) -> None:
     warned = []
     for _ in range(41):
         await look_and_approve(wiring, 1_800)
-        recent = await wiring.recents.read("anna")
+        recent = await wiring.part(Recents).read("anna")
         found = find_warning(recent, recent.decisions[-1].at_ms)
         warned.append(found is not None and found.median_ms == 1_800)
     assert [at for at, one in enumerate(warned, start=1) if one] == [20, 21, 40, 41]
-    recent = await wiring.recents.read("anna")
+    recent = await wiring.part(Recents).read("anna")
     assert find_warning(recent, recent.decisions[-1].at_ms + 600_001) is None
 
 
@@ -211,5 +213,5 @@ async def test_slow_or_mixed_decisions_warn_nobody(wiring: Wiring) -> None:
     for _ in range(19):
         await look_and_approve(wiring, 500)
     await decide(wiring, await make_pending(wiring), "denied")
-    assert (await wiring.recents.read("anna")).warned_at_ms is not None, "the median counts, not the longest look"
-    assert (await wiring.recents.read("ben")).warned_at_ms is None
+    assert (await wiring.part(Recents).read("anna")).warned_at_ms is not None, "the median counts, not the longest look"
+    assert (await wiring.part(Recents).read("ben")).warned_at_ms is None

@@ -20,6 +20,8 @@ from service.auth.credentials import TENANT
 from service.delivery.http import Answer
 from service.delivery.retries import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
 from service.settings import Settings
+from service.store.deliveries import Deliveries
+from service.store.instances import Instances
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
@@ -149,10 +151,10 @@ async def test_decision_before_a_crash_is_sent_by_the_next_process(
     world: World, subscriber: Made, receiver: Receiver, redis: Redis
 ) -> None:
     request_id = await decided(world, subscriber)
-    (event_id,) = await world.wiring.deliveries.due_in(subscriber.id, now_ms() + 1000)
-    waiting = await world.wiring.deliveries.read(event_id)
+    (event_id,) = await world.wiring.part(Deliveries).due_in(subscriber.id, now_ms() + 1000)
+    waiting = await world.wiring.part(Deliveries).read(event_id)
     assert waiting is not None
-    claimed = await world.wiring.deliveries.claim(waiting, now_ms())
+    claimed = await world.wiring.part(Deliveries).claim(waiting, now_ms())
     assert claimed is not None  # and here its process dies
 
     await deliver(world)
@@ -221,7 +223,7 @@ async def test_delivery_is_given_up_after_seven_days(
     await deliver(world)
     assert receiver.events() == []
     assert await redis.zcard(KEYS.deliveries) == 0
-    ended = await world.wiring.deliveries.read(before["id"])
+    ended = await world.wiring.part(Deliveries).read(before["id"])
     assert ended is not None
     assert ended.delivery.ended == "given up"
     assert 86_400_000 < await redis.pttl(KEYS.delivery(before["id"])) <= 30 * 86_400_000
@@ -258,7 +260,7 @@ async def test_retry_follows_a_clock_that_went_back(
     await beats.note(ahead)
     due = await read_deliveries(redis)
     assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
-    read = await world.wiring.deliveries.read(waiting["id"])
+    read = await world.wiring.part(Deliveries).read(waiting["id"])
     assert read is not None
     assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
 
@@ -280,9 +282,9 @@ async def test_instance_without_delivery_gets_no_message(
 
 async def test_interrupted_deletion_is_completed(world: World, subscriber: Made, redis: Redis) -> None:
     request_id = await subscriber.waiting()
-    instance = await world.wiring.instances.read(subscriber.id)
+    instance = await world.wiring.part(Instances).read(subscriber.id)
     assert instance is not None
-    assert await world.wiring.instances.delete(instance, now_ms())  # and here its process dies
+    assert await world.wiring.part(Instances).delete(instance, now_ms())  # and here its process dies
     await deliver(world)
     assert (await find(world.wiring, request_id)).status == "cancelled"
     await deliver(world)

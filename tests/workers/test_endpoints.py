@@ -20,9 +20,10 @@ from service.delivery.retries import EVENT_WAITS_S, EVENTS_RETRY_FOR_MS, event_r
 from service.operations.diagnostics import Finding, diagnose
 from service.operations.endpoints import EndpointDraft, list_failures, register_endpoint, send_again, verify_endpoint
 from service.settings import Settings
-from service.store.deliveries import Waiting
+from service.store.deliveries import Deliveries, Waiting
 from service.store.keys import TenantKeys
 from service.store.suspensions.announcements import WebhookEvent
+from service.store.webhooks.endpoints import Endpoints
 from service.wiring import Wiring
 from tests.builders import make_pending
 from tests.receivers import deliver_events
@@ -62,7 +63,7 @@ async def find_webhooks(wiring: Wiring) -> list[Finding]:
 async def read_only_message(wiring: Wiring, redis: Redis) -> Waiting:
     """Return the one message that waits or has failed."""
     (failed,) = await list_failures(wiring, ROOT)
-    found = await wiring.deliveries.read(failed.id)
+    found = await wiring.part(Deliveries).read(failed.id)
     assert found is not None
     return found
 
@@ -102,7 +103,7 @@ async def test_410_disables_the_endpoint_until_it_is_verified_again(
         await make_pending(wiring)
         await make_pending(wiring)
         await deliver_events(wiring)
-        endpoint = await wiring.endpoints.find(endpoint_id)
+        endpoint = await wiring.part(Endpoints).find(endpoint_id)
         assert endpoint is not None
         assert (endpoint.state, endpoint.reason) == (
             "disabled",
@@ -154,7 +155,7 @@ async def test_failing_endpoint_is_probed_by_one_attempt_at_a_time(
         courier = await deliver_events(wiring)
         assert len(good.events) == 12
         assert (len(bad.events), bad.most_at_once) == (5, 1)
-        assert courier.breakers.is_open((await wiring.endpoints.list_all())[0].id)
+        assert courier.breakers.is_open((await wiring.part(Endpoints).list_all())[0].id)
 
 
 async def test_quick_endpoint_gets_several_attempts_at_once(wiring: Wiring, certificate: Path) -> None:

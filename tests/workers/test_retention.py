@@ -21,7 +21,8 @@ from service.operations.discussing.comments import add_comment
 from service.settings import Settings
 from service.store.connection.connecting import text
 from service.store.keys import TenantKeys
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.comments import Comments
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.wiring import Wiring
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
@@ -56,7 +57,7 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     ended = await finish(wiring, await approve(wiring, pending))
     rule_id = ended.items[0].terms.rule_id or ""
     assert await wiring.rules.list_asked(rule_id) == [(ended.id, "i1")]
-    await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
+    await wiring.part(ExternalEvents).add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
     comment = await add_comment(wiring, ended.id, "i1", "Checked.", "anna", None)
     await Counting(wiring).count_waiting()
     now_ms = await wiring.schedule.now_ms()
@@ -64,16 +65,18 @@ async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
         await wiring.runs.read(ended.run.id)
-    assert await wiring.external_events.read_all(ended.run.id) == [], "events of others are erased with the run"
+    assert await wiring.part(ExternalEvents).read_all(ended.run.id) == [], "events of others are erased with the run"
     assert await wiring.rules.list_asked(rule_id) == []
     with pytest.raises(NotFound):
-        await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
+        await wiring.part(ExternalEvents).add(
+            ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})]
+        )
     assert await wiring.attachments.list_all(ended.run.id, ended.id, "i1") == []
     with pytest.raises(NotFound):
         await wiring.attachments.read(ended.run.id, file.id)
     async with Redis.from_url(clean_store_url) as redis:
         assert await redis.get(TenantKeys("default").file_bytes) == b"0"
-    assert [one.id for one in await wiring.comments.list_all(ended.run.id)] == [comment.id], "with the trail"
+    assert [one.id for one in await wiring.part(Comments).list_all(ended.run.id)] == [comment.id], "with the trail"
     assert [one.seq for one in await wiring.runs.trail(ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"

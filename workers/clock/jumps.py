@@ -8,6 +8,9 @@ import structlog
 from sayso.clock import boot_id, now_ms, uptime_ms
 from sayso.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
 from sayso.records.freezes import TIME
+from service.store.channels.cards import CardQueue
+from service.store.deliveries import Deliveries
+from service.store.webhooks.announcing import AnnouncementQueue
 from service.wiring import Wiring
 
 _KEPT_EVERY_MS = 1000
@@ -55,8 +58,8 @@ class JumpDetector:
         log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
 
     async def _notice_return(self, reading: ClockReading, back_ms: int) -> None:
-        await self._wiring.deliveries.follow_back(back_ms, reading.at_ms)
-        await self._wiring.announcements.bring_forward(reading.at_ms)
-        await self._wiring.cards.bring_forward(reading.at_ms)
+        await self._wiring.part(Deliveries).follow_back(back_ms, reading.at_ms)
+        await self._wiring.part(AnnouncementQueue).bring_forward(reading.at_ms)
+        await self._wiring.part(CardQueue).bring_forward(reading.at_ms)
         unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

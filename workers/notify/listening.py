@@ -7,6 +7,7 @@ from functools import partial
 from sayso.clock import new_id
 from service.channels.base import Channel
 from service.channels.table import KINDS, Channels, Listen
+from service.store.leases import NamedLeases
 from service.wiring import Wiring
 from workers.repeating import repeat
 
@@ -34,7 +35,7 @@ async def _hold(
 ) -> None:
     """Listen until the lease is lost, the listener ends, or `stopping` is set; raises the listener's error."""
     name = f"listen:{channel.name}"
-    if not await wiring.leases.hold(name, holder):
+    if not await wiring.part(NamedLeases).hold(name, holder):
         return
     ending = asyncio.Event()
     listening = asyncio.create_task(listen(channel, wiring, ending))
@@ -42,7 +43,7 @@ async def _hold(
     try:
         while not listening.done() and not stopped.done():
             await asyncio.wait({listening, stopped}, timeout=renew_s, return_when=asyncio.FIRST_COMPLETED)
-            if not await wiring.leases.hold(name, holder):
+            if not await wiring.part(NamedLeases).hold(name, holder):
                 return
         if listening.done():
             listening.result()
@@ -52,4 +53,4 @@ async def _hold(
         listening.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await listening
-        await wiring.leases.release(name, holder)
+        await wiring.part(NamedLeases).release(name, holder)

@@ -22,6 +22,9 @@ from service.channels.deciding import read_card
 from service.channels.table import Channels
 from service.logs import Trouble
 from service.operations.circuits import save_circuits
+from service.store.channels.cards import CardQueue
+from service.store.channels.notes import ChannelNotes
+from service.store.leases import NamedLeases
 from service.wiring import Wiring
 from workers.notify.attempts import AddressBook, Attempt, Deferred, Gate, fail
 from workers.repeating import repeat
@@ -51,7 +54,7 @@ class Notifier:
 
     async def deliver_due(self) -> int:
         """Start the attempts of each due suspension that is not under way here; return their number."""
-        due = await self.wiring.cards.due(await self.wiring.schedule.now_ms())
+        due = await self.wiring.part(CardQueue).due(await self.wiring.schedule.now_ms())
         begun = [one for one in due if one not in self.under_way][: max(0, _AT_ONCE - len(self.under_way))]
         for suspension_id in begun:
             self.under_way[suspension_id] = asyncio.create_task(self._attend(suspension_id))
@@ -61,7 +64,7 @@ class Notifier:
         """Save which destinations are only probed, for the diagnostics; the notes lapse with this process."""
         found = self.gate.breakers.list_open()
         for channel in {*found, *self.published}:
-            await save_circuits(self.wiring.channel_notes, channel, found.get(channel, []))
+            await save_circuits(self.wiring.part(ChannelNotes), channel, found.get(channel, []))
         self.published = {*found}
 
     async def finish(self) -> None:
@@ -72,13 +75,13 @@ class Notifier:
     async def _attend(self, suspension_id: str) -> None:
         lease = f"cards:{suspension_id}"
         try:
-            if await self.wiring.leases.hold(lease, self.holder, LEASE_MS):
+            if await self.wiring.part(NamedLeases).hold(lease, self.holder, LEASE_MS):
                 renewing = asyncio.create_task(self._keep_lease(lease))
                 try:
                     await self._deliver(suspension_id)
                 finally:
                     renewing.cancel()
-                    await self.wiring.leases.release(lease, self.holder)
+                    await self.wiring.part(NamedLeases).release(lease, self.holder)
         except Exception as error:  # noqa: BLE001  the next tick tries again
             self.trouble.note(error, suspension=suspension_id)
             await asyncio.sleep(TICK_S)
@@ -90,7 +93,7 @@ class Notifier:
         while True:
             await asyncio.sleep(LEASE_MS / 3_000)
             with suppress(Unavailable):
-                await self.wiring.leases.hold(lease, self.holder, LEASE_MS)
+                await self.wiring.part(NamedLeases).hold(lease, self.holder, LEASE_MS)
 
     async def _save(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
         """Save the results of attempts, through an outage of the store: they name cards that nothing else knows."""
@@ -107,7 +110,7 @@ class Notifier:
         try:
             record = (await self.wiring.desk.suspensions.read(suspension_id)).record
         except NotFound:
-            await self.wiring.cards.forget(suspension_id)
+            await self.wiring.part(CardQueue).forget(suspension_id)
             return
         now_ms = await self.wiring.schedule.now_ms()
         due = [
@@ -131,7 +134,7 @@ class Notifier:
             if isinstance(one, BaseException):
                 raise one  # after the others' results are saved: their cards must not be sent again
         if waits_ms or not due:
-            await self.wiring.cards.defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
+            await self.wiring.part(CardQueue).defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
 
     def _log(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
         """Log when a channel begins and ceases to fail, with the reason and no address."""

@@ -38,6 +38,7 @@ from service.assembly import assemble
 from service.jobs import DrainQueue, current_job_id
 from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
+from service.store.insights.counters import Counters
 from service.store.load.waiting import ANNOUNCED_MS
 from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Ready, read_ready
@@ -116,7 +117,7 @@ class Drain:
         self._name = WaitingWorker(holder, self._lease_ms, job_id or "").name
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
-        self._delays = StartDelays(wiring.counters.starts)
+        self._delays = StartDelays(wiring.part(Counters).starts)
         self._states = RunStates(wiring.runs)
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -18,7 +18,7 @@ from sayso.runner.transcripts import RunState
 from sayso.timeline.limits import fit_events
 from sayso.timeline.sources import SourceFormat
 from service.policy.schemas import is_answer
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal
@@ -115,6 +115,6 @@ async def _save_external(wiring: Wiring, leased: Saved, events: Sequence[JsonObj
         for place, event in enumerate(fit_events(events[:_MAX_EXTERNAL_EVENTS]))
     ]
     try:
-        await wiring.external_events.add(record.run.id, framework, framework, external_events)
+        await wiring.part(ExternalEvents).add(record.run.id, framework, framework, external_events)
     except (Conflict, TooLarge, Unavailable) as refusal:
         log.warning("external_events_not_saved", run=record.run.id, why=refusal.message)

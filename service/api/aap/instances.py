@@ -17,7 +17,7 @@ from service.api.aap.verifications import verify_receiver
 from service.api.routing.dependencies import Parts
 from service.auth.reviewers import hash_token
 from service.operations.instance_deletion import withdraw_all
-from service.store.instances import KEPT_MS, Instance
+from service.store.instances import KEPT_MS, Instance, Instances
 from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring
 
@@ -56,7 +56,7 @@ async def create_instance(
         credential_hash=hash_token(token),
         delivery=delivery,
     )
-    saved = await parts.instances.save(instance, replace(idempotency, ref=f"{instance_id} {salt}"))
+    saved = await parts.part(Instances).save(instance, replace(idempotency, ref=f"{instance_id} {salt}"))
     if saved is None:
         first = await _recall(parts, scope, idempotency)
         if first is None:
@@ -91,7 +91,7 @@ async def change_instance(
         update: dict[str, object] = {"name": body.instance_name} if body.instance_name is not None else {}
         if "delivery" in body.model_fields_set:
             update["delivery"] = delivery
-        saved = await parts.instances.save(found.model_copy(update=update), idempotency)
+        saved = await parts.part(Instances).save(found.model_copy(update=update), idempotency)
         if saved is not None:
             return InstanceView.of(saved)
         if await parts.replays.recall(idempotency) is not None:
@@ -103,18 +103,18 @@ async def change_instance(
 async def delete_instance(id_: Id, scope: Provisioner, parts: Parts) -> None:
     """Delete an instance. Its credential, pending requests and undelivered messages end."""
     for _ in range(_ATTEMPTS):
-        found = await parts.instances.read(id_)
+        found = await parts.part(Instances).read(id_)
         if found is None or found.scope != scope.name:
             break
-        if await parts.instances.delete(found, await parts.schedule.now_ms()):
+        if await parts.part(Instances).delete(found, await parts.schedule.now_ms()):
             break
-    if not await parts.instances.is_gone(id_, scope.name):
+    if not await parts.part(Instances).is_gone(id_, scope.name):
         raise _unknown(id_)
     await withdraw_all(parts, id_)
 
 
 async def _find(parts: Wiring, scope: Scope, instance_id: str) -> Instance:
-    found = await parts.instances.read(instance_id)
+    found = await parts.part(Instances).read(instance_id)
     if found is None or found.scope != scope.name:
         raise _unknown(instance_id)
     return found
@@ -129,7 +129,7 @@ async def _recall(parts: Wiring, scope: Scope, idempotency: Idempotency) -> Prov
     if ref is None:
         return None
     instance_id, salt = ref.split(" ")
-    instance = await parts.instances.read(instance_id)
+    instance = await parts.part(Instances).read(instance_id)
     if instance is None:
         raise Refusal(409, "instance_deleted", "The instance that this key created was deleted. Choose a new key.")
     token = _derive_token(scope, salt)
@@ -140,7 +140,7 @@ async def _recall(parts: Wiring, scope: Scope, idempotency: Idempotency) -> Prov
 
 
 async def _activate(parts: Wiring, instance: Instance, token: str) -> ProvisionedInstance:
-    await parts.instances.let_in(instance)
+    await parts.part(Instances).let_in(instance)
     return ProvisionedInstance(instance=InstanceView.of(instance), credential=Credential(token=token))
 
 

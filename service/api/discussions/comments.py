@@ -9,7 +9,7 @@ from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
 from service.http.openapi import READS, WRITES, problems
 from service.operations.discussing.comments import add_comment
-from service.store.runs.comments import LONGEST_COMMENT
+from service.store.runs.comments import LONGEST_COMMENT, Comments
 
 router = APIRouter(tags=["comments"], route_class=SignedInRoute)
 
@@ -49,7 +49,7 @@ async def comment_on_item(
     """Comment on an item, also after its decision. The answer has all comments on it; the agent reads none."""
     saved = await add_comment(parts, suspension_id, item_id, body.text, caller.name, key)
     run_id = (await parts.desk.suspensions.read(suspension_id)).record.run.id
-    found = await parts.comments.list_all(run_id)
+    found = await parts.part(Comments).list_all(run_id)
     place = (saved.suspension_id, saved.item_id)
     return CommentPage(
         comments=[CommentView.model_validate(one) for one in found if (one.suspension_id, one.item_id) == place]
@@ -61,4 +61,6 @@ async def list_comments(run_id: RunId, caller: Person, parts: Parts) -> CommentP
     """Return the comments on all items of a run. They are kept as long as its trail, also after the run's deletion."""
     if not await parts.retention.keeps_trail(run_id):
         await find_run(parts, caller, run_id)
-    return CommentPage(comments=[CommentView.model_validate(one) for one in await parts.comments.list_all(run_id)])
+    return CommentPage(
+        comments=[CommentView.model_validate(one) for one in await parts.part(Comments).list_all(run_id)]
+    )

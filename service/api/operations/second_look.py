@@ -13,6 +13,7 @@ from service.api.views.base import RequestBody, Timestamp, View
 from service.desk.second_look import SeenCall
 from service.http.openapi import WRITES, problems
 from service.operations.insights.second_look import list_second_look
+from service.store.insights.recents import Recents
 
 router = APIRouter(prefix="/second-looks", tags=["reports"], route_class=SignedInRoute)
 
@@ -63,7 +64,7 @@ async def list_waiting(caller: Person, parts: Parts) -> SecondLookList:
     calls = [
         WaitingCallView.model_validate(_describe(one.call, one.seq) | {"may_take": not one.refusal}) for one in found
     ]
-    return SecondLookList(calls=calls, total=await parts.recents.second_look.count())
+    return SecondLookList(calls=calls, total=await parts.part(Recents).second_look.count())
 
 
 @router.post("/{run_id}/{seq}", operation_id="takeSecondLook", responses=WRITES)
@@ -71,7 +72,7 @@ async def take(run_id: RunId, seq: Seq, body: OpinionRequest, caller: Person, pa
     """Say whether the call was right. It changes nothing about the call; the trail and the insights record it."""
     opinion = Opinion(body.opinion == "agree", body.reason)
     by = caller.reviewer("api")
-    call = await parts.desk.take_second_look(run_id, seq, opinion, by, parts.recents.second_look.waits)
+    call = await parts.desk.take_second_look(run_id, seq, opinion, by, parts.part(Recents).second_look.waits)
     return SeenCallView.model_validate(_describe(call, seq))
 
 

@@ -10,7 +10,7 @@ from service.api.routing.dependencies import Parts
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import View
 from service.http.openapi import WRITES, problems
-from service.store.directory.views import SavedView
+from service.store.directory.views import SavedView, ViewStore
 
 account = APIRouter(prefix="/account/views", tags=["views"], route_class=SignedInRoute)
 
@@ -34,17 +34,17 @@ class SavedViewList(BaseModel):
 @account.get("", operation_id="listOwnViews", responses=problems(401, 403))
 async def list_own_views(caller: Member, parts: Parts) -> SavedViewList:
     """List your saved views."""
-    found = await parts.views.list_of(caller.name)
+    found = await parts.part(ViewStore).list_of(caller.name)
     return SavedViewList(views=[SavedViewView.model_validate(one) for one in found])
 
 
 @account.post("", status_code=201, operation_id="saveOwnView", responses=WRITES)
 async def save_own_view(body: SavedView, caller: Member, parts: Parts) -> SavedViewView:
     """Save a search of the inbox. It replaces your view with the same name."""
-    return SavedViewView.model_validate(await parts.views.save(caller.name, body))
+    return SavedViewView.model_validate(await parts.part(ViewStore).save(caller.name, body))
 
 
 @account.delete("/{view_id}", status_code=204, operation_id="deleteOwnView", responses=problems(401, 403, 404))
 async def delete_own_view(view_id: ViewId, caller: Member, parts: Parts) -> None:
     """Delete one of your saved views."""
-    await parts.views.delete(caller.name, view_id)
+    await parts.part(ViewStore).delete(caller.name, view_id)

@@ -4,7 +4,7 @@ from sayso.errors import InvalidInput
 from service.auth.contacts import CODE_VALID_MS
 from service.channels.mail.outbound import MailChannel, check_address
 from service.store.attempts import Allowance
-from service.store.channels.mail_codes import MailedCode
+from service.store.channels.mail_codes import MailedCode, MailedCodes
 from service.store.directory.contacts import Contact
 from service.store.people import Made
 from service.wiring import Wiring
@@ -22,7 +22,7 @@ async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: s
     await parts.attempts.count(MAILS, f"{parts.tenant} {address.lower()}")
     created = await parts.contacts.create_code(person, channel.name, made)
     mailed = MailedCode(person=person, address=address)
-    await parts.mailed_codes.save(
+    await parts.part(MailedCodes).save(
         parts.contacts.hash_code(f"mailed {channel.name}", created.code), mailed, CODE_VALID_MS
     )
     await channel.send_code(address, person, created.code, page)
@@ -31,7 +31,7 @@ async def mail_code(parts: Wiring, channel: MailChannel, person: str, address: s
 async def enter_code(parts: Wiring, channel: MailChannel, person: str, code: str) -> Contact:
     """Link the address that the code was mailed to; raises `InvalidInput` or `TooManyRequests`."""
     await parts.attempts.count(ENTRIES, f"{parts.tenant} {person}")
-    mailed = await parts.mailed_codes.find(parts.contacts.hash_code(f"mailed {channel.name}", code))
+    mailed = await parts.part(MailedCodes).find(parts.contacts.hash_code(f"mailed {channel.name}", code))
     if mailed is None or mailed.person != person:
         raise InvalidInput("This code is not valid. Enter the newest one, or have another one mailed.")
     contact = await parts.contacts.redeem_code(channel.name, code, mailed.address, mailed.address)

@@ -25,7 +25,7 @@ from service.delivery.addresses import UnsafeUrl, check_url
 from service.delivery.http import Answer
 from service.delivery.retries import read_retry_after_ms
 from service.settings.secret_texts import Secret
-from service.store.channels.subscriptions import Subscription
+from service.store.channels.subscriptions import Subscription, Subscriptions
 from service.wiring import Wiring
 
 TOKEN_S = 12 * 3600
@@ -128,7 +128,7 @@ class PushChannel:
 
     async def _send(self, to: Recipient, payload: bytes, tag: str, *, urgent: bool) -> None:
         try:
-            subscription = await self.parts.subscriptions.find(to.address)
+            subscription = await self.parts.part(Subscriptions).find(to.address)
         except Unreadable as error:
             raise DeliveryFailed(error.message) from error
         if subscription is None:
@@ -173,13 +173,13 @@ class PushChannel:
 
     async def _find_vapid(self) -> Vapid02:
         if self._vapid is None:
-            self._vapid = read_key(await self.parts.subscriptions.keep_key(make_key()))
+            self._vapid = read_key(await self.parts.part(Subscriptions).keep_key(make_key()))
         return self._vapid
 
 
 async def forget_browser(parts: Wiring, channel: str, address: str, *, by: str) -> None:
     """Unsubscribe a browser, and unlink it from its person."""
-    await parts.subscriptions.delete(address)
+    await parts.part(Subscriptions).delete(address)
     contact = await parts.contacts.find(channel, address)
     if contact is not None:
         with suppress(NotFound):  # unlinked meanwhile

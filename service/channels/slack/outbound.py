@@ -57,7 +57,7 @@ class SlackChannel:
 
     def attach(self, parts: Wiring) -> None:
         """Read the app's token from the store, where OAuth has saved it."""
-        self._installs = parts.installs
+        self._installs = parts.part(Installs)
 
     @property
     def destination(self) -> str:

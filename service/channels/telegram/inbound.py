@@ -28,6 +28,7 @@ from service.channels.telegram.card import Control, cut, escape, matches, read_d
 from service.channels.telegram.outbound import REPLY_UNITS, TelegramChannel
 from service.channels.telegram.updates import Message, Press, Update
 from service.channels.values import read_value
+from service.store.channels.notes import ChannelNotes
 from service.wiring import Wiring
 
 POSITION = "position"
@@ -76,7 +77,7 @@ class Inbox:
 
     async def poll(self) -> None:
         """Wait for updates and handle them in order."""
-        notes, name = self.parts.channel_notes, self.channel.name
+        notes, name = self.parts.part(ChannelNotes), self.channel.name
         for raw in await self.channel.poll(int(await notes.read(name, POSITION) or 0)):
             try:
                 update = Update.model_validate(raw)
@@ -165,7 +166,7 @@ class Inbox:
         )
         awaited = Awaited(action=action, suspension_id=record.id, item_id=item.item_id, digest=item.digest)
         name = _name_prompt(message, prompt)
-        await self.parts.channel_notes.save(self.channel.name, name, awaited.model_dump_json(), REPLY_VALID_MS)
+        await self.parts.part(ChannelNotes).save(self.channel.name, name, awaited.model_dump_json(), REPLY_VALID_MS)
 
     async def _close_card(self, message: Message, control: Control) -> None:
         """Disarm the pressed card if its item is closed, in case the record does not know this message."""
@@ -212,7 +213,7 @@ class Inbox:
         if message.reply_to_message is None:
             return None
         name = _name_prompt(message, message.reply_to_message.message_id)
-        note = await self.parts.channel_notes.read(self.channel.name, name)
+        note = await self.parts.part(ChannelNotes).read(self.channel.name, name)
         return Awaited.model_validate_json(note) if note is not None else None
 
     async def _read_reply(self, message: Message, awaited: Awaited) -> DecisionRequest:

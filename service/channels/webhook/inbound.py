@@ -26,6 +26,7 @@ from service.http.middleware import admit_unverified
 from service.http.openapi import problems
 from service.operations.senders import find_reviewer, find_secrets
 from service.settings import variable_of
+from service.store.webhooks.senders import Senders
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/hooks", tags=["hooks"])
@@ -135,7 +136,7 @@ async def take_decision(request: Request) -> HookAnswer:
 async def take_sender_decision(request: Request, sender_id: SenderId) -> HookAnswer:
     """Record a decision of a registered sender, in the name of its reviewer."""
     parts = _parts_of(request)
-    sender = await parts.senders.find(sender_id)
+    sender = await parts.part(Senders).find(sender_id)
     message_id, raw = await _verify(request, await find_secrets(parts, sender))
     if sender is None:
         raise InvalidSignature()

@@ -6,7 +6,7 @@ from sayso.clock import new_id
 from sayso.text.redaction import Redacted
 from sayso.transitions.deciding import find_item
 from sayso.transitions.reviewers.masking import list_typed
-from service.store.runs.comments import Comment
+from service.store.runs.comments import Comment, Comments
 from service.wiring import Wiring
 
 
@@ -22,5 +22,5 @@ async def add_comment(
     id_ = f"com_{sha256(f'{author} {key}'.encode()).hexdigest()[:32]}" if key else new_id("com")
     text = Redacted({}, list_typed(record)).scrub(text)
     comment = Comment(id=id_, suspension_id=suspension_id, item_id=item_id, author=author, text=text)
-    await wiring.comments.add(record.run.id, comment)
+    await wiring.part(Comments).add(record.run.id, comment)
     return comment

@@ -15,6 +15,7 @@ from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.terms import RuleTerms, group_of
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.operations.drills.templates import DrillTemplate, drills_of
+from service.store.insights.recents import Recents
 from service.wiring import Wiring
 
 _TIMEOUT_S = 14_400
@@ -90,7 +91,7 @@ def _describe_judged(run: RunRef, item: ItemDraft) -> tuple[Event, ...]:
 async def plant_scheduled(wiring: Wiring) -> SuspensionRecord | None:
     """Plant a random template for a random active reviewer, if the schedule of the drills file is due."""
     plan = drills_of(wiring.settings.drills)
-    if not plan.every_h or not await wiring.recents.drills.take_turn(plan.every_h * HOUR_MS):
+    if not plan.every_h or not await wiring.part(Recents).drills.take_turn(plan.every_h * HOUR_MS):
         return None
     names = [one.name for one in await wiring.reviewers.list_all() if one.active and "reviewer" in one.roles]
     asked = [

@@ -13,6 +13,7 @@ from service.operations.insights.rule_costs import RuleCost, add_proposals, list
 from service.operations.insights.rule_suggestions import suggest_rule
 from service.store.insights.counters import Counters
 from service.store.insights.metrics import Metric
+from service.store.insights.recents import Recents
 from service.store.insights.tallies import Count, find_quantile, group_by_name, read_histogram
 from service.wiring import Wiring
 
@@ -91,17 +92,17 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     """Return the insights of a range that ends now; with `person`, only their row of the reviewers."""
     now_ms = await wiring.schedule.now_ms()
     span = _SPANS[range_]
-    slots = await _read(wiring.counters, span, now_ms, 2 * span.slots)
-    suggesting = await _read(wiring.counters, _SUGGESTED, now_ms, _SUGGESTED.slots)
+    slots = await _read(wiring.part(Counters), span, now_ms, 2 * span.slots)
+    suggesting = await _read(wiring.part(Counters), _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
     found = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
-    people = await add_drills(wiring.recents.drills, found.people)
+    people = await add_drills(wiring.part(Recents).drills, found.people)
     return replace(found, people=people, rules=await add_proposals(wiring.grants, found.rules))
 
 
 async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:
     """Return what a rule cost in the last 30 days; None if it asked for nothing."""
-    slots = await _read(wiring.counters, _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
+    slots = await _read(wiring.part(Counters), _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
     found = (one for one in list_rule_costs(_add(slots)) if one.rule == rule)
     return next(iter(await add_proposals(wiring.grants, found)), None)
 

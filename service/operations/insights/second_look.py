@@ -7,6 +7,7 @@ from sayso.errors import NotFound, SaysoError, Unreadable
 from sayso.records.decisions import Actor
 from sayso.transitions.reviewers.second_look import check_second_looker
 from service.desk.second_look import SeenCall
+from service.store.insights.recents import Recents
 from service.store.insights.second_look import Waiting
 from service.wiring import Wiring
 
@@ -28,7 +29,7 @@ async def list_second_look(wiring: Wiring, by: Actor) -> list[WaitingCall]:
 
     A call whose run was deleted no longer waits.
     """
-    waiting = await wiring.recents.second_look.list_waiting(MOST)
+    waiting = await wiring.part(Recents).second_look.list_waiting(MOST)
     found = await asyncio.gather(*(_read(wiring, one, by) for one in waiting))
     return sorted((one for one in found if one is not None), key=lambda one: bool(one.refusal))
 
@@ -37,7 +38,7 @@ async def _read(wiring: Wiring, waiting: Waiting, by: Actor) -> WaitingCall | No
     try:
         call = await wiring.desk.find_seen_call(waiting.run_id, waiting.seq)
     except NotFound:
-        await wiring.recents.second_look.remove(waiting.run_id, waiting.seq)
+        await wiring.part(Recents).second_look.remove(waiting.run_id, waiting.seq)
         return None
     except Unreadable:
         return None

@@ -8,6 +8,8 @@ from sayso.clock import monotonic_ms
 from sayso.records.suspensions import RunStatus
 from service.jobs import count_workers
 from service.operations.card_counts import CardCounts, count_cards
+from service.store.inbox.buckets import Buckets
+from service.store.insights.counters import Counters
 from service.store.load.backlog import is_behind
 from service.store.load.sizes import Messages, Overdue
 from service.store.load.starts import StartDelays
@@ -60,7 +62,7 @@ class Readings:
 
     async def _read(self) -> Reading:
         wiring, sizes = self._wiring, self._wiring.schedule.sizes
-        buckets = await wiring.buckets.read()
+        buckets = await wiring.part(Buckets).read()
         queue = await wiring.schedule.read_queue()
         return Reading(
             queue=queue,
@@ -72,7 +74,7 @@ class Readings:
             workers=await asyncio.to_thread(count_workers, wiring.settings.store_url),
             messages=await sizes.count_messages(),
             cards=await self._find_cards(),
-            starts=await wiring.counters.starts.read(),
+            starts=await wiring.part(Counters).starts.read(),
             unreadable=len(await wiring.inspections.sample()),
         )
 

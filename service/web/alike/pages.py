@@ -14,6 +14,7 @@ from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_denial
 from sayso.text.language import _
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import split_readable
 from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, read_picks, read_shown
 from service.web.content.alike.tables import MOST, make_tables
@@ -174,7 +175,7 @@ async def _read_cards(request: Request, visitor: Visitor, row_ids: Iterable[str]
 async def _make_cards(request: Request, visitor: Visitor, records: list[SuspensionRecord]) -> list[Card]:
     wiring, reviewer = wiring_of(request), visitor.principal.reviewer("web")
     freezes, definitions = await wiring.freezes.known(), await wiring.runs.find_definitions(records)
-    earlier = await wiring.precedents.find_earlier(records)
+    earlier = await wiring.part(Precedents).find_earlier(records)
     facts = (reviewer, freezes, now_ms(), EVERYTHING, definitions, earlier)
     return await asyncio.to_thread(make_cards, records, *facts)
 

@@ -13,6 +13,7 @@ from service.channels.base import DeliveryFailed
 from service.channels.slack.installing import consent_url, exchange_code
 from service.channels.slack.outbound import SlackChannel
 from service.channels.slack.tokens import seal_token
+from service.store.channels.installs import Installs
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 router = APIRouter()
@@ -25,7 +26,7 @@ async def begin(request: Request, visitor: SignedIn, name: str) -> Response:
     """Lead an admin to Slack's consent page."""
     channel = _find(request, visitor, name)
     state = new_secret()
-    await wiring_of(request).installs.save_state(hash_token(state), _owner(visitor, name))
+    await wiring_of(request).part(Installs).save_state(hash_token(state), _owner(visitor, name))
     return RedirectResponse(consent_url(channel, state, _redirect_url(request, name)), 303)
 
 
@@ -33,7 +34,7 @@ async def begin(request: Request, visitor: SignedIn, name: str) -> Response:
 async def finish(request: Request, visitor: SignedIn, name: str, state: Word = "", code: Word = "") -> Response:
     """Save the token after the consent; Slack redirects here."""
     channel = _find(request, visitor, name)
-    installs = wiring_of(request).installs
+    installs = wiring_of(request).part(Installs)
     if await installs.take_state(hash_token(state)) != _owner(visitor, name):
         raise NotAllowed(f"This installation was not begun in this session. Begin again at /install/slack/{name}.")
     if not code:

@@ -52,7 +52,7 @@ async def say_here(request: Request, visitor: SignedIn, suspension_id: str, item
     find_item((await wiring.desk.suspensions.read(suspension_id)).record, item_id)
     row_id = f"{suspension_id}-{item_id}"
     if "left" in post:
-        await wiring.presence.forget(row_id, visitor.name)
+        await wiring.part(Presence).forget(row_id, visitor.name)
     else:
-        await wiring.presence.note(row_id, visitor.name, now_ms())
+        await wiring.part(Presence).note(row_id, visitor.name, now_ms())
     return Response(status_code=204)

@@ -15,6 +15,7 @@ from sayso.clock import iso_utc
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.invisible import write_signs
+from service.store.runs.comments import Comments
 from service.web.content.cards import Row
 from service.web.content.comments import Remark, list_remarks
 from service.web.history.searching import Filter, Found, is_by_fallback, is_edited, list_deciders, search
@@ -100,7 +101,7 @@ async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerato
                 yield f"{found.damaged.suspension_id} cannot be read: {found.damaged.reason}"
             elif found.record is not None and found.item is not None and found.row is not None:
                 count += 1
-                comments = await wiring.comments.list_all(found.record.run.id)
+                comments = await wiring.part(Comments).list_all(found.record.run.id)
                 yield _describe(found.record, found.item, found.row, list_remarks(comments, [], found.secrets))
             continue
         yield bounds.sentence

@@ -9,6 +9,7 @@ from sayso.errors import InvalidInput, SaysoError
 from sayso.text.language import _, mark
 from sayso.transitions.reviewers.second_look import Opinion
 from service.operations.insights.second_look import list_second_look
+from service.store.insights.recents import Recents
 from service.web.errors import show_page_again
 from service.web.form_posts import RecordedRoute, check_session, describe_refusal, read_form
 from service.web.pages import show
@@ -43,7 +44,9 @@ async def take(request: Request, visitor: SignedIn) -> Response:
             raise InvalidInput(_("Choose one of the buttons on this page."))
         wiring = wiring_of(request)
         opinion, by = Opinion(agrees, post.get("reason", "")), visitor.principal.reviewer("web")
-        await wiring.desk.take_second_look(post.get("run", ""), int(seq), opinion, by, wiring.recents.second_look.waits)
+        await wiring.desk.take_second_look(
+            post.get("run", ""), int(seq), opinion, by, wiring.part(Recents).second_look.waits
+        )
     except SaysoError as error:
         context = {**await _gather(request, visitor), "sentence": describe_refusal(error)}
         show_page_again(request, _PAGE, visitor=visitor, **context)

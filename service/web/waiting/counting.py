@@ -9,6 +9,7 @@ from sayso.records.items import Item, ItemTool
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord, Who
 from sayso.records.terms import Terms
 from sayso.transitions.decision_checks import check_reviewer
+from service.store.inbox.buckets import Buckets
 from service.store.inbox.facets import Audience
 from service.wiring import Wiring
 
@@ -42,7 +43,7 @@ def may_decide(audience: Audience, reviewer: Actor) -> bool:
 
 async def count_mine(wiring: Wiring, reviewer: Actor, since_ms: float = inf) -> int:
     """Return how many open items the reviewer can decide; all pending runs where they are not in buckets."""
-    counts = await wiring.buckets.count_audiences(since_ms)
+    counts = await wiring.part(Buckets).count_audiences(since_ms)
     if counts is None:
         return await wiring.runs.count_pending()
     return sum(count for audience, count in counts.items() if may_decide(audience, reviewer))

@@ -6,6 +6,7 @@ import structlog
 
 from sayso.clock import now_ms
 from sayso.errors import Unavailable
+from service.store.inbox.buckets import Buckets
 from service.wiring import Wiring
 
 _AGAIN_AFTER_S = 1.0
@@ -17,7 +18,7 @@ async def file_open_items(wiring: Wiring) -> None:
     """Put all open items into their buckets, once in a store; wait for the store."""
     while True:
         try:
-            filed = await wiring.buckets.complete(now_ms())
+            filed = await wiring.part(Buckets).complete(now_ms())
         except Unavailable:
             await asyncio.sleep(_AGAIN_AFTER_S)
             continue

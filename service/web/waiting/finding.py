@@ -12,7 +12,9 @@ from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.text.language import _
+from service.store.inbox.buckets import Buckets
 from service.store.inbox.facets import Facets, OpenItem
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import Card, make_cards
 from service.web.content.queries import Query
@@ -79,7 +81,7 @@ async def find_open(
     wanted = await _choose(wiring, reviewer, query, since_ms)
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     while True:
-        items = await wiring.buckets.list_first(wanted, PAGE, found.following, until_ms)
+        items = await wiring.part(Buckets).list_first(wanted, PAGE, found.following, until_ms)
         cards, damaged = await _make_cards(wiring, reviewer, query, freezes, _list_suspensions(items))
         found.cards += cards if wanted is None else _keep(cards, items)
         found.damaged += damaged
@@ -101,13 +103,13 @@ async def _make_cards(
 ) -> tuple[list[Card], list[UnreadableRecord]]:
     records, damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
     definitions = await wiring.runs.find_definitions(records)
-    facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.precedents.find_earlier(records))
+    facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.part(Precedents).find_earlier(records))
     return await asyncio.to_thread(make_cards, records, *facts), damaged
 
 
 async def _choose(wiring: Wiring, reviewer: Actor, query: Query, since_ms: float) -> list[Facets] | None:
     """Return the buckets that may have fitting items; None for the whole inbox."""
-    buckets = await wiring.buckets.read(since_ms) if query else None
+    buckets = await wiring.part(Buckets).read(since_ms) if query else None
     if buckets is None:
         return None
     return [facets for facets, _ in buckets if query.admits(facets, may_decide(facets.audience, reviewer))]

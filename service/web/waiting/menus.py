@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sayso.records.decisions import Actor
 from sayso.text.language import _, mark
 from service.store.directory.views import LONGEST_SEARCH
-from service.store.inbox.buckets import Bucket
+from service.store.inbox.buckets import Bucket, Buckets
 from service.store.inbox.facets import Facets
 from service.web.content.queries import Query, Term, parse_query, write_term
 from service.web.waiting.counting import may_decide
@@ -94,11 +94,13 @@ class _Tallies:
 
 async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int, since_ms: float) -> Filters:
     """Return the filters for a search, from buckets that were read after the monotonic time `since_ms`."""
-    buckets = await wiring.buckets.read(since_ms)
+    buckets = await wiring.part(Buckets).read(since_ms)
     spans_ms = [*_SPANS_MS, *([] if query.due_within_ms is None else [query.due_within_ms])]
     if buckets is None:
         return _make_filters(None, query, None)
-    due = await wiring.buckets.count_due([one.facets for one in buckets], [at_ms + span_ms for span_ms in spans_ms])
+    due = await wiring.part(Buckets).count_due(
+        [one.facets for one in buckets], [at_ms + span_ms for span_ms in spans_ms]
+    )
     tallies = await asyncio.to_thread(_count, buckets, due, reviewer, query)
     return _make_filters(tallies, query, sum(one.size for one in buckets))
 

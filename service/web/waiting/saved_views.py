@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
-from service.store.directory.views import LONGEST_NAME, SavedView
+from service.store.directory.views import LONGEST_NAME, SavedView, ViewStore
 from service.web.form_posts import RecordedRoute, read_post
 from service.web.sessions import SignedIn, wiring_of
 
@@ -24,7 +24,7 @@ async def save(request: Request, visitor: SignedIn) -> Response:
     except ValidationError as error:
         problem = f"A view has a search and a name of 1 to {LONGEST_NAME} characters. Change the name."
         raise InvalidInput(problem) from error
-    await wiring_of(request).views.save(visitor.name, view)
+    await wiring_of(request).part(ViewStore).save(visitor.name, view)
     return _show_inbox(search)
 
 
@@ -32,7 +32,7 @@ async def save(request: Request, visitor: SignedIn) -> Response:
 async def delete(request: Request, visitor: SignedIn) -> Response:
     """Delete the view that the form names, and show the inbox as it was."""
     post = await read_post(request, visitor)
-    await wiring_of(request).views.delete(visitor.name, post.get("which", ""))
+    await wiring_of(request).part(ViewStore).delete(visitor.name, post.get("which", ""))
     return _show_inbox(post.get("q", ""))
 
 

@@ -30,7 +30,7 @@ from service.app import create_app
 from service.assembly import assemble
 from service.settings import Settings
 from service.store.connection.formats import check_format
-from service.store.directory.views import SavedView
+from service.store.directory.views import SavedView, ViewStore
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
 from tests.service.worlds import World
@@ -78,7 +78,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         await wiring.groups.create("payments", ("anna",), (), "root")
         absence = await wiring.duty.add_absence("anna", now_ms(), now_ms() + 86_400_000, None, "anna")
         code = await wiring.contacts.create_code("anna", "telegram")
-        view = await wiring.views.save("anna", SavedView(name="Refunds", search="tool:refund"))
+        view = await wiring.part(ViewStore).save("anna", SavedView(name="Refunds", search="tool:refund"))
         contact = await wiring.contacts.redeem_code("telegram", code.code, "4711")
         known = {
             "run_id": ended.run.id,

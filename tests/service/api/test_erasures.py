@@ -1,6 +1,6 @@
 """Erasing the contents of a run over HTTP, and reading what is left."""
 
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from tests.builders import approve, finish, make_pending
 from tests.service.worlds import World
 
@@ -42,9 +42,9 @@ async def test_events_reported_again_after_an_erasure_stay_erased(world: World) 
     wiring = world.wiring
     pending = await make_pending(wiring)
     event = ExternalEvent(1, None, {"type": "note"})
-    await wiring.external_events.add(pending.run.id, "agent", "sayso", [event])
+    await wiring.part(ExternalEvents).add(pending.run.id, "agent", "sayso", [event])
     ended = await finish(wiring, await approve(wiring, pending))
     async with world.client("root") as root:
         assert (await root.post(f"/api/v1/runs/{ended.run.id}/erase", json=REASON)).status_code == 200
-    await wiring.external_events.add(pending.run.id, "agent", "sayso", [event])
-    assert await wiring.external_events.read_all(pending.run.id) == []
+    await wiring.part(ExternalEvents).add(pending.run.id, "agent", "sayso", [event])
+    assert await wiring.part(ExternalEvents).read_all(pending.run.id) == []

@@ -11,6 +11,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.channels.deciding import read_card
+from service.store.runs.precedents import Precedents
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from tests.builders import person, run_ref
@@ -68,11 +69,11 @@ async def test_last_denial_is_found_in_the_run_thread_or_of_the_agent(wiring: Wi
     await decide(wiring, await ask(wiring, "other", ARGS, thread_id="t1"), message="first")
     await decide(wiring, await ask(wiring, "other", ARGS, thread_id="t2"), message="last")
     record = (await ask(wiring, "other", ARGS, thread_id="t3")).record
-    found = await wiring.precedents.find_denial(record, record.items[0])
+    found = await wiring.part(Precedents).find_denial(record, record.items[0])
     assert found is not None
     assert (found.by, found.message) == ("anna", "last")
     another = (await ask(wiring, "other", ARGS, thread_id="t3", agent="another")).record
-    assert await wiring.precedents.find_denial(another, another.items[0]) is None
+    assert await wiring.part(Precedents).find_denial(another, another.items[0]) is None
 
 
 async def test_every_channel_reads_the_last_denial_for_its_card(wiring: Wiring) -> None:

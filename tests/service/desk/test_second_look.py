@@ -14,6 +14,7 @@ from service.auth.credentials import TENANT
 from service.operations.insights.figures import read_rule_cost
 from service.operations.insights.second_look import list_second_look
 from service.settings import Settings
+from service.store.insights.recents import Recents
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import person
@@ -59,7 +60,7 @@ async def draw_one(world: World, amount: int) -> tuple[str, int]:
         if amount > 100:
             await approve(world, suspension)
         await Counting(world.wiring).count_waiting()
-        waiting = await world.wiring.recents.second_look.list_waiting(1)
+        waiting = await world.wiring.part(Recents).second_look.list_waiting(1)
         if waiting:
             return waiting[0].run_id, waiting[0].seq
 
@@ -77,7 +78,7 @@ async def test_waiting_calls_are_those_of_the_stored_secret(world: World) -> Non
     await suspend(world, 500)  # open
     await suspend(world, 5, "look")  # of a rule without a sample
     await Counting(world.wiring).count_waiting()
-    secret = await world.wiring.recents.second_look._redis.get(KEYS.sampling)
+    secret = await world.wiring.part(Recents).second_look._redis.get(KEYS.sampling)
     assert isinstance(secret, bytes)
     expected = set()
     for run in runs:
@@ -86,7 +87,7 @@ async def test_waiting_calls_are_those_of_the_stored_secret(world: World) -> Non
                 drawn = digest(secret, f"{TENANT} {run} {entry.seq}".encode(), "sha256")
                 if int.from_bytes(drawn[:8]) < 0.5 * 2**64:
                     expected.add((run, entry.seq))
-    found = await world.wiring.recents.second_look.list_waiting(100)
+    found = await world.wiring.part(Recents).second_look.list_waiting(100)
     assert {(one.run_id, one.seq) for one in found} == expected
     kinds = [(await trail_of(world.wiring, one.run_id))[one.seq - 1].type for one in found]
     assert set(kinds) == {"policy_decision", "decision_recorded"}
@@ -97,15 +98,15 @@ async def test_person_takes_a_second_look_once(world: World) -> None:
     wiring = world.wiring
     run_id, seq = await draw_one(world, 500)
     with pytest.raises(AlreadyDecided, match="You decided this call"):
-        await wiring.desk.take_second_look(run_id, seq, AGREES, person("anna"), wiring.recents.second_look.waits)
+        await wiring.desk.take_second_look(run_id, seq, AGREES, person("anna"), wiring.part(Recents).second_look.waits)
     wrong = Opinion(agrees=False, reason="The order was paid back before.")
     for _ in range(2):  # the same again changes nothing
-        await wiring.desk.take_second_look(run_id, seq, wrong, person("ben"), wiring.recents.second_look.waits)
+        await wiring.desk.take_second_look(run_id, seq, wrong, person("ben"), wiring.part(Recents).second_look.waits)
     taken = [entry.data for entry in await trail_of(wiring, run_id) if entry.type == "second_look_taken"]
     assert [(one["seen"], one["agrees"], one["by"]["id"]) for one in taken] == [(seq, False, "ben")]
-    assert not await wiring.recents.second_look.waits(run_id, seq)
+    assert not await wiring.part(Recents).second_look.waits(run_id, seq)
     with pytest.raises(AlreadyDecided, match="Somebody else"):
-        await wiring.desk.take_second_look(run_id, seq, AGREES, person("root"), wiring.recents.second_look.waits)
+        await wiring.desk.take_second_look(run_id, seq, AGREES, person("root"), wiring.part(Recents).second_look.waits)
     await Counting(wiring).count_waiting()
     cost = await read_rule_cost(wiring, "large")
     assert cost is not None
@@ -116,7 +117,9 @@ async def test_two_people_at_once_leave_one_opinion(world: World) -> None:
     wiring = world.wiring
     run_id, seq = await draw_one(world, 5)
     people = [person(name) for name in ("anna", "ben", "root", "dora")]
-    takes = (wiring.desk.take_second_look(run_id, seq, AGREES, one, wiring.recents.second_look.waits) for one in people)
+    takes = (
+        wiring.desk.take_second_look(run_id, seq, AGREES, one, wiring.part(Recents).second_look.waits) for one in people
+    )
     ended = await asyncio.gather(*takes, return_exceptions=True)
     assert sum(isinstance(one, AlreadyDecided) for one in ended) == 3
     assert [entry.type for entry in await trail_of(wiring, run_id)].count("second_look_taken") == 1
@@ -127,7 +130,7 @@ async def test_call_that_was_not_drawn_cannot_be_judged(world: World) -> None:
     for seq in (2, 99):
         with pytest.raises(NotFound):
             await world.wiring.desk.take_second_look(
-                run_id, seq, AGREES, person("ben"), world.wiring.recents.second_look.waits
+                run_id, seq, AGREES, person("ben"), world.wiring.part(Recents).second_look.waits
             )
 
 
@@ -141,9 +144,9 @@ async def test_allowed_call_shows_its_arguments_without_secrets(world: World) ->
 
 async def test_call_of_a_deleted_run_waits_no_longer(world: World) -> None:
     run_id, _ = await draw_one(world, 5)
-    await world.wiring.recents.second_look._redis.delete(KEYS.trail(run_id))
+    await world.wiring.part(Recents).second_look._redis.delete(KEYS.trail(run_id))
     assert await list_second_look(world.wiring, person("ben")) == []
-    assert await world.wiring.recents.second_look.count() == 0
+    assert await world.wiring.part(Recents).second_look.count() == 0
 
 
 async def test_second_look_over_the_api(world: World) -> None:

@@ -10,6 +10,7 @@ from httpx import AsyncClient
 
 from sayso.clock import now_ms
 from sayso.errors import Unreadable
+from service.store.deliveries import Deliveries
 from service.store.keys import TenantKeys
 from service.store.rulebook.replays import Replay
 from service.store.suspensions.outbox import Delivery
@@ -95,7 +96,7 @@ async def test_newer_replay_is_skipped_and_named(world: World) -> None:
 
 
 async def test_newer_message_of_a_webhook_is_skipped_and_kept(world: World) -> None:
-    deliveries, redis = world.wiring.deliveries, world.wiring.runs._redis
+    deliveries, redis = world.wiring.part(Deliveries), world.wiring.runs._redis
     for name in ("m1", "m2"):
         await deliveries.add([Delivery(id=name, endpoint_id="e", body="{}", until_ms=2**50)], now_ms())
         seen = await deliveries.read(name)

@@ -19,7 +19,7 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import find_name_fault
 from service.operations.discussing.attachments import LONGEST_NAME, attach
 from service.operations.discussing.comments import add_comment
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.wiring import Wiring
 from tests.builders import answer_question, person
 from tests.hostile import CORPUS, EMOJI, HIDDEN, LOOKALIKES
@@ -141,7 +141,7 @@ async def report(wiring: Wiring, run_id: str, text: str) -> None:
         {"type": text[:100] or "x", "data": {text: text}},
     ]
     numbered = [ExternalEvent(seq, None, event) for seq, event in enumerate(events, start=1)]
-    await wiring.external_events.add(run_id, "agent", "sayso", numbered)
+    await wiring.part(ExternalEvents).add(run_id, "agent", "sayso", numbered)
 
 
 async def submit_titles(wiring: Wiring, texts: dict[str, str]) -> None:

@@ -8,6 +8,8 @@ import pytest
 from benchmarks.channels.receivers import serving
 from service.settings import Settings
 from service.store.suspensions.announcements import WebhookEvent
+from service.store.webhooks.endpoints import Endpoints
+from service.store.webhooks.senders import Senders
 from tests.builders import make_pending
 from tests.receivers import deliver_events
 from tests.service.web.sites import visit
@@ -29,7 +31,7 @@ async def test_endpoint_is_registered_verified_rotated_and_deleted(settings: Set
         assert len(re.findall(r"whsec_[\w+/=]{44}", page)) == 1
         assert "Not verified yet" in page
         assert "whsec_" not in await anna.read("/webhooks")
-        (endpoint,) = await anna.wiring.endpoints.list_all()
+        (endpoint,) = await anna.wiring.part(Endpoints).list_all()
         place = f"/webhooks/endpoints/{endpoint.id}"
         assert await anna.send(place, act="verified") == "/webhooks?done=verified"
         assert "Active; all runs; every event" in await anna.read("/webhooks?done=verified")
@@ -58,7 +60,7 @@ async def test_failed_messages_are_sent_again(settings: Settings, certificate: P
     async with visit(settings) as anna, serving(str(certificate), ["500"]) as (program,):
         await make_admin(anna)
         await anna.send("/webhooks/endpoints", 200, url=program.url, **EVERY)
-        (endpoint,) = await anna.wiring.endpoints.list_all()
+        (endpoint,) = await anna.wiring.part(Endpoints).list_all()
         await anna.send(f"/webhooks/endpoints/{endpoint.id}", act="verified")
         await make_pending(anna.wiring)
         await deliver_events(anna.wiring)
@@ -83,7 +85,7 @@ async def test_sender_is_registered_rotated_and_revoked(settings: Settings) -> N
         assert "no active reviewer named" in page
         assert 'value="pager"' in page
         assert "whsec_" in await anna.send("/webhooks/senders", 200, name="pager", reviewer="anna")
-        (sender,) = await anna.wiring.senders.list_all()
+        (sender,) = await anna.wiring.part(Senders).list_all()
         assert f"/hooks/decisions/{sender.id}" in await anna.read("/webhooks")
         assert "whsec_" in await anna.send(f"/webhooks/senders/{sender.id}", 200, act="rotate")
         assert await anna.send(f"/webhooks/senders/{sender.id}", act="revoke") == "/webhooks?done=revoke"

@@ -6,6 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from service.auth.credentials import TENANT
+from service.store.insights.counters import Counters
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
@@ -68,7 +69,7 @@ async def test_counting_pauses_between_batches(wiring: Wiring) -> None:
     counting = asyncio.create_task(Counting(wiring, rush.wait_over).count_waiting())
 
     async def are_counted() -> bool:
-        return not await wiring.counters.waiting()
+        return not await wiring.part(Counters).waiting()
 
     await until(are_counted)
     assert not counting.done()

@@ -11,6 +11,7 @@ from service.channels.base import Recipient
 from service.channels.cards import Card
 from service.channels.table import Channels
 from service.store.keys import TenantKeys
+from service.store.leases import NamedLeases
 from service.wiring import Wiring
 from tests.channels import MemoryChannel
 from tests.waits import until
@@ -34,7 +35,7 @@ def notify_over(wiring: Wiring, channel: MemoryChannel) -> Notifier:
 async def test_cards_of_a_crashed_process_are_free_again_soon(wiring: Wiring) -> None:
     channel = MemoryChannel()
     notifier, record = notify_over(wiring, channel), await waiting(wiring, "anna")
-    assert await wiring.leases.hold(f"cards:{record.id}", "crashed", LEASE_MS)
+    assert await wiring.part(NamedLeases).hold(f"cards:{record.id}", "crashed", LEASE_MS)
 
     async def sent() -> bool:
         await deliver(notifier)

@@ -4,6 +4,7 @@ import asyncio
 
 from service.channels.base import Channel
 from service.channels.table import Listen
+from service.store.leases import NamedLeases
 from service.wiring import Wiring
 from tests.channels import MemoryChannel
 from workers.notify.listening import listen_by_lease
@@ -27,14 +28,14 @@ async def test_one_of_two_processes_listens_and_the_other_takes_over(wiring: Wir
         tasks[name] = asyncio.create_task(listen_by_lease(wiring, MemoryChannel(), listener(name), stop, 0.05))
         if name == "first":
             await asyncio.wait_for(began["first"].wait(), 10)
-    assert await wiring.leases.hold("listen:memory", "third") is False
+    assert await wiring.part(NamedLeases).hold("listen:memory", "third") is False
     assert heard == ["first"]
     stops["first"].set()
     await asyncio.wait_for(began["second"].wait(), 10)
     assert heard == ["first", "second"]
     stops["second"].set()
     await asyncio.gather(*tasks.values())
-    assert await wiring.leases.hold("listen:memory", "third"), "the lease was given up"
+    assert await wiring.part(NamedLeases).hold("listen:memory", "third"), "the lease was given up"
 
 
 async def test_listener_starts_again_after_an_error(wiring: Wiring) -> None:

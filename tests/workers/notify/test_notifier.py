@@ -13,7 +13,9 @@ from sayso.records.terms import EscalationStep, RuleTerms
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.table import Channels
 from service.delivery.breakers import FAILURES_TO_OPEN
+from service.store.channels.cards import CardQueue
 from service.store.keys import TenantKeys
+from service.store.leases import NamedLeases
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from tests.channels import Book, MemoryChannel, RoomChannel
@@ -158,7 +160,7 @@ async def test_new_card_precedes_repetitions_that_are_due(
     await make_due(wiring, failed)
     new = await waiting(wiring, "anna")
     now_ms = await wiring.schedule.now_ms()
-    assert await wiring.cards.due(now_ms) == [new.id, failed.id]
+    assert await wiring.part(CardQueue).due(now_ms) == [new.id, failed.id]
 
 
 async def test_failed_delivery_asks_the_next_step(wiring: Wiring, notifier: Notifier, channel: MemoryChannel) -> None:
@@ -197,17 +199,17 @@ async def test_card_that_was_sent_is_not_sent_again_because_another_attempt_brok
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
     assert [one.state for one in await deliveries(wiring, record)] == [DeliveryState.QUEUED, DeliveryState.SENT]
-    assert await wiring.cards.due(await wiring.schedule.now_ms()) == [record.id]
+    assert await wiring.part(CardQueue).due(await wiring.schedule.now_ms()) == [record.id]
 
 
 async def test_leased_suspension_is_left_to_its_process(
     wiring: Wiring, notifier: Notifier, channel: MemoryChannel
 ) -> None:
     record = await waiting(wiring, "anna")
-    assert await wiring.leases.hold(f"cards:{record.id}", "other")
+    assert await wiring.part(NamedLeases).hold(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == []
-    await wiring.leases.release(f"cards:{record.id}", "other")
+    await wiring.part(NamedLeases).release(f"cards:{record.id}", "other")
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
 
@@ -218,7 +220,7 @@ async def test_clock_that_went_back_delays_no_card(
     record = await waiting(wiring, "anna")
     await redis.zadd(KEYS.cards, {record.id: 2**45})
     assert await deliver(notifier) == 0
-    await wiring.cards.bring_forward(await wiring.schedule.now_ms())
+    await wiring.part(CardQueue).bring_forward(await wiring.schedule.now_ms())
     await deliver(notifier)
     assert channel.calls == [("send", "A1")]
 

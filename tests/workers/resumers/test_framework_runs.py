@@ -8,6 +8,7 @@ from sayso.errors import IllegalTransition, ModelError
 from sayso.records.suspensions import RunStatus
 from sayso.runner.protocol import Done
 from sayso.transitions.execution import Fence
+from service.store.runs.external_events import ExternalEvents
 from service.wiring import Wiring
 from tests.workers.resumers.scripted_framework import (
     ONE_TURN,
@@ -205,7 +206,7 @@ async def test_external_events_of_a_framework_are_saved_once(
     origin = ORIGIN.model_copy(update={"framework": "autogen"})
     framework = ScriptedFramework(ONE_TURN, origin=origin, fails_after_tools=1)
     await retry_after_postponement(wiring, framework, monkeypatch, origin)
-    external = await wiring.external_events.read_all("run_x")
+    external = await wiring.part(ExternalEvents).read_all("run_x")
     assert [(one.source, one.source_format, one.event["n"]) for one in external] == [
         ("autogen", "autogen", n) for n in (0, 1)
     ]

@@ -15,7 +15,7 @@ from sayso.sentences.outcomes import describe_earlier_denial
 from sayso.text.redaction import Redacted
 from sayso.transitions.deciding import find_item
 from service.operations.masking import find_secrets
-from service.store.runs.precedents import kind_of
+from service.store.runs.precedents import Precedents, kind_of
 from service.web.content.cards import item_href
 from service.web.content.details import Change, compare_args
 from service.wiring import Wiring
@@ -64,7 +64,7 @@ async def describe_precedents(
 
 async def find_denied(wiring: Wiring, record: SuspensionRecord, item: Item, secrets: Redacted) -> Denied | None:
     """Return the last denial of the same call in this run or thread, or of this agent; None without one."""
-    found = await wiring.precedents.find_denial(record, item)
+    found = await wiring.part(Precedents).find_denial(record, item)
     if found is None:
         return None
     sentence = describe_earlier_denial(found, record.run.id, record.run.thread_id)
@@ -77,7 +77,7 @@ async def find_since(
     """Return the comparison with the reviewer's last approval; None without one, and where a call has secrets."""
     if not item.open or item.doubt is not None:
         return None
-    place = await wiring.precedents.find_last(reviewer, kind_of(record, item.tool.name))
+    place = await wiring.part(Precedents).find_last(reviewer, kind_of(record, item.tool.name))
     if place is None or place == (record.id, item.item_id):
         return None
     try:

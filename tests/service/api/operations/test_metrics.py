@@ -17,6 +17,7 @@ from sayso.runner.models import ScriptedModel
 from service.auth.credentials import TENANT
 from service.operations.metrics.readings import Readings
 from service.settings import CHECKOUT, Settings
+from service.store.insights.counters import Counters
 from service.store.keys import TenantKeys
 from service.store.load.starts import count_delay
 from tests.builders import approve, ask, make_pending, make_running
@@ -193,8 +194,8 @@ async def test_openmetrics_is_sent_to_those_who_ask_for_it(world: World) -> None
 
 async def test_start_delays_are_sums_of_all_workers(world: World) -> None:
     for delay_ms in (-3, 5, 6, 70_000):
-        await world.wiring.counters.starts.add(count_delay(delay_ms))
-    found = await world.wiring.counters.starts.read()
+        await world.wiring.part(Counters).starts.add(count_delay(delay_ms))
+    found = await world.wiring.part(Counters).starts.read()
     assert (found.within[:2], found.within[-1], found.total, found.sum_ms) == ((2, 3), 3, 4, 70_011)
 
 

@@ -18,7 +18,7 @@ from service.channels.push.card import LARGEST_PAYLOAD_BYTES, render_card
 from service.channels.push.outbound import PushChannel, PushConfig, check_subscription, make_key
 from service.delivery.addresses import UnsafeUrl
 from service.settings import Settings
-from service.store.channels.subscriptions import Subscription
+from service.store.channels.subscriptions import Subscription, Subscriptions
 from service.wiring import Wiring
 from tests.fakes.push import Browser, PushService, encode, serving_push
 from tests.sayso.samples import T0, word
@@ -47,7 +47,7 @@ def channel(parts: Wiring) -> PushChannel:
 @pytest.fixture
 async def subscriber(parts: Wiring, provider: PushService) -> Browser:
     found = provider.subscribe()
-    await parts.subscriptions.save(found.subscription)
+    await parts.part(Subscriptions).save(found.subscription)
     return found
 
 
@@ -120,7 +120,7 @@ async def test_browser_that_is_gone_is_unsubscribed(
         with pytest.raises(DeliveryFailed, match="unsubscribed") as failed:
             await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
         assert failed.value.permanent
-    assert await parts.subscriptions.find(recipient.address) is None
+    assert await parts.part(Subscriptions).find(recipient.address) is None
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,15 @@ async def test_refusal_of_a_push_service_is_explained(
     with pytest.raises(DeliveryFailed, match=str(status)) as failed:
         await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
     assert failed.value.permanent == permanent
-    assert await parts.subscriptions.find(recipient.address) is not None
+    assert await parts.part(Subscriptions).find(recipient.address) is not None
 
 
 async def test_unreadable_subscription_is_tried_again(
     channel: PushChannel, parts: Wiring, subscriber: Browser, recipient: Recipient
 ) -> None:
     newer = json.dumps({**subscriber.subscription.model_dump(), "mood": "calm"})
-    await parts.subscriptions._redis.hset(parts.subscriptions._keys.subscriptions, recipient.address, newer)
+    store, contacts = parts.store.redis, parts.store.keys.subscriptions
+    await store.hset(contacts, recipient.address, newer)
     with pytest.raises(DeliveryFailed, match="cannot be read: mood") as failed:
         await channel.send(recipient, card_of(record_of(ARGS["small"])), "e1")
     assert not failed.value.permanent

@@ -8,6 +8,7 @@ from service.channels.base import DeliveryFailed
 from service.channels.telegram.inbound import POSITION, Inbox, listen
 from service.channels.telegram.outbound import TelegramChannel
 from service.channels.telegram.updates import Update
+from service.store.channels.notes import ChannelNotes
 from service.wiring import Wiring
 from tests.builders import make_pending, make_person
 from tests.fakes.telegram import Telegram
@@ -22,7 +23,7 @@ async def test_update_is_received_again_until_it_was_handled(
     assert len(await channel.poll(0)) == 2, "received, then the process dies"
     inbox = Inbox(channel, wiring)
     await inbox.poll()
-    position = int(await wiring.channel_notes.read("tg", POSITION) or 0)
+    position = int(await wiring.part(ChannelNotes).read("tg", POSITION) or 0)
     assert len(telegram.messages) == 2
     telegram.say(ANNA, "three")
     await inbox.poll()
@@ -43,7 +44,7 @@ async def test_answer_that_fails_does_not_repeat_the_update(
     telegram.blocked.add(ANNA)
     telegram.say(ANNA, "hello")
     await Inbox(channel, wiring).poll()
-    assert await wiring.channel_notes.read("tg", POSITION) is not None
+    assert await wiring.part(ChannelNotes).read("tg", POSITION) is not None
 
 
 async def test_refused_answer_is_given_again_and_decides_once(

@@ -20,6 +20,7 @@ from service.operations.drills.planting import plant_drill, plant_scheduled
 from service.operations.drills.results import is_flagged
 from service.operations.insights.figures import read_insights
 from service.settings import Settings
+from service.store.insights.recents import Recents
 from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.builders import approve, make_person, person, run_ref
@@ -148,7 +149,7 @@ async def test_results_flag_who_approves_drills(drilling: Wiring) -> None:
     for _ in range(3):
         await approve(drilling, await plant(drilling))
     await Counting(drilling).count_waiting()
-    found = await drilling.recents.drills.read(["anna", "ben"])
+    found = await drilling.part(Recents).drills.read(["anna", "ben"])
     assert found == {"anna": (True, True, True), "ben": ()}
     assert {name: is_flagged(approved) for name, approved in found.items()} == {"anna": True, "ben": False}
 

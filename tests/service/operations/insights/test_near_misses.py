@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.operations.insights.figures import read_insights
 from service.settings import Settings
+from service.store.insights.recents import Recents
 from service.wiring import Wiring
 from tests.builders import make_agent
 from tests.service.worlds import World
@@ -71,7 +72,7 @@ async def recount(wiring: Wiring, runs: list[str]) -> Counter[str]:
 @examples(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(CALL, max_size=14))
 async def test_near_misses_are_those_of_a_recount(world: World, calls: list[tuple[str, int]]) -> None:
-    await world.wiring.recents.second_look._redis.flushdb()
+    await world.wiring.part(Recents).second_look._redis.flushdb()
     world.tokens["demo"] = await make_agent(world.wiring, "demo")
     runs = [(await pay(world, who, amount))["run"]["id"] for who, amount in calls]
     assert await count_near(world.wiring) == await recount(world.wiring, runs)

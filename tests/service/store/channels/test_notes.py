@@ -2,11 +2,12 @@
 
 from redis.asyncio import Redis
 
+from service.store.channels.notes import ChannelNotes
 from service.wiring import Wiring
 
 
 async def test_note_belongs_to_its_channel_and_expires(wiring: Wiring, clean_store_url: str) -> None:
-    notes = wiring.channel_notes
+    notes = wiring.part(ChannelNotes)
     await notes.save("tg", "position", "7", 60_000)
     await notes.save("tg", "position", "8", 60_000)
     assert await notes.read("tg", "position") == "8"

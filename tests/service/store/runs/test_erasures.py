@@ -18,7 +18,7 @@ from service.operations.discussing.attachments import attach
 from service.operations.discussing.comments import add_comment
 from service.operations.runs.erasing import erase_run
 from service.store.rulebook.replays import Replay
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.store.suspensions.packing import pack_record, unpack_record
 from service.wiring import Wiring
 from tests.builders import answer_question, approve, ask, finish, give_up, make_pending, person
@@ -38,7 +38,7 @@ async def make_ended(wiring: Wiring) -> SuspensionRecord:
     record = await make_pending(wiring, draft)
     await attach(wiring, record.id, "i1", "letter.txt", MARK.encode(), person("anna"))
     await add_comment(wiring, record.id, "i1", f"Is it {MARK}?", "anna", None)
-    await wiring.external_events.add(record.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": MARK})])
+    await wiring.part(ExternalEvents).add(record.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": MARK})])
     await wiring.desk.ask_requester(record.id, "i1", f"Who is {MARK}?", person("anna"), None)
     await answer_question(wiring, record, MARK)
     decided = await approve(wiring, record)

@@ -83,7 +83,7 @@ async def test_last_approval_is_the_reviewers_own(wiring: Wiring, redis: Redis) 
 async def test_find_earlier_reads_each_kind_of_open_call_once(wiring: Wiring) -> None:
     await decide(wiring, await ask(wiring, 100), "approve")
     records = [await ask(wiring, 5), await ask(wiring, 6)]
-    earlier = await wiring.precedents.find_earlier(records)
+    earlier = await wiring.part(Precedents).find_earlier(records)
     assert {kind: len(found) for kind, found in earlier.items()} == {KIND: 1}
     await decide(wiring, records[0], "approve")
-    assert len((await wiring.precedents.find_earlier(records))[KIND]) == 1, "cached"
+    assert len((await wiring.part(Precedents).find_earlier(records))[KIND]) == 1, "cached"

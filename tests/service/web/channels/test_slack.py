@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.slack.outbound import SlackChannel
 from service.settings import Settings
+from service.store.channels.installs import Installs
 from service.web.sessions import cookie_name
 from tests.builders import make_person
 from tests.fakes.slack import FakeSlack, running_slack
@@ -82,7 +83,7 @@ async def install(slack_world: SlackWorld) -> str:
     """Install the app; return what the store has of its token."""
     asked = await begin(slack_world.world)
     await get(slack_world.world, "root", DONE, state=asked["state"], code="good-code")
-    sealed = await slack_world.world.wiring.installs.find_token(NAME)
+    sealed = await slack_world.world.wiring.part(Installs).find_token(NAME)
     assert sealed is not None
     return sealed
 
@@ -93,7 +94,7 @@ async def test_store_holds_no_token_in_clear(slack_world: SlackWorld, clean_stor
 
 
 async def test_token_is_encrypted_anew_after_a_rotation(slack_world: SlackWorld) -> None:
-    installs, before = slack_world.world.wiring.installs, await install(slack_world)
+    installs, before = slack_world.world.wiring.part(Installs), await install(slack_world)
     secrets = {"client_secret": SecretStr("a-new-secret"), "old_client_secret": SecretStr(CLIENT_SECRET)}
     rotated = SlackChannel(slack_world.channel.config.model_copy(update=secrets))
     rotated.attach(slack_world.world.wiring)
@@ -119,7 +120,7 @@ async def test_state_is_valid_once_and_in_its_own_session(slack_world: SlackWorl
     asked = await begin(world)
     assert (await get(world, "root", DONE, state=asked["state"])).status_code == 403
     assert (await get(world, "root", DONE, state=asked["state"], code="good-code")).status_code == 403
-    assert await world.wiring.installs.find_token(NAME) is None
+    assert await world.wiring.part(Installs).find_token(NAME) is None
 
 
 async def test_wrong_code_installs_nothing(slack_world: SlackWorld) -> None:
@@ -127,7 +128,7 @@ async def test_wrong_code_installs_nothing(slack_world: SlackWorld) -> None:
     answer = await get(slack_world.world, "root", DONE, state=asked["state"], code="other")
     assert answer.status_code == 503
     assert CLIENT_SECRET not in answer.text
-    assert await slack_world.world.wiring.installs.find_token(NAME) is None
+    assert await slack_world.world.wiring.part(Installs).find_token(NAME) is None
 
 
 @pytest.mark.parametrize("change", [{"app_id": "A0OTHER"}, {"team": {"id": "T0OTHER"}}, {"access_token": "xoxp-user"}])
@@ -136,7 +137,7 @@ async def test_token_of_another_app_is_refused(slack_world: SlackWorld, change: 
     asked = await begin(slack_world.world)
     answer = await get(slack_world.world, "root", DONE, state=asked["state"], code="good-code")
     assert answer.status_code == 403
-    assert await slack_world.world.wiring.installs.find_token(NAME) is None
+    assert await slack_world.world.wiring.part(Installs).find_token(NAME) is None
 
 
 async def test_only_admins_install(slack_world: SlackWorld, clean_store_url: str) -> None:

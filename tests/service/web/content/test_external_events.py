@@ -6,7 +6,7 @@ import pytest
 
 from sayso.formats.external_events import Kind
 from service.settings import Settings
-from service.store.runs.external_events import ExternalEvent
+from service.store.runs.external_events import ExternalEvent, ExternalEvents
 from service.web.content.external_events import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
 from service.wiring import Wiring
 from tests.sayso.timeline.stories import STORIES
@@ -19,7 +19,7 @@ EVIL = "<script>alert(1)</script>\u202e"
 
 async def tell(wiring: Wiring, run_id: str, *events: dict[str, Any], first: int = 1) -> None:
     numbered = [ExternalEvent(seq, None, event) for seq, event in enumerate(events, start=first)]
-    await wiring.external_events.add(run_id, "agent", "sayso", numbered)
+    await wiring.part(ExternalEvents).add(run_id, "agent", "sayso", numbered)
 
 
 def note(text: str) -> dict[str, Any]:
@@ -37,11 +37,11 @@ async def test_item_page_shows_only_external_events_before_its_suspension(settin
     async with visit(settings) as site:
         record = await asked(site.wiring)
         early = [ExternalEvent(1, record.created_at_ms - 5, note("before the pause"))]
-        await site.wiring.external_events.add(record.run.id, "early", "sayso", early)
+        await site.wiring.part(ExternalEvents).add(record.run.id, "early", "sayso", early)
         await decide(site.wiring, record, "approve")
         await tell(site.wiring, record.run.id, note("after the pause"))
         late = [ExternalEvent(1, record.created_at_ms + 1, note("late words"))]
-        await site.wiring.external_events.add(record.run.id, "late", "sayso", late)
+        await site.wiring.part(ExternalEvents).add(record.run.id, "late", "sayso", late)
         run = await site.read(f"/runs/{record.run.id}")
         item = await site.read(f"/items/{record.id}/i1")
     assert "before the pause" in run
@@ -68,7 +68,7 @@ async def test_page_shows_the_latest_external_events(settings: Settings) -> None
         record = await asked(site.wiring)
         for first in range(1, MAX_EXTERNAL_EVENTS + 2, 200):
             await tell(site.wiring, record.run.id, *(note(f"w{first + n}") for n in range(200)), first=first)
-        shown = await read_external_events(site.wiring.external_events, record.run.id)
+        shown = await read_external_events(site.wiring.part(ExternalEvents), record.run.id)
         page = await site.read(f"/runs/{record.run.id}")
     assert (len(shown.entries), shown.cut) == (MAX_EXTERNAL_EVENTS, True)
     assert shown.entries[-1].text == "w1200"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from service.settings import Settings
+from service.store.presence import Presence
 from tests.service.web.sites import OWN, Site, visit
 from tests.service.web.stories import asked, place_of
 from tests.service.web.test_live import follow, stream
@@ -34,7 +35,7 @@ async def test_presence_needs_the_form_of_the_session_and_an_item(settings: Sett
         assert (await anna.client.post(f"{place_of(record)}/here", headers=foreign)).status_code == 403
         await anna.send(f"{place_of(record)[:-1]}9/here", 404)
         await anna.send("/items/sus_none/i1/here", 404)
-        assert (await anna.wiring.presence.read(0)).people == {}
+        assert (await anna.wiring.part(Presence).read(0)).people == {}
 
 
 def test_others_see_on_row_and_item_who_looks(site: Site, open_as: Callable[..., Page]) -> None:

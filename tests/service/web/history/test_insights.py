@@ -11,6 +11,7 @@ from service.http.assets import STATIC
 from service.operations.insights.fatigue import warn_tired
 from service.settings import Settings
 from service.store.insights.facts import PersonFact
+from service.store.insights.recents import Recents
 from service.web.history.insights import describe_change
 from service.wiring import Wiring
 from tests.service.web.sites import Site, visit
@@ -84,13 +85,13 @@ async def test_bar_says_once_that_approvals_are_too_fast(settings: Settings) -> 
         place = f"/items/{record.id}/i1"
         fast = [PersonFact(name="anna", decision_id=f"dec_{at}", approved=True, look_ms=1_800) for at in range(22)]
         at_ms = await anna.wiring.schedule.now_ms() - 360_000
-        await anna.wiring.recents.add("anna", [(one, at_ms + at * 10_000) for at, one in enumerate(fast[:20])])
-        assert await warn_tired(anna.wiring.recents, "anna")
+        await anna.wiring.part(Recents).add("anna", [(one, at_ms + at * 10_000) for at, one in enumerate(fast[:20])])
+        assert await warn_tired(anna.wiring.part(Recents), "anna")
         page = await anna.read(place)
         assert "20 approved in 3 min 10 s, median 1.8 s. Take the next from another tool, or pause 10 min." in page
         assert "Approve" in page
-        await anna.wiring.recents.add("anna", [(one, at_ms + 300_000) for one in fast[20:]])
-        assert not await warn_tired(anna.wiring.recents, "anna")
+        await anna.wiring.part(Recents).add("anna", [(one, at_ms + 300_000) for one in fast[20:]])
+        assert not await warn_tired(anna.wiring.part(Recents), "anna")
         assert "Take the next from another tool" not in await anna.read(place)
 
 

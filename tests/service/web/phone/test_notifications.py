@@ -7,6 +7,7 @@ import pytest
 from service.channels.base import DeliveryFailed, Recipient
 from service.channels.push.outbound import PushChannel
 from service.settings import Settings
+from service.store.channels.subscriptions import Subscriptions
 from tests.fakes.push import Browser, PushService
 from tests.fakes.smtp import MailServer, text_of
 from tests.service.channels.conformance import ARGS, card_of, record_of
@@ -104,11 +105,11 @@ async def test_browser_is_subscribed_and_removed(settings: Settings, push: PushS
         await add_browser(anna, browser)
         (contact,) = await anna.wiring.contacts.list_of("anna")
         assert (contact.address, contact.label) == (browser.subscription.address, "Phone")
-        assert await anna.wiring.subscriptions.find(contact.address) == browser.subscription
+        assert await anna.wiring.part(Subscriptions).find(contact.address) == browser.subscription
         assert browser.subscription.endpoint not in await anna.read(PAGE)
         await anna.send(f"{PAGE}/remove", which=contact.id)
         assert await anna.wiring.contacts.list_of("anna") == []
-        assert await anna.wiring.subscriptions.find(contact.address) is None
+        assert await anna.wiring.part(Subscriptions).find(contact.address) is None
 
 
 async def test_browser_that_changes_hands_notifies_its_new_person(settings: Settings, push: PushService) -> None:

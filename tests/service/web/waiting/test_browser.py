@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from service.store.inbox.buckets import Buckets
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.sites import Site
@@ -18,7 +19,7 @@ Open = Callable[..., Page]
 
 async def ask_many(wiring: Wiring) -> None:
     """Items of twelve agents; with `agent-3` also one for ben."""
-    await wiring.buckets.complete(1)
+    await wiring.part(Buckets).complete(1)
     for number in range(12):
         await asked(wiring, make_ask(), agent=f"agent-{number}")
     await asked(wiring, make_ask(terms={"reviewers": ["ben"]}), agent="agent-3")

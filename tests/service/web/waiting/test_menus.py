@@ -7,6 +7,7 @@ import pytest
 from sayso.clock import now_ms
 from service.settings import Settings
 from service.store.inbox import buckets
+from service.store.inbox.buckets import Buckets
 from service.web.content.queries import parse_query
 from service.web.waiting.menus import Filters, Menu, read_filters
 from tests.builders import person
@@ -19,7 +20,7 @@ UNATTENDED = {"fallback": {"action": "approve"}, "unattended_approval": True}
 
 async def populate(anna: Visit) -> None:
     """Three items of support, one of them for ben alone, and one of the shop."""
-    await anna.wiring.buckets.complete(1)
+    await anna.wiring.part(Buckets).complete(1)
     await asked(anna.wiring, make_ask(terms={"timeout_s": 300}), agent="support")
     await asked(anna.wiring, make_ask(terms={"timeout_s": 3000, "reviewers": ["ben"]}), agent="support")
     await asked(anna.wiring, make_ask(terms={"timeout_s": 30_000, **UNATTENDED}), agent="support")
