@@ -51,8 +51,8 @@ def unfreeze(
 
 def _find(client: Client, name: str) -> str:
     """Return the name of a freeze in force. A freeze of time ends on its page: it requires a choice."""
-    found = client.exchange(administration.LIST_FREEZES).freezes
-    scope = next((one.scope for one in found if name in (one.id, one.scope)), None)
+    freezes = client.exchange(administration.LIST_FREEZES).freezes
+    scope = next((freeze.scope for freeze in freezes if name in (freeze.id, freeze.scope)), None)
     if scope is None:
         raise InvalidInput(f"There is no freeze {name!r} in force. `sayso freezes` lists them.")
     if scope == "time":

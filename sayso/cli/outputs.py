@@ -15,7 +15,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
     """Print one object, or a list of objects."""
-    plain = _write(found) if isinstance(found, BaseModel) else [_write(one) for one in found]
+    plain = _write(found) if isinstance(found, BaseModel) else [_write(model) for model in found]
     typer.echo(json.dumps(plain, indent=None if on_one_line else 2))
 
 

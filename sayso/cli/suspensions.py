@@ -13,7 +13,7 @@ from rich.text import Text
 from sayso.canonical_json import JsonObject
 from sayso.cli.screens import show, show_due, show_erasure, show_json, show_line, show_state, to_ms
 from sayso.client.permits import Hold, read_hold
-from sayso.client.responses import DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
+from sayso.client.responses import DecisionView, DeliveryView, ItemView, RunRefView, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
 from sayso.records.decisions import EarlierDenial
@@ -214,8 +214,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts += [
         show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
     ]
-    voided = "{}: {}, which does not count: {} was deactivated"
-    parts += [show_line(voided.format(one.by.id, one.action, one.by.id), "yellow") for one in item.voided]
+    parts += map(_show_voided, item.voided)
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""
@@ -233,13 +232,18 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     return [*parts, *_show_inquiries(item), *_show_deliveries(item)]
 
 
+def _show_voided(decision: DecisionView) -> Text:
+    person = decision.by.id
+    return show_line(f"{person}: {decision.action}, which does not count: {person} was deactivated", "yellow")
+
+
 def _show_denial(denied: JsonObject, run: RunRefView) -> Iterator[RenderableType]:
     """Yield who denied the same call before, when and why."""
     fields = {**denied, "at_ms": to_ms(datetime.fromisoformat(str(denied["at"])))}
     denial = EarlierDenial.model_validate({name: fields[name] for name in EarlierDenial.model_fields if name in fields})
-    said = describe_earlier_denial(denial, run.id, run.thread_id)
+    sentence = describe_earlier_denial(denial, run.id, run.thread_id)
     why = f": {denial.message}" if denial.message else "."
-    yield show_line(f"{write_sentence(said, lambda at_ms: describe_ago(at_ms, now_ms()))}{why}", "bold red", 2_500)
+    yield show_line(f"{write_sentence(sentence, lambda at_ms: describe_ago(at_ms, now_ms()))}{why}", "bold red", 2_500)
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:

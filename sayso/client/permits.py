@@ -88,7 +88,7 @@ class Hold(ResponseModel):
     def describe(self, since: str) -> str:
         """Return one line about the freeze; `since` is its time in words."""
         what = "everything" if self.scope == "all" else self.scope
-        why = "".join(one for one in " ".join(self.reason.split()) if one.isprintable())
+        why = "".join(sign for sign in " ".join(self.reason.split()) if sign.isprintable())
         return f"{what} is frozen by {self.by} since {since}" + (f": {why}" if why else "")
 
 

@@ -281,36 +281,40 @@ def _find_outermost(events: Sequence[GoEvent]) -> dict[int, GoSuspension]:
     Only the outermost graph can be resumed, from its own checkpoint. It has the key of the inner interrupt.
     """
     parents = {
-        (one.request_id, one.invocation_id): one.parent_invocation_id for one in events if one.parent_invocation_id
+        (event.request_id, event.invocation_id): event.parent_invocation_id
+        for event in events
+        if event.parent_invocation_id
     }
-    interrupts = {place: found for place, one in enumerate(events) if (found := _find_interrupt(one)) is not None}
-    interrupted = {(found.request_id, found.invocation_id) for found in interrupts.values()}
+    interrupts = {
+        place: interrupt for place, event in enumerate(events) if (interrupt := _find_interrupt(event)) is not None
+    }
+    interrupted = {(interrupt.request_id, interrupt.invocation_id) for interrupt in interrupts.values()}
     outer: dict[int, GoSuspension] = {}
     inner: dict[tuple[str, str, str], tuple[int, GoSuspension]] = {}
-    for place, found in interrupts.items():
-        above = [name for name in _list_ancestors(found, parents) if (found.request_id, name) in interrupted]
+    for place, interrupt in interrupts.items():
+        above = [name for name in _list_ancestors(interrupt, parents) if (interrupt.request_id, name) in interrupted]
         if not above:
-            outer[place] = found
+            outer[place] = interrupt
         else:
-            key = (found.request_id, above[-1], found.key)
-            inner[key] = max(inner.get(key, (0, found)), (len(above), found), key=lambda entry: entry[0])
-    return {place: _name_innermost(found, inner) for place, found in outer.items()}
+            key = (interrupt.request_id, above[-1], interrupt.key)
+            inner[key] = max(inner.get(key, (0, interrupt)), (len(above), interrupt), key=lambda entry: entry[0])
+    return {place: _name_innermost(interrupt, inner) for place, interrupt in outer.items()}
 
 
 def _name_innermost(
-    found: GoSuspension, inner: Mapping[tuple[str, str, str], tuple[int, GoSuspension]]
+    interrupt: GoSuspension, inner: Mapping[tuple[str, str, str], tuple[int, GoSuspension]]
 ) -> GoSuspension:
-    _, innermost = inner.get((found.request_id, found.invocation_id, found.key), (0, found))
-    return replace(found, name=innermost.name, invocation_id=innermost.invocation_id, prompt=innermost.prompt)
+    _, innermost = inner.get((interrupt.request_id, interrupt.invocation_id, interrupt.key), (0, interrupt))
+    return replace(interrupt, name=innermost.name, invocation_id=innermost.invocation_id, prompt=innermost.prompt)
 
 
-def _list_ancestors(found: GoSuspension, parents: Mapping[tuple[str, str], str]) -> list[str]:
+def _list_ancestors(interrupt: GoSuspension, parents: Mapping[tuple[str, str], str]) -> list[str]:
     """Return the invocations above an interrupt, the nearest first. A cycle has no outermost one, so it has none."""
     above: dict[str, None] = {}
-    parent = parents.get((found.request_id, found.invocation_id), "")
+    parent = parents.get((interrupt.request_id, interrupt.invocation_id), "")
     while parent and parent not in above:
         above[parent] = None
-        parent = parents.get((found.request_id, parent), "")
+        parent = parents.get((interrupt.request_id, parent), "")
     return [*above] if not parent else []
 
 

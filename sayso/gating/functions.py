@@ -60,10 +60,10 @@ def build_function(gated: Gated[P, R]) -> GatedFunction[P, R]:
         run = run_blocking
     signature = gated.parameters.signature
     run.__signature__ = signature
-    annotations = {name: one.annotation for name, one in signature.parameters.items()} | {
+    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()} | {
         "return": signature.return_annotation
     }
-    run.__annotations__ = {name: one for name, one in annotations.items() if one is not signature.empty}
+    run.__annotations__ = {name: hint for name, hint in annotations.items() if hint is not signature.empty}
     run.call = gated
     run.with_key = lambda key: build_function(gated.with_key(key))
     function: GatedFunction[P, R] = note_gated(run)

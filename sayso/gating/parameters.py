@@ -58,8 +58,8 @@ class Parameters:
         given = dict(bound.arguments)
         positional = [
             given.pop(name)
-            for name, one in self.signature.parameters.items()
-            if name == self.receiver or one.kind is inspect.Parameter.POSITIONAL_ONLY
+            for name, parameter in self.signature.parameters.items()
+            if name == self.receiver or parameter.kind is inspect.Parameter.POSITIONAL_ONLY
         ]
         injected = {name: given.pop(name) for name in self.injected if name in given}
         return given, positional, injected
@@ -73,23 +73,23 @@ def read_parameters(function: Callable[..., Any], label: str, *, static: bool = 
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"The parameters of {label} cannot be read: {error}. Gate a def that calls it.") from error
     receiver = None if static else _find_receiver(function, signature)
-    written = {name: one for name, one in _read_annotations(function).items() if name != receiver}
-    hints = _resolve(function, {name: one for name, one in written.items() if name != "return"}, label)
+    written = {name: hint for name, hint in _read_annotations(function).items() if name != receiver}
+    hints = _resolve(function, {name: hint for name, hint in written.items() if name != "return"}, label)
     injected = frozenset(
         name
-        for name, one in signature.parameters.items()
+        for name, parameter in signature.parameters.items()
         if name != receiver
-        and one.kind not in _VARIABLE
-        and (_is_injected(hints.get(name)) or _has_marker([one.default]))
+        and parameter.kind not in _VARIABLE
+        and (_is_injected(hints.get(name)) or _has_marker([parameter.default]))
     )
     parameters = [
-        one.replace(annotation=hints.get(name, one.annotation))
-        for name, one in signature.parameters.items()
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
         if name == receiver or hints.get(name) is not CallContext
     ]
     public = inspect.Signature(parameters, return_annotation=_resolve_return(function, written))
     hidden = {receiver, *injected}
-    reviewed = [one for name, one in signature.parameters.items() if name not in hidden]
+    reviewed = [parameter for name, parameter in signature.parameters.items() if name not in hidden]
     stand_in = _copy(function, signature.replace(parameters=reviewed), hints, hidden)
     return Parameters(public, receiver, injected, stand_in)
 
@@ -165,7 +165,7 @@ def _is_injected(hint: Any) -> bool:
     if origin is typing.Annotated:
         return _has_marker(hint.__metadata__) or _is_injected(hint.__origin__)
     if origin in (typing.Union, UnionType):
-        members = [one for one in typing.get_args(hint) if one is not type(None)]
+        members = [member for member in typing.get_args(hint) if member is not type(None)]
         return bool(members) and all(map(_is_injected, members))
     return not _INJECTED.isdisjoint(_list_kinds(origin or hint))
 

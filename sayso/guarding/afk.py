@@ -18,7 +18,7 @@ _AGENT: ContextVar[str | None] = ContextVar("sayso_afk_agent", default=None)
 
 def install() -> None:
     """Guard the classes of `afk.tools` that have a method `call`."""
-    kinds = [one for one in vars(import_module("afk.tools")).values() if inspect.isclass(one) and _has_call(one)]
+    kinds = [kind for kind in vars(import_module("afk.tools")).values() if inspect.isclass(kind) and _has_call(kind)]
     if not kinds:
         raise Changed("afk.tools has no class with an async method call")
     for kind in kinds:
@@ -33,7 +33,7 @@ def install() -> None:
 def guard_tools(tools: Sequence[Any]) -> None:
     """Guard the classes of these tools. Raises `InvalidInput` for a tool that is called in another way."""
     for tool in tools:
-        kind = next((one for one in type(tool).__mro__ if _has_call(one)), None)
+        kind = next((base for base in type(tool).__mro__ if _has_call(base)), None)
         if kind is None:
             raise InvalidInput(_NO_CALL.format(name=tool.spec.name))
         replace_once(kind, "call", _guard)

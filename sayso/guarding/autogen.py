@@ -45,7 +45,7 @@ def _guard_call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_gated(workbenches: Any, name: str) -> bool:
-    tools = [tool for one in workbenches if isinstance(one, StaticWorkbench) for tool in one._tools]
+    tools = [tool for workbench in workbenches if isinstance(workbench, StaticWorkbench) for tool in workbench._tools]
     return any(tool.name == name and was_gated(getattr(tool, "_func", None)) for tool in tools)
 
 

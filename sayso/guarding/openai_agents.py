@@ -15,13 +15,13 @@ from sayso.guarding.threads import replace_once
 
 def install() -> None:
     """Guard function tools, and tools that the SDK runs on this machine, such as shells."""
-    invokers = [name for name, one in vars(tools).items() if _invokes_tool(one)]
+    invokers = [name for name, function in vars(tools).items() if _invokes_tool(function)]
     if not invokers or not hasattr(tool_execution, invokers[-1]):
         raise Changed("agents.tool has no function that calls FunctionTool.on_invoke_tool")
     for name in invokers:
         replace_once(tools, name, _guard_function)
         _replace_imports(getattr(tools, name))
-    actions = [one for one in vars(tool_actions).values() if inspect.isclass(one) and "execute" in vars(one)]
+    actions = [kind for kind in vars(tool_actions).values() if inspect.isclass(kind) and "execute" in vars(kind)]
     if not actions:
         raise Changed("agents.run_internal.tool_actions has no class with a method execute")
     for action in actions:
@@ -37,7 +37,7 @@ def _invokes_tool(candidate: Any) -> bool:
 
 def _replace_imports(guard: Any) -> None:
     """Replace the original in the modules that imported it by name."""
-    for module in [one for name, one in sys.modules.items() if name.partition(".")[0] == "agents"]:
+    for module in [module for name, module in sys.modules.items() if name.partition(".")[0] == "agents"]:
         for name, held in list(vars(module).items()):
             if held is guard.__wrapped__:
                 setattr(module, name, guard)
@@ -59,7 +59,8 @@ def _guard_function(original: Callable[..., Any]) -> Callable[..., Any]:
 def _guard_action(original: Callable[..., Any]) -> Callable[..., Any]:
     async def execute(kind: Any, *args: Any, **kwargs: Any) -> Any:
         call = kwargs.get("call", kwargs.get("action"))
-        tool = next((one for name, one in vars(call).items() if name.endswith("_tool")), None) if call else None
+        parts = getattr(call, "__dict__", {})
+        tool = next((part for name, part in parts.items() if name.endswith("_tool")), None)
         name = getattr(tool, "name", None) or kind.__name__
         refuse_unseen(name, getattr(kwargs.get("agent"), "name", None))
         return await original(kind, *args, **kwargs)

@@ -44,7 +44,7 @@ def _has_gate(start: Any) -> bool:
             return True
         if id(toolset) not in seen:
             seen.add(id(toolset))
-            for held in vars(toolset).values():
+            for held in getattr(toolset, "__dict__", {}).values():
                 parts = held if isinstance(held, list | tuple) else (held,)
                 remaining += [part for part in parts if isinstance(part, AbstractToolset)]
     return False

@@ -164,7 +164,7 @@ class CallExecutor:
         self._on_complete = on_complete
         self._results: dict[int, ToolResult] = {}
         self._started: set[int] = set()
-        self._left_unseen = [one.call.name for one in batch.calls if unseen and one.call.index in contexts]
+        self._left_unseen = [entry.call.name for entry in batch.calls if unseen and entry.call.index in contexts]
         self._unseen = unseen
         self._confirm = confirm
         self.fault: Exception | None = None

@@ -127,7 +127,7 @@ def check_person(by: Actor) -> None:
 
 def find_alike(item: Item, by: Actor) -> Decision | None:
     """Return the earlier decision that counts as the same person's, by whichever credential."""
-    return next((one for one in item.decisions if one.by.human == by.human), None)
+    return next((decision for decision in item.decisions if decision.by.human == by.human), None)
 
 
 def _check_human(item: Item, by: Actor) -> Actor:
@@ -166,7 +166,7 @@ def check_canceller(record: SuspensionRecord, by: Actor, *, is_admin: bool) -> N
     """
     if by.kind is not ActorKind.HUMAN or is_admin or by.id in record.run.requesters:
         return
-    for item in [one for one in record.items if one.open] or record.items:
+    for item in [item for item in record.items if item.open] or record.items:
         if not may_decide(record, item, by):
             named = ", ".join(item.deciders) or "another reviewer"
             raise NotAllowed(

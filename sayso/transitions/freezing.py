@@ -99,9 +99,10 @@ def find_freeze(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze])
     moment_ms = item.terms.deadline_at_ms if item.outcome is None else item.start_by_ms
     return next(
         (
-            one
-            for one in freezes
-            if one.in_force and (one.covers(record.run.agent, item.tool.name) or _doubted(one, record, moment_ms))
+            freeze
+            for freeze in freezes
+            if freeze.in_force
+            and (freeze.covers(record.run.agent, item.tool.name) or _doubted(freeze, record, moment_ms))
         ),
         None,
     )

@@ -47,7 +47,7 @@ def add(
         name = client.exchange(requests.find_preferences(person)).time_zone
         zone = ZoneInfo(name)
         made = client.exchange(requests.add_absence(person, _read_time(start, zone), _read_time(end, zone), delegate))
-    begins, ends = (format_time(one.astimezone(zone)) for one in (made.starts_at, made.ends_at))
+    begins, ends = (format_time(time.astimezone(zone)) for time in (made.starts_at, made.ends_at))
     who = f"{made.delegate} decides for {made.person}" if made.delegate else f"Nobody decides for {made.person}"
     make_console().print(show_line(f"{who} from {begins} to {ends} ({name})."))
 
@@ -102,7 +102,7 @@ def _read_quiet(text: str) -> HoursView | None:
 
 def _read_time(text: str, zone: ZoneInfo) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo is not None else found.replace(tzinfo=zone)
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo is not None else time.replace(tzinfo=zone)
     except ValueError as error:
         raise InvalidInput(f"{text[:40]!r} is not a time. Write one {_TIME}.") from error

@@ -13,13 +13,13 @@ _CONTENTS = ("text", "output", "error", "result", "message", "reason")
 
 def list_typed(record: SuspensionRecord) -> frozenset[str]:
     """Return the secrets that people gave, as a value or in an edit, in this suspension or an earlier one."""
-    found = frozenset(record.typed)
+    secrets = frozenset(record.typed)
     for item in record.items:
         if item.terms.secrets and item.doubt is None:
-            for one in (item.outcome, *item.decisions):
-                if one is not None:
-                    found |= redact(_list_given(item, one), None, item.terms.secrets).secrets
-    return found - {""}
+            for given in (item.outcome, *item.decisions):
+                if given is not None:
+                    secrets |= redact(_list_given(item, given), None, item.terms.secrets).secrets
+    return secrets - {""}
 
 
 def mask_end(record: SuspensionRecord) -> RunEnd | None:
@@ -40,8 +40,8 @@ def mask_contents(record: SuspensionRecord, events: tuple[Event, ...]) -> tuple[
     for item in record.items:
         if item.terms.secrets:
             secrets |= redact(item.tool.args, None, item.terms.secrets).secrets
-    found = Redacted({}, secrets)
-    return tuple(_mask_event(event, found) for event in events) if found.masked else events
+    masking = Redacted({}, secrets)
+    return tuple(_mask_event(event, masking) for event in events) if masking.masked else events
 
 
 def _mask_event(event: Event, secrets: Redacted) -> Event:
@@ -49,9 +49,9 @@ def _mask_event(event: Event, secrets: Redacted) -> Event:
     return event._replace(data={**event.data, **masked}) if masked else event
 
 
-def _list_given(item: Item, one: Outcome | Decision) -> JsonObject:
+def _list_given(item: Item, decided: Outcome | Decision) -> JsonObject:
     """Return the arguments that a person gave, with the value in its argument."""
-    given: JsonObject = dict(one.args or {})
-    if item.target_arg is not None and one.value is not None:
-        given[item.target_arg] = one.value
+    given: JsonObject = dict(decided.args or {})
+    if item.target_arg is not None and decided.value is not None:
+        given[item.target_arg] = decided.value
     return given

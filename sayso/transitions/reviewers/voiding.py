@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sayso.records.decisions import ActorKind, VoidedDecision
+from sayso.records.decisions import ActorKind, Decision, VoidedDecision
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -18,31 +18,36 @@ def void_decisions(record: SuspensionRecord, inactive: Collection[str], now_ms: 
     check_step(record, "void_decisions")
     events: list[Event] = []
     for item in record.items:
-        lost = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN and one.by.id in inactive]
+        lost = [
+            decision
+            for decision in item.decisions
+            if decision.by.kind is ActorKind.HUMAN and decision.by.id in inactive
+        ]
         if not item.open or not lost:
             continue
-        record = put_item(record, _void(item, [one.id for one in lost], now_ms), (), now_ms).record
+        record = put_item(record, _void(item, lost, now_ms), (), now_ms).record
         events += [
             Event(
                 EventType.DECISION_VOIDED,
                 {
                     "suspension_id": record.id,
                     "item_id": item.item_id,
-                    "decision_id": one.id,
-                    "action": one.action,
-                    "by": one.by.model_dump(mode="json"),
+                    "decision_id": decision.id,
+                    "action": decision.action,
+                    "by": decision.by.model_dump(mode="json"),
                 },
             )
-            for one in lost
+            for decision in lost
         ]
     return Change(record, tuple(events))
 
 
-def _void(item: Item, lost: Collection[str], now_ms: int) -> Item:
+def _void(item: Item, lost: Collection[Decision], now_ms: int) -> Item:
     voided = tuple(
-        VoidedDecision(id=one.id, action=one.action, by=one.by, at_ms=one.at_ms, voided_at_ms=now_ms)
-        for one in item.decisions
-        if one.id in lost
+        VoidedDecision(
+            id=decision.id, action=decision.action, by=decision.by, at_ms=decision.at_ms, voided_at_ms=now_ms
+        )
+        for decision in lost
     )
-    kept = tuple(one for one in item.decisions if one.id not in lost)
+    kept = tuple(decision for decision in item.decisions if decision not in lost)
     return item.model_copy(update={"decisions": kept, "voided": (*item.voided, *voided)})
