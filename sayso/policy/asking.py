@@ -262,5 +262,5 @@ def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
     schema = definition.properties.get(target)
     if not isinstance(schema, dict):
         return None
-    shared = definition.parameters.get("$defs")
-    return {**schema, "$defs": shared} if shared else dict(schema)
+    parameters = definition.parameters
+    return {**schema, **{name: parameters[name] for name in ("$defs", "definitions") if parameters.get(name)}}

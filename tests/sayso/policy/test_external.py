@@ -170,3 +170,18 @@ def test_evaluate_calls_of_a_turn() -> None:
     assert [one.verdict for one in verdicts if one is not None] == ["approved", "approved", "denied"]
     _, (started, *_) = evaluate_calls(rules, RUN, [call], 3)
     assert started.data["step"] == 3
+
+
+@pytest.mark.parametrize("shared", ["$defs", "definitions"])
+@pytest.mark.parametrize("stated", [True, False], ids=["the rule's schema", "the tool's schema"])
+def test_typed_value_behind_a_reference_is_secret(shared: str, stated: bool) -> None:
+    """A secret that nobody marks is not masked where later results quote it."""
+    pin: dict[str, Any] = {shared: {"pin": {"type": "string", "writeOnly": True}}}
+    answer: dict[str, Any] = {"type": "object", "properties": {"code": {"$ref": f"#/{shared}/pin"}}}
+    asking = {"target_arg": "card", "response_schema": answer | pin} if stated else {"target_arg": "card"}
+    parameters = {"type": "object", "properties": {"card": {"type": "object"} if stated else answer}, **pin}
+    card = ToolDefinition(name="pay", description="Pays.", parameters=parameters)
+    rules = policy(rule("r", "request_user_input", request_payload=asking))
+    call = ExternalCall(ToolCall(call_id="c1", index=0, name="pay", args={}), card)
+    (item,), _ = evaluate_calls(rules, RunRef(id="run_1", thread_id="t1", agent="support", owner="desk"), [call], 0)
+    assert item.terms.secrets == ("card.code",)
