@@ -1,5 +1,6 @@
 """What people decided before: the last denial of the same call, and what differs from the last one approved."""
 
+import asyncio
 from dataclasses import dataclass
 
 from sayso.canonical_json import JsonObject
@@ -87,13 +88,20 @@ async def find_since(
         return None
     if last.erasure is not None:
         return None
-    schema = definition.parameters if definition is not None else None
-    approval = next((one for one in reversed(last.decisions) if _is_approval_of(one.by.id, one.action, reviewer)), None)
-    if approval is None or find_secrets(item, schema).masked or find_secrets(last, schema).masked:
+    approvals = (one for one in reversed(last.decisions) if _is_approval_of(one.by.id, one.action, reviewer))
+    approval = next(approvals, None)
+    if approval is None:
         return None
     before = last.tool.args if approval.args is None else approval.args
-    minor = schema is not None and names_minor_unit(schema)
-    return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms, minor=minor)
+
+    def compare() -> Since | None:
+        schema = definition.parameters if definition is not None else None
+        if find_secrets(item, schema).masked or find_secrets(last, schema).masked:
+            return None
+        minor = schema is not None and names_minor_unit(schema)
+        return compare_calls(before, item.tool.args, item_href(earlier, last), approval.at_ms, minor=minor)
+
+    return await asyncio.to_thread(compare)  # thousands of values take hundreds of milliseconds
 
 
 def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int, *, minor: bool = False) -> Since:

@@ -1,5 +1,7 @@
 """The comparison with the reader's last approval of the same tool, on the item's page."""
 
+import sys
+
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
@@ -72,6 +74,22 @@ async def test_page_compares_no_secrets_and_no_deleted_calls(settings: Settings)
         await anna.wiring.desk.cancel(gone.run.id, gone.items[0].decisions[0].by)
         await anna.wiring.retention.forget_runs(gone.updated_at_ms + 10**9, 100)
         assert HEADING not in await anna.read(place_of(record))
+
+
+async def test_calls_are_compared_in_a_thread(settings: Settings) -> None:
+    """Twelve thousand values take more than a second."""
+    async with visit(settings) as anna:
+        await decide(anna.wiring, await asked(anna.wiring, make_ask(args=ARGS)), "approve", name="anna")
+        record = await asked(anna.wiring, make_ask(args={**ARGS, "amount": 4890}))
+        in_loop: set[str] = set()
+        sys.setprofile(lambda frame, _event, _arg: in_loop.add(frame.f_code.co_name))
+        try:
+            page = await anna.read(place_of(record))
+        finally:
+            sys.setprofile(None)
+        assert HEADING in page
+        assert "find_since" in in_loop
+        assert in_loop.isdisjoint({"compare_calls", "compare_args", "find_secrets"})
 
 
 async def test_page_leads_with_the_last_denial_of_the_same_call(settings: Settings) -> None:
