@@ -188,7 +188,7 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     item, decision, shown = await _read_decision(request, visitor, suspension_id, item_id, post)
     # A reviewer decides once per digest, so the digest makes a repeated form the same request.
     key, by = f"web-{item_id}-{decision.digest}", visitor.principal.reviewer("web")
-    granting = add_grant(wiring_of(request).rules.policy(), item, decision, post)
+    granting = await asyncio.to_thread(add_grant, wiring_of(request).rules.policy(), item, decision, post)
     await wiring_of(request).desk.decide(suspension_id, item_id, granting, by=by, key=key, shown=shown)
 
 
@@ -275,7 +275,7 @@ async def _gather(
         "failure": view.secrets.scrub(describe_failure(record, item, result.error if result is not None else "")),
         "stages": list_stages(view.record, view.item, result),
         "forms": forms,
-        "granting": make_grant_form(wiring.rules.policy(), item, post),
+        "granting": await asyncio.to_thread(make_grant_form, wiring.rules.policy(), item, post),
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), found.now_ms),
         **await read_discussion(wiring.part(Comments), wiring.attachments, view, lines),

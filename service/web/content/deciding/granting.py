@@ -1,5 +1,6 @@
 """The folds of an item that grant like calls with an approval, or offer another call with a denial."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -149,9 +150,9 @@ async def preview_granting(
     """Return the folds with what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
     step, policy = find_grant_step(post), wiring.rules.policy()
     found = await wiring.desk.suspensions.read(suspension_id)
-    granting = read_grant(policy, item, decision, post, step)
+    granting = await asyncio.to_thread(read_grant, policy, item, decision, post, step)
     grant = make_grant(policy, found.record, item, granting, by.reviewer("web"), "gra_shown", found.now_ms)
-    form = make_grant_form(policy, item, post)
+    form = await asyncio.to_thread(make_grant_form, policy, item, post)
     if grant is None or form is None:
         raise InvalidInput(_("This can no longer be granted. Open the item again."))
     return replace(form, step=step, sentence=describe_grant(grant), seen=digest_granting(granting))
