@@ -35,10 +35,13 @@ async def send_notices(parts: Wiring, channels: Channels, person: str, text: str
     """Send a notice to every address of a person; failures are logged, and stop no other."""
     contacts = await parts.contacts.list_of(person)
     card = build_notice(text, await parts.schedule.now_ms(), parts.settings.public_url)
-    found = [(one, channel) for one in contacts if (channel := channels.find(one.channel)) is not None]
-    sending = (send_card(parts, channel, Recipient(person, one.address), card, new_id("ntc")) for one, channel in found)
+    linked = [(contact, channel) for contact in contacts if (channel := channels.find(contact.channel)) is not None]
+    sending = (
+        send_card(parts, channel, Recipient(person, contact.address), card, new_id("ntc"))
+        for contact, channel in linked
+    )
     answers = await asyncio.gather(*sending, return_exceptions=True)
-    for (contact, _), answer in zip(found, answers, strict=True):
+    for (contact, _), answer in zip(linked, answers, strict=True):
         accepted = not isinstance(answer, BaseException) and answer.accepted
         why = "" if accepted else str(answer) if isinstance(answer, BaseException) else answer.text
         _LOG.info("account_notice", person=person, channel=contact.channel, accepted=accepted, why=why)

@@ -246,18 +246,18 @@ class People:
         index: Any
         async with translated():
             index = await self._redis.hgetall(self._keys.api_keys)
-            names = [text(one) async for one in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
-            found: list[Any] = []
+            names = [text(name) async for name in self._redis.scan_iter(f"{KEYS}*", count=_SCANNED)]
+            records: list[Any] = []
             for begin in range(0, len(names), _SCANNED):
-                found += await self._redis.mget(names[begin : begin + _SCANNED])
+                records += await self._redis.mget(names[begin : begin + _SCANNED])
         listed = {(text(key_id), text(key_hash)) for key_id, key_hash in index.items()}
         stored = []
-        for name, raw in zip(names, found, strict=True):
+        for name, raw in zip(names, records, strict=True):
             key_hash = name.removeprefix(KEYS)
             key = self._read(ApiKey, raw, f"key {key_hash[:12]}") if raw else None
             if key is not None and key.tenant == self._tenant:
                 stored.append(StoredKey(key_hash, key, (key.id, key_hash) in listed))
-        return sorted(stored, key=lambda one: (one.key.created_at_ms, one.key.name))
+        return sorted(stored, key=lambda record: (record.key.created_at_ms, record.key.name))
 
     def _read(self, model: type[Kept], raw: Any, name: str) -> Kept | None:
         """Return a stored record; None for one that cannot be read, which is noted."""

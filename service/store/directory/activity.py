@@ -105,8 +105,8 @@ class ActivityStore:
     async def read_page(self, skip: int, limit: int) -> ActivityPage:
         """Return entries, the newest first, and check the chain from one entry before them."""
         async with translated():
-            found: list[Any] = await self._redis.lrange(self._keys.activity, -(skip + limit + 1), -(skip + 1))
-        entries = [_read(raw) for raw in found]
+            stored: list[Any] = await self._redis.lrange(self._keys.activity, -(skip + limit + 1), -(skip + 1))
+        entries = [_read(raw) for raw in stored]
         return ActivityPage(entries[-limit:][::-1] if limit else [], find_break(entries))
 
     async def check(self) -> int | None:
@@ -115,8 +115,8 @@ class ActivityStore:
         begin = 0
         while True:
             async with translated():
-                found: list[Any] = await self._redis.lrange(self._keys.activity, begin, begin + 999)
-            entries = [_read(raw) for raw in found]
+                stored: list[Any] = await self._redis.lrange(self._keys.activity, begin, begin + 999)
+            entries = [_read(raw) for raw in stored]
             if not entries:
                 return None
             broken_at = find_break([*([last] if last is not None else []), *entries])
@@ -162,4 +162,4 @@ def _cut(entry: Activity) -> Activity:
 
 
 def _clean(text: str) -> str:
-    return "".join(one if one.isprintable() else "?" for one in text[:_MOST_CHARS])
+    return "".join(char if char.isprintable() else "?" for char in text[:_MOST_CHARS])

@@ -104,8 +104,8 @@ class Attachments:
 async def list_released(store: TenantStore, run_id: str) -> list[tuple[str, ...]]:
     """Return the commands that give back the bytes of a run's files, with the keys they write to."""
     async with translated():
-        found = await store.redis.hgetall(store.keys.files(run_id))
-    sizes = {text(name): value for name, value in found.items()}
+        held = await store.redis.hgetall(store.keys.files(run_id))
+    sizes = {text(name): value for name, value in held.items()}
     released = [
         ("HINCRBY", store.keys.file_shares, name.removeprefix(_SHARE), str(-int(value)))
         for name, value in sizes.items()

@@ -109,9 +109,9 @@ class Readings:
                 self.forget(suspension_id)
                 continue
             try:
-                one = self.read(suspension_id, raw)
-                found.append(one.record)
-                unread -= one.size
+                stored = self.read(suspension_id, raw)
+                found.append(stored.record)
+                unread -= stored.size
             except Unreadable as error:
                 found.append(UnreadableRecord(suspension_id, str(error.facts["reason"])))
                 unread -= len(raw)
