@@ -4,7 +4,7 @@ from service.hooks import Feature, Tick
 from service.operations.drills.planting import plant_scheduled
 from service.operations.rulebook.learning import propose_learned
 from service.store.channels.cards import queue_cards
-from service.store.inbox.filing import file_items
+from service.store.inbox.facets import file_items
 from service.store.insights.event_facts import note_taken
 from service.store.insights.facts import note_facts
 from service.store.memory.counting import note_memory

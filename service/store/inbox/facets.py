@@ -13,6 +13,9 @@ from sayso.records.decisions import Actor
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord, Who
 from sayso.records.terms import FallbackAction
+from service.store.connection.commits import Commit
+from service.store.keys import TenantKeys
+from service.store.writers import Update
 
 _PREFIX = "sus_"
 
@@ -136,3 +139,30 @@ def read_member(member: str, deadline_at_ms: int) -> OpenItem:
     """Return the item of a member."""
     suspension_id, _, item_id = member.rpartition(" ")
     return OpenItem(deadline_at_ms, f"{_PREFIX}{suspension_id}", item_id)
+
+
+def file_items(commit: Commit, keys: TenantKeys, update: Update) -> None:
+    """Move open items between buckets; a bucket that is empty afterwards is listed no more."""
+    for before, after in update.pairs:
+        _move(commit, keys, before, after)
+
+
+def _move(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    earlier, now = list_places(before), list_places(after)
+    if not (earlier or now):
+        return
+    leaving: dict[str, list[str]] = {}
+    for member, place in earlier.items():
+        if member not in now or now[member].facets != place.facets:
+            leaving.setdefault(name_bucket(place.facets), []).append(member)
+    entering: dict[Facets, list[str | int]] = {}
+    for member, place in now.items():
+        if earlier.get(member) != place:
+            entering.setdefault(place.facets, []).extend((place.deadline_at_ms, member))
+    for bucket, members in leaving.items():
+        commit.write("ZREM", keys.bucket(bucket), *members)
+        commit.write_unless(keys.bucket(bucket), "HDEL", keys.buckets, bucket)
+    for facets, scored in entering.items():
+        bucket = name_bucket(facets)
+        commit.write("HSETNX", keys.buckets, bucket, write_facets(facets))
+        commit.write("ZADD", keys.bucket(bucket), *scored)

@@ -77,7 +77,8 @@ def build_commit(
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     if room is not None:
         _expect_room(commit, keys, after, room)
-    update = Update(before, change, after, first_seq)
+    pairs = ((before, after),) if change.following is None else ((before, after), (None, change.following))
+    update = Update(before, change, after, pairs, first_seq, after.updated_at_ms)
     for write in writers:
         write(commit, keys, update)
     changed = after.id if change.following is None else f"{after.id} {change.following.id}"
