@@ -38,19 +38,22 @@ def is_space(sign: str) -> bool:
     return sign in _FIXED or sign in _TYPOGRAPHIC or sign == _WIDE
 
 
-def explains_space(sign: str, before: str, after: str, text: str) -> bool:
-    """Return whether a number, East Asian letters, punctuation or prose on its line explain a space of `text`."""
+def explains_space(sign: str, before: str, after: str, *, among_lines: bool) -> bool:
+    """Return whether a number, East Asian letters, punctuation or prose on its line explain a space.
+
+    `among_lines` says that its text has several lines, and not only blank ones.
+    """
     before, after = _MARKS.sub("", before), _MARKS.sub("", after)
     left, right = before[-1:], after[:1]
     if sign == _WIDE:
         return _explains_wide(before, after)
     if not before and not after:
-        return sign == "\xa0" and text.strip() != "" and "\n" in text
+        return sign == "\xa0" and among_lines
     if (left and (left in _FIXED or left in _TYPOGRAPHIC)) or (right and (right in _FIXED or right in _TYPOGRAPHIC)):
         return False
     if left and right and (_NUMBER.match(after) or _AFTER_NUMBER.search(before) or _ENDS_PRICE.search(before)):
         return True
-    ends_line = not right and "\n" in text and left in _ENDS
+    ends_line = not right and among_lines and left in _ENDS
     return sign in _FIXED and (ends_line or _is_written(before, after))
 
 

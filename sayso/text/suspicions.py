@@ -65,9 +65,10 @@ def find_suspicious(text: str) -> list[int]:
     known |= find_balanced(text) | _find_variants(text, places)
     suspicious: list[int] = []
     budget = _BUDGET
+    among_lines = "\n" in text and not text.isspace()
     for place in (place for place in places if place not in known):
         budget -= _LINE_COST if _needs_line(text[place]) else 1
-        if budget < 0 or not _is_explained(text, place):
+        if budget < 0 or not _is_explained(text, place, among_lines):
             suspicious.append(place)
     return suspicious
 
@@ -80,10 +81,10 @@ def _ends_line(text: str, place: int) -> bool:
     return text[place] == "\r" and text.startswith("\n", place + 1)
 
 
-def _is_explained(text: str, place: int) -> bool:
+def _is_explained(text: str, place: int, among_lines: bool) -> bool:
     sign = text[place]
     if is_space(sign):
-        return explains_space(sign, *_cut_line(text, place), text)
+        return explains_space(sign, *_cut_line(text, place), among_lines=among_lines)
     kind = next((explains for signs, explains in _KINDS if sign in signs), _is_new_picture)
     return kind(text, place)
 
