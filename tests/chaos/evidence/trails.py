@@ -98,6 +98,7 @@ class _PageView(BaseModel):
     events: tuple[_EventView, ...]
     next_after: int
     head: dict[str, JsonValue] | None = None
+    partial: bool = False
     fault: str | None = None
 
 
