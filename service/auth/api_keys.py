@@ -125,9 +125,10 @@ class ApiKeys:
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
         """Change a key; without an entry in the index, all records with its id."""
         key_hash = await self.people.find_key_hash(key_id)
-        hashes = [one.key_hash for one in await self.scan() if one.key.id == key_id] if key_hash is None else [key_hash]
-        changes = [await self.people.change_key(one, change) for one in hashes]
-        changed = next((one for one in changes if one is not None), None)
+        stored = await self.scan() if key_hash is None else []
+        hashes = [key_hash] if key_hash is not None else [row.key_hash for row in stored if row.key.id == key_id]
+        keys = [await self.people.change_key(key_hash, change) for key_hash in hashes]
+        changed = next((key for key in keys if key is not None), None)
         if changed is None:
             raise _not_found(key_id)
         return changed

@@ -10,9 +10,7 @@ from sayso.errors import UnknownHost
 from service.auth.reviewers import Origin
 from service.settings import Settings, variable_of
 from service.settings.edge import LOOPBACK_HOSTS
-from service.settings.places import reached_at
-
-_PORTS = {"http": 80, "https": 443}
+from service.settings.places import PORTS, reached_at
 
 
 async def check_host(request: Request) -> None:
@@ -59,9 +57,9 @@ def read_place(url: str) -> Place | None:
     except ValueError:
         return None
     plain = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc or "\\" in url)
-    if not host or not plain or parts.scheme not in _PORTS:
+    if not host or not plain or parts.scheme not in PORTS:
         return None
-    return Place(parts.scheme, host, port if port is not None else _PORTS[parts.scheme])
+    return Place(parts.scheme, host, port if port is not None else PORTS[parts.scheme])
 
 
 def normalize_host(name: str) -> str:

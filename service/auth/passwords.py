@@ -25,7 +25,7 @@ _DIGITS = "01234567890123456789"
 
 def is_obvious(password: str, name: str = "") -> bool:
     """Return whether a password is one of the first that are guessed: its case, repetitions and ends do not count."""
-    plain = "".join(one for one in password.casefold() if not one.isspace())
+    plain = "".join(password.casefold().split())
     core = plain.strip("0123456789!.?*_-#$") or plain
     words = {*_OBVIOUS, name.casefold(), name.casefold().partition("@")[0]} - {""}
     if plain in _DIGITS or plain in _DIGITS[::-1] or len({*plain}) <= 2:

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 from urllib.parse import urlsplit
 
 from sayso.errors import InvalidInput
+from service.settings.places import PORTS
 from service.settings.receivers import NO_RECEIVERS, InternalReceivers, read_address, unmap
 
 MAX_URL_CHARS = 2_000
@@ -16,7 +17,6 @@ _V6_PUBLIC = ip_network("2000::/3")
 """All public unicast; mapped, translated, local and multicast addresses lie outside."""
 
 _V6_REFUSED = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "2620:4f:8000::/48")))
-_PORTS = {"http": 80, "https": 443}
 _VISIBLE = re.compile(r"[!-~]+")
 
 
@@ -36,11 +36,11 @@ def check_url(url: str, *, loopback: bool = False, internal: InternalReceivers =
         raise UnsafeUrl(f"The URL is invalid: {error}. Use one such as https://agent.example.com/aap.") from None
     if len(url) > MAX_URL_CHARS or not _VISIBLE.fullmatch(url) or "\\" in url:
         raise UnsafeUrl(f"A URL is at most {MAX_URL_CHARS} visible ASCII characters, without backslashes.")
-    if parts.scheme not in _PORTS or not host:
+    if parts.scheme not in PORTS or not host:
         raise UnsafeUrl("The URL must begin with https:// and name a host.")
     if "@" in parts.netloc or "#" in url:
         raise UnsafeUrl("The URL must have no user name, no password and no fragment.")
-    if internal.names(host, port or _PORTS[parts.scheme]):
+    if internal.names(host, port or PORTS[parts.scheme]):
         return
     if parts.scheme == "http":
         raise UnsafeUrl(f"The URL must begin with https://. Use https, {_NAME_IT}.")
@@ -63,4 +63,4 @@ def is_allowed(address: IPv4Address | IPv6Address, *, loopback: bool = False) ->
 def host_and_port(url: str) -> str:
     """Return the receiver of a URL as rate limits count it."""
     parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+    return f"{parts.hostname}:{parts.port or PORTS[parts.scheme]}"

@@ -1,8 +1,7 @@
 """Connections to public addresses, and to the internal receivers that the operator names.
 
-A name is resolved once, and the connection goes to the checked address. The address that
-it has reached is checked again. The Host header and the TLS handshake keep the name, so the receiver's certificate must
-match it.
+A name is resolved once, and the connection goes to the checked address. The address that it has reached is checked
+again. The Host header and the TLS handshake keep the name, so the receiver's certificate must match it.
 """
 
 import asyncio

@@ -68,14 +68,14 @@ class Freezes:
         Raises `NotFound`, `Conflict`.
         """
         known = await self.known(fresh=True)
-        found = [one for one in known if one.id == name] or [one for one in known if one.scope == name]
-        current = [one for one in found if one.in_force]
-        if not found or (not current and found[0].scope == name):
+        named = [one for one in known if one.id == name] or [one for one in known if one.scope == name]
+        current = [one for one in named if one.in_force]
+        if not named or (not current and named[0].scope == name):
             scopes = join_words(list({one.scope: None for one in known if one.in_force})[:_NAMED])
             frozen = f"Frozen at the moment: {scopes}." if scopes else "Nothing is frozen."
             raise NotFound(f"There is no freeze {name!r} in force. {frozen}")
         if not current:
-            return found[0]
+            return named[0]
         if deadlines == "pass" and current[0].scope != TIME:
             raise Conflict("Deadlines can pass only after a freeze of time. Unfreeze without letting them pass.")
         ended = [await self._unfreeze(one, by.id, deadlines) for one in current]

@@ -136,10 +136,10 @@ class Document:
 
 def serve_document(app: FastAPI, path: str, build: Callable[[FastAPI], dict[str, Any]] | None = None) -> Document:
     """Serve the OpenAPI file of an app at a path."""
-    found = Document(lambda: (build or _build)(app))
-    app.openapi = found  # type: ignore[method-assign]
-    app.add_route(path, found.answer, include_in_schema=False)
-    return found
+    document = Document(lambda: (build or _build)(app))
+    app.openapi = document  # type: ignore[method-assign]
+    app.add_route(path, document.answer, include_in_schema=False)
+    return document
 
 
 def build_openapi(app: FastAPI, tags: list[dict[str, Any]], server: dict[str, str | Any]) -> dict[str, Any]:

@@ -117,15 +117,16 @@ async def _check_queue(wiring: Wiring) -> Finding:
 
 
 async def _check_freezes(wiring: Wiring) -> Finding:
-    found = await wiring.freezes.in_force(fresh=True)
-    if not found:
+    freezes = await wiring.freezes.in_force(fresh=True)
+    if not freezes:
         return Finding("freezes", True, "No freeze is in force.")
     named = "; ".join(
-        f"{one.scope} by {one.by} since {describe_clock(one.at_ms)}" + (f" ({one.reason})" if one.reason else "")
-        for one in found[:_NAMED]
+        f"{freeze.scope} by {freeze.by} since {describe_clock(freeze.at_ms)}"
+        + (f" ({freeze.reason})" if freeze.reason else "")
+        for freeze in freezes[:_NAMED]
     )
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    text = f"{len(found)} in force, so nothing in their scope starts: {named}{more}."
+    more = f"; and {len(freezes) - _NAMED} more" if len(freezes) > _NAMED else ""
+    text = f"{len(freezes)} in force, so nothing in their scope starts: {named}{more}."
     return Finding("freezes", False, text, "Unfreeze on /operate, or with `sayso unfreeze`, once the cause is gone.")
 
 

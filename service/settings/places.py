@@ -10,6 +10,9 @@ LONGEST_SOCKET_PATH_BYTES = 92
 """Unix socket paths end at 104 bytes on some systems and 108 on others, and the supervisor appends a process id while
 it creates its own. A longer home gets a short folder instead."""
 
+PORTS = {"http": 80, "https": 443}
+"""The ports of addresses that name none."""
+
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 
 

@@ -32,8 +32,8 @@ async def plant_drill(wiring: Wiring, template: str, reviewer: str, planted_by: 
     `NotFound` for an unknown template or reviewer, and `InvalidInput` for somebody whom the rule does not ask.
     """
     drill = drills_of(wiring.settings.drills).find(template)
-    found = await wiring.reviewers.find(reviewer)
-    if found is None or not found.active:
+    person = await wiring.reviewers.find(reviewer)
+    if person is None or not person.active:
         raise NotFound(f"There is no active reviewer {reviewer[:80]!r}. `sayso people list` lists them.")
     terms = _find_terms(wiring, drill)
     if not await _is_asked(wiring, terms, reviewer):
@@ -61,10 +61,8 @@ def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
     Nobody is notified, no number is there to match, and no draw is made. Names that follow the call are left out.
     """
     rules = wiring.rules.policy().rules
-    found = next(
-        (one.terms for one in rules if one.rule_id == drill.rule and one.action is Action.REQUEST_APPROVAL), None
-    )
-    terms = found or RuleTerms(timeout_s=_TIMEOUT_S)
+    asking = (rule.terms for rule in rules if rule.rule_id == drill.rule and rule.action is Action.REQUEST_APPROVAL)
+    terms = next(asking, RuleTerms(timeout_s=_TIMEOUT_S))
     named = tuple(one for one in terms.reviewers if one not in MANAGERS)
     update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
     update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}

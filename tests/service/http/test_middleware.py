@@ -52,15 +52,15 @@ async def send(
 
     The last part waits for its event.
     """
-    left, read, sent = deque(parts), 0, []
+    rest, read, sent = deque(parts), 0, []
 
     async def receive() -> Message:
         nonlocal read
-        if len(left) == 1 and last is not None:
+        if len(rest) == 1 and last is not None:
             await last.wait()
-        body = left.popleft() if left else b""
+        body = rest.popleft() if rest else b""
         read += len(body)
-        return {"type": "http.request", "body": body, "more_body": bool(left)}
+        return {"type": "http.request", "body": body, "more_body": bool(rest)}
 
     async def answer(message: Message) -> None:
         sent.append(message)
