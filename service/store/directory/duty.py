@@ -67,8 +67,11 @@ class DutyStore:
         return read or Preferences()
 
     async def save_preferences(self, name: str, preferences: Preferences) -> None:
-        """Overwrite a person's preferences."""
+        """Overwrite a person's preferences; raises `Unreadable` for those of a later version."""
         async with translated():
+            raw = await self._redis.hget(self._keys.preferences, name)
+            if raw:
+                self._readings.require_other(Preferences, raw, f"preferences of {name}")
             await self._redis.hset(self._keys.preferences, name, preferences.model_dump_json())
 
     async def list_absences(self) -> list[Absence]:

@@ -88,3 +88,12 @@ async def test_newer_session_lets_nobody_in(world: World) -> None:
     async with world.client("anna") as anna, world.client("root") as root:
         assert (await anna.get("/api/v1/runs")).status_code == 401
         assert (await root.get("/api/v1/reviewers/anna/sessions")).status_code == 200
+
+
+async def test_newer_preferences_are_not_overwritten(world: World) -> None:
+    await write_newer(world, STORED.preferences, "anna", "{}")
+    async with world.client("anna") as anna:
+        assert (await anna.get("/api/v1/account/preferences")).status_code == 200
+        refused = await anna.put("/api/v1/account/preferences", json={"time_zone": "Europe/Berlin"})
+        assert refused.json()["type"] == "/problems/unreadable", refused.text
+    assert await world.wiring.runs._redis.hget(STORED.preferences, "anna") == newer("{}").encode()
