@@ -146,7 +146,7 @@ class Granting:
         check_other_than_requester(record, item, by)
         entitled = entitle(record, item, by)
         if entitled is None:
-            raise NotAllowed(f"Only {', '.join(item.terms.reviewers)} can grant this. Ask one of them.")
+            raise NotAllowed(f"Only {', '.join(item.deciders)} can grant this. Ask one of them.")
         if self.find_void(found):
             raise Conflict(f"The rule {found.rule_id} has changed since, so the grant is void. Revoke it.")
         return found, entitled
