@@ -53,6 +53,7 @@ async def inbox(
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
     earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
     found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
+    rows = await asyncio.to_thread(make_inbox_rows, found.cards)
     return await show(
         request,
         visitor,
@@ -62,7 +63,7 @@ async def inbox(
         search=query.text,
         query=query,
         found=found,
-        sections=group_cards(make_inbox_rows(found.cards)),
+        sections=group_cards(rows),
         after=after,
         filters=filters,
         views=await wiring.part(ViewStore).list_of(visitor.name),
