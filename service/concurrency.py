@@ -1,14 +1,50 @@
-"""Limits of concurrency in this process."""
+"""Limits of concurrency in this process, and work that takes turns in its event loop."""
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from weakref import WeakValueDictionary
 
+from sayso.clock import monotonic_ms
 from sayso.errors import TooManyRequests
 
 _SHARE = 16  # of those who wait at the turnstile, one in so many enters at a turn
+
+
+_WORK_MS, _PAUSE_S = 2, 0.0002
+_RELEASE_AFTER_S = 0.05  # the caller has returned by then
+
+
+class Pauses:
+    """Pauses of a thread that works for long, in which other threads run.
+
+    Hashing lets go of the interpreter and takes it back at once: others, such as the event loop, would wait for 50 ms.
+    """
+
+    def __init__(self) -> None:
+        self._last_ms = monotonic_ms()
+
+    def take(self) -> None:
+        """Pause if the thread has worked for some milliseconds since the last pause."""
+        if monotonic_ms() - self._last_ms > _WORK_MS:
+            time.sleep(_PAUSE_S)
+            self._last_ms = monotonic_ms()
+
+
+def release_apart(values: Iterable[object]) -> None:
+    """Keep large values until the caller has returned, then let go of one at each turn of the event loop.
+
+    Memory of 50 large calls that is freed at once would hold the loop for longer than their page.
+    """
+    asyncio.get_running_loop().call_later(_RELEASE_AFTER_S, _release_next, [*values])
+
+
+def _release_next(values: list[object]) -> None:
+    if values:
+        values.pop()
+        asyncio.get_running_loop().call_soon(_release_next, values)
 
 
 class Slots:

@@ -51,7 +51,7 @@ from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
 from service.store.writers import Writer
 
-_COLLECT_AFTER = 50_000
+_COLLECT_AFTER = 20_000
 Part = TypeVar("Part")
 
 
@@ -200,4 +200,4 @@ def settle_memory() -> None:
     """Exclude everything that exists now from later garbage collections, and collect less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, 20, 20)
+    gc.set_threshold(_COLLECT_AFTER, 5, 200)

@@ -9,12 +9,13 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.clock import monotonic_ms, now_ms
 from sayso.text.language import _
+from service.concurrency import release_apart
 from service.store.directory.views import LONGEST_SEARCH, MOST_VIEWS, ViewStore
 from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import split_readable
 from service.web.content import queries
 from service.web.content.alike.tables import MOST, make_inbox_rows, make_tables
-from service.web.content.cards import group_cards, list_closed, make_cards
+from service.web.content.cards import Card, group_cards, list_closed, make_cards
 from service.web.content.finished import describe_finished
 from service.web.operations.first_visits import is_first_visit
 from service.web.pages import render, show
@@ -53,8 +54,7 @@ async def inbox(
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
     earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
     found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
-    rows = await asyncio.to_thread(make_inbox_rows, found.cards)
-    return await show(
+    response = await show(
         request,
         visitor,
         "pages/inbox.html",
@@ -63,7 +63,7 @@ async def inbox(
         search=query.text,
         query=query,
         found=found,
-        sections=group_cards(rows),
+        sections=group_cards(await asyncio.to_thread(make_inbox_rows, found.cards)),
         after=after,
         filters=filters,
         views=await wiring.part(ViewStore).list_of(visitor.name),
@@ -72,6 +72,8 @@ async def inbox(
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
         finished="" if found.cards or query or after else await _read_finished(wiring),
     )
+    release_apart(found.cards)
+    return response
 
 
 @router.get("/rows")
@@ -92,15 +94,18 @@ async def read_rows(
     definitions, query = await wiring.runs.find_definitions(records), await asyncio.to_thread(queries.parse_query, q)
     facts = (reviewer, freezes, at_ms, query, definitions, await wiring.part(Precedents).find_earlier(records))
 
-    def fill() -> Response:
+    def fill() -> tuple[Response, list[Card]]:
         cards = make_cards(records, *facts)
         rows = make_tables([card for card in cards if card.alike == alike], 1)[0] if alike else cards
         closings = list_closed(records)
-        return render(
+        response = render(
             request, "pages/rows.html", title=_("Inbox"), visitor=visitor, cards=rows, closings=closings, now_ms=at_ms
         )
+        return response, cards
 
-    return await asyncio.to_thread(fill)
+    response, cards = await asyncio.to_thread(fill)
+    release_apart((*records, *cards))
+    return response
 
 
 @router.get("/next")

@@ -2,10 +2,11 @@
 
 import asyncio
 from itertools import pairwise
+from weakref import WeakSet
 
 import pytest
 
-from service.concurrency import Turnstile
+from service.concurrency import Turnstile, release_apart
 
 
 async def count_turns(entered: list[int], turns: list[int], count: int) -> None:
@@ -43,3 +44,21 @@ async def test_a_caller_that_is_gone_is_passed_over() -> None:
     await asyncio.wait_for(last, 30)
     assert gone.cancelled()
     await asyncio.wait_for(turnstile.enter(), 30)
+
+
+class Large:
+    """A value that can be watched."""
+
+
+async def test_released_values_are_freed_one_at_each_turn() -> None:
+    values = [Large() for _ in range(3)]
+    seen = WeakSet(values)
+    release_apart(values)
+    values.clear()
+    assert len(seen) == 3, "the caller has not returned yet"
+    counts = []
+    async with asyncio.timeout(5):
+        while seen:
+            await asyncio.sleep(0)
+            counts.append(len(seen))
+    assert [*dict.fromkeys(counts)] == [3, 2, 1, 0]

@@ -14,6 +14,7 @@ from sayso.records.decisions import DecisionRequest, Shown
 from sayso.records.suspensions import SuspensionRecord
 from sayso.sentences.items import describe_denial
 from sayso.text.language import _
+from service.concurrency import release_apart
 from service.store.runs.precedents import Precedents
 from service.store.suspensions.reading import split_readable
 from service.web.alike.results import PICK, Pick, Result, count_results, describe_result, read_picks, read_shown
@@ -46,13 +47,20 @@ class Chosen:
 @router.get("/batch/{like}")
 async def read_alike(request: Request, visitor: SignedIn, like: str) -> Response:
     """Show the items like one, given the id of its row in the inbox."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, Chosen(like, ())))
+    return await _show(request, visitor, Chosen(like, ()))
 
 
 @router.get("/batch")
 async def read(request: Request, visitor: SignedIn, item: Items = None) -> Response:
     """Show the selected items; those that need a page of their own are named below the tables."""
-    return await show(request, visitor, _PAGE, **await _gather(request, visitor, Chosen("", tuple(item or ()))))
+    return await _show(request, visitor, Chosen("", tuple(item or ())))
+
+
+async def _show(request: Request, visitor: Visitor, chosen: Chosen) -> Response:
+    context = await _gather(request, visitor, chosen)
+    response = await show(request, visitor, _PAGE, **context)
+    release_apart((*(line.card for line in context["lines"]), *context["lines"], *context["alone"]))
+    return response
 
 
 @router.post("/batch")
@@ -177,7 +185,9 @@ async def _make_cards(request: Request, visitor: Visitor, records: list[Suspensi
     freezes, definitions = await wiring.freezes.known(), await wiring.runs.find_definitions(records)
     earlier = await wiring.part(Precedents).find_earlier(records)
     facts = (reviewer, freezes, now_ms(), EVERYTHING, definitions, earlier)
-    return await asyncio.to_thread(make_cards, records, *facts)
+    cards = await asyncio.to_thread(make_cards, records, *facts)
+    release_apart(records)
+    return cards
 
 
 def _split(row_id: str) -> tuple[str, str]:

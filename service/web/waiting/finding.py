@@ -12,6 +12,7 @@ from sayso.errors import InvalidInput
 from sayso.records.decisions import Actor
 from sayso.records.freezes import Freeze
 from sayso.text.language import _
+from service.concurrency import release_apart
 from service.store.inbox.buckets import Buckets
 from service.store.inbox.facets import Facets, OpenItem
 from service.store.runs.precedents import Precedents
@@ -104,7 +105,9 @@ async def _make_cards(
     records, damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
     definitions = await wiring.runs.find_definitions(records)
     facts = (reviewer, freezes, now_ms(), query, definitions, await wiring.part(Precedents).find_earlier(records))
-    return await asyncio.to_thread(make_cards, records, *facts), damaged
+    cards = await asyncio.to_thread(make_cards, records, *facts)
+    release_apart(records)
+    return cards, damaged
 
 
 async def _choose(wiring: Wiring, reviewer: Actor, query: Query, since_ms: float) -> list[Facets] | None:
