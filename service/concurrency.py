@@ -13,12 +13,12 @@ from sayso.errors import TooManyRequests
 _SHARE = 16  # of those who wait at the turnstile, one in so many enters at a turn
 
 
-_WORK_MS, _PAUSE_S = 2, 0.0002
-_RELEASE_AFTER_S = 0.05  # the caller has returned by then
+_WORK_MS, _BREAK_S = 2, 0.0002
+_RELEASE_AFTER_S = 0.05  # until the caller has returned
 
 
-class Pauses:
-    """Pauses of a thread that works for long, in which other threads run.
+class Breaks:
+    """Breaks of a thread that works for long, in which other threads run.
 
     Hashing lets go of the interpreter and takes it back at once: others, such as the event loop, would wait for 50 ms.
     """
@@ -27,9 +27,9 @@ class Pauses:
         self._last_ms = monotonic_ms()
 
     def take(self) -> None:
-        """Pause if the thread has worked for some milliseconds since the last pause."""
+        """Rest if the thread has worked for some milliseconds since the last break."""
         if monotonic_ms() - self._last_ms > _WORK_MS:
-            time.sleep(_PAUSE_S)
+            time.sleep(_BREAK_S)
             self._last_ms = monotonic_ms()
 
 

@@ -25,7 +25,7 @@ from sayso.sentences.outcomes import describe_outcome
 from sayso.text.language import _, find_spoken, mark
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import ItemState, find_item_state
-from service.concurrency import Pauses
+from service.concurrency import Breaks
 from service.operations.masking import NO_DEFINITIONS, Definitions, mask_record
 from service.store.runs.precedents import NOTHING_EARLIER, Earlier, kind_of
 from service.web.content.alike.kinds import find_alike
@@ -145,11 +145,11 @@ def make_cards(
     pending = [record for record in records if record.status is Status.PENDING]
     facts = (reviewer, freezes, now_ms, query, definitions, earlier)
     cards: list[Card] = []
-    pauses = Pauses()
+    breaks = Breaks()
     for record in pending:
         for card in _make_cards(record, *facts):
             cards.append(card)
-            pauses.take()
+            breaks.take()
     return sorted(cards, key=lambda card: card.due_at_ms)
 
 
