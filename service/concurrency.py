@@ -11,8 +11,6 @@ from sayso.clock import monotonic_ms
 from sayso.errors import TooManyRequests
 
 _SHARE = 16  # of those who wait at the turnstile, one in so many enters at a turn
-
-
 _WORK_MS, _BREAK_S = 2, 0.0002
 _RELEASE_AFTER_S = 0.05  # until the caller has returned
 

@@ -27,6 +27,7 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
+from service.store.connection.commits import Writer
 from service.store.connection.watch import Watch
 from service.store.directory.activity import ActivityStore
 from service.store.directory.contacts import ContactStore
@@ -49,7 +50,6 @@ from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.store.tokens import Tokens
-from service.store.writers import Writer
 
 _COLLECT_AFTER = 20_000
 Part = TypeVar("Part")

@@ -116,7 +116,7 @@ async def _list_requests(clients: Clients) -> AsyncIterator[tuple[str, Send]]:
 async def _list_rows(clients: Clients) -> AsyncIterator[tuple[str, Send]]:
     """Yield the requests for the rows of the items that wait, and for the row and the table of many alike ones."""
     waiting = (await clients.agent.get(SUSPENSIONS, params={"limit": MOST_ALIKE})).json()["suspensions"]
-    ids = ",".join(one["id"] for one in waiting)
+    ids = ",".join(suspension["id"] for suspension in waiting)
     for query in ("", "b"):
         yield f"rows, {query or 'all'}", _get(clients.person, "/rows", ids=ids, q=query)
     for name, tool, several in list_alike():

@@ -1,9 +1,15 @@
-"""The features of the service, one row each. Their order is the order in which hooks of one kind are called."""
+"""The features of the service, one row each, with what the core calls of them.
 
-from service.hooks import Feature, Tick
+Their order is the order in which writers add to a commit.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
 from service.operations.drills.planting import plant_scheduled
 from service.operations.rulebook.learning import propose_learned
 from service.store.channels.cards import queue_cards
+from service.store.connection.commits import Writer
 from service.store.inbox.facets import file_items
 from service.store.insights.event_facts import note_taken
 from service.store.insights.facts import note_facts
@@ -14,6 +20,24 @@ from service.store.suspensions.outbox import notify_endpoint
 from service.store.suspensions.precedents import note_precedents
 from service.store.suspensions.rule_hits import note_rules
 from service.store.suspensions.turns import note_tools
+from service.wiring import Wiring
+
+
+class Tick(NamedTuple):
+    """A step that the clock's process repeats every `every_s` seconds; its errors are logged under `failure`."""
+
+    step: Callable[[Wiring], Awaitable[object]]
+    every_s: float
+    failure: str
+
+
+class Feature(NamedTuple):
+    """A feature's row: the writers that add to each commit, and the ticks of the clock's process."""
+
+    name: str
+    writers: tuple[Writer, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+
 
 FEATURES = (
     Feature("search", writers=(file_items,)),

@@ -7,13 +7,12 @@ from math import inf
 from redis.asyncio import Redis
 
 from service.cache import Refresher
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Writer
 from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
 from service.store.keys import keys_of
 from service.store.lua import read_script
 from service.store.suspensions.reading import Readings
-from service.store.writers import Writer
 
 _BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two writes to its disk
 

@@ -3,11 +3,10 @@
 from typing import Any
 
 from sayso.transitions.deliveries import next_delivery_ms
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.tenants import TenantStore
-from service.store.writers import Update
 
 
 def queue_cards(commit: Commit, keys: TenantKeys, update: Update) -> None:

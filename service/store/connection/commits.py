@@ -1,8 +1,11 @@
-"""Guards and writes, as the script of commits takes them."""
+"""Guards and writes, as the script of commits takes them, and the hook by which features add theirs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
+from sayso.records.suspensions import Change, SuspensionRecord
 from service.store.keys import TenantKeys
 
 MOST_HANDED = 32
@@ -71,3 +74,22 @@ class Commit:
 
     def _place(self, key: str) -> int:
         return self.keys.setdefault(key, len(self.keys) + 1)
+
+
+class Update(NamedTuple):
+    """One change of a suspension as its commit saves it.
+
+    `after` has the new version, and the first new event the number `first_seq`. `pairs` are the records that the change
+    saves, each with the one before it or None.
+    """
+
+    before: SuspensionRecord | None
+    change: Change
+    after: SuspensionRecord
+    pairs: tuple[tuple[SuspensionRecord | None, SuspensionRecord], ...]
+    first_seq: int
+    at_ms: int
+
+
+Writer = Callable[[Commit, TenantKeys, Update], None]
+"""Adds guards and writes to the commit of an update."""

@@ -13,9 +13,8 @@ from sayso.records.decisions import Actor
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord, Who
 from sayso.records.terms import FallbackAction
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 _PREFIX = "sus_"
 

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 from sayso.policy.rules import ASKING, Action
 from sayso.records.events import Event, EventType
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.insights.metrics import Metric
 from service.store.keys import TenantKeys
 from service.store.suspensions.rule_hits import DEFAULT
-from service.store.writers import Update
 
 
 class Candidate(NamedTuple):

@@ -11,11 +11,10 @@ from sayso.records.decisions import ActorKind, Outcome, Verdict
 from sayso.records.events import Event
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.insights.event_facts import Candidate, list_candidates, list_noted
 from service.store.keys import TenantKeys
 from service.store.suspensions.rule_hits import DEFAULT
-from service.store.writers import Update
 
 
 class Step(StrEnum):

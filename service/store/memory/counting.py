@@ -3,10 +3,9 @@
 from sayso.policy.memory.counting import Counted, find_counted, list_limits
 from sayso.policy.memory.keys import MOST_SAMPLES
 from sayso.records.memory.charges import MAX_TOTAL, Charge, find_slot, find_window, first_slot
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
 from service.store.memory.granting import note_grants
-from service.store.writers import Update
 
 
 def note_memory(commit: Commit, keys: TenantKeys, update: Update) -> None:

@@ -9,9 +9,8 @@ from sayso.policy.learning.proposing import Answered, read_answer
 from sayso.records.decisions import ActorKind
 from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 MOST_LESSONS = 500
 """The decided calls of a rule for an agent from which grants are learned."""

@@ -8,9 +8,8 @@ from hashlib import sha256
 from sayso.records.base import Immutable
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 

@@ -7,10 +7,9 @@ from sayso.clock import DAY_MS
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
 from sayso.transitions.reviewers.masking import mask_contents
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update, Writer
 from service.store.keys import CHANGES, TenantKeys, keys_of
 from service.store.suspensions.packing import pack_record
-from service.store.writers import Update, Writer
 
 IDEMPOTENCY_MS = DAY_MS  # how long an Idempotency-Key is kept
 

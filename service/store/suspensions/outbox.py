@@ -7,9 +7,8 @@ from uuid import UUID
 from sayso.clock import DAY_MS, iso_utc
 from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 RETRY_FOR_MS = 7 * DAY_MS  # how long after the decision a message is sent
 LANE = "lane:"  # before the endpoint in the list of lanes

@@ -11,9 +11,8 @@ from sayso.records.items import Item
 from sayso.records.suspensions import SuspensionRecord
 from sayso.text.redaction import redact
 from sayso.transitions.deciding import find_item
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 MOST_PRECEDENTS = 200
 _KEPT_MS = 180 * DAY_MS

@@ -8,9 +8,8 @@ from pydantic import JsonValue
 from sayso.clock import DAY_MS
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.keys import TenantKeys
-from service.store.writers import Update
 
 DEFAULT = "-"
 """The name of the default among rules; no rule id begins with it."""

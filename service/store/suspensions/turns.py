@@ -5,12 +5,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sayso.records.suspensions import MOST_TOOLS, Progress, SuspensionRecord
-from service.store.connection.commits import Commit
+from service.store.connection.commits import Commit, Update
 from service.store.connection.connecting import text, translated
 from service.store.connection.pipeline import Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.writers import Update
 
 _NUMBER = Script(read_script("turn"))
 MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it

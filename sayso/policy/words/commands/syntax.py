@@ -89,8 +89,8 @@ class _Reader(WordReader):
         return next((one for one in ends if one and (one == word or (one in (")", ";;") and self.sees(one)))), None)
 
     def _peek_reserved(self) -> str:
-        found = _RESERVED_WORD.match(self.text, self.place)
-        return found[1] if found and found[1] in RESERVED else ""
+        word = _RESERVED_WORD.match(self.text, self.place)
+        return word[1] if word and word[1] in RESERVED else ""
 
     def _read_chain(self) -> None:
         self._read_pipeline()
@@ -207,11 +207,11 @@ class _Reader(WordReader):
                 raise Uncomputable(UNKNOWN)
 
     def _read_plain(self) -> str:
-        found = _PLAIN.match(self.text, self.place)
-        if found is None:
+        run = _PLAIN.match(self.text, self.place)
+        if run is None:
             raise Uncomputable(UNKNOWN)
-        self.place = found.end()
-        return found[0]
+        self.place = run.end()
+        return run[0]
 
     def _read_words(self) -> Words:
         words: Words = []
@@ -227,16 +227,16 @@ class _Reader(WordReader):
         begin, is_redirected = self.place, False
         while True:
             self.skip_blanks()
-            found = _ASSIGNED.match(self.text, self.place) if not command.words else None
+            assigned = _ASSIGNED.match(self.text, self.place) if not command.words else None
             if self.sees_redirect():
                 self._read_redirect()
                 is_redirected = bool(command.words)
-            elif found is not None:
-                self.place = found.end()
+            elif assigned is not None:
+                self.place = assigned.end()
                 value = self.read_word() if self.sees_word() else Word("")
-                if found[2]:
+                if assigned[2]:
                     raise Uncomputable("it adds to the value of a variable")
-                command.settings.append((found[1], value))
+                command.settings.append((assigned[1], value))
             elif self.sees_word():
                 if is_redirected:
                     raise Uncomputable("a redirection stands before other words; write it behind the command")
@@ -252,9 +252,9 @@ class _Reader(WordReader):
         if self.peek(2) == "<<":
             self._read_here_document()
             return
-        found = _DUPLICATE.match(self.text, self.place)
-        if found is not None:
-            self.place = found.end()
+        duplicate = _DUPLICATE.match(self.text, self.place)
+        if duplicate is not None:
+            self.place = duplicate.end()
             return
         sign = _OPERATOR.match(self.text, self.place)
         if sign is None or self.peek(2) in (">&", "<&", "<>"):
@@ -269,11 +269,11 @@ class _Reader(WordReader):
         self.place += 3 if strips else 2
         while self.peek() in (" ", "\t"):
             self.place += 1
-        found = _DELIMITER.match(self.text, self.place)
-        if found is None:
+        delimiter = _DELIMITER.match(self.text, self.place)
+        if delimiter is None:
             raise Uncomputable("it has a here-document or here-string that Sayso does not know")
-        self.place = found.end()
-        self.expect_document(next(one for one in found.groups() if one is not None), strips, found[4] is None)
+        self.place = delimiter.end()
+        self.expect_document(next(one for one in delimiter.groups() if one is not None), strips, delimiter[4] is None)
 
     def read_substitution(self) -> None:
         """Read the commands up to the closing bracket; `place` is behind the opening one."""
