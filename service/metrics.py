@@ -30,7 +30,7 @@ _DURATIONS = Histogram(
     registry=PROCESS,
     buckets=_SECONDS,
 )
-_DURATION = {(one, result): _DURATIONS.labels(one, result) for one in OPERATIONS for result in RESULTS}
+_DURATION = {(name, result): _DURATIONS.labels(name, result) for name in OPERATIONS for result in RESULTS}
 _REFUSALS = Counter(
     "sayso_refused_requests",
     "Requests to suspend, start or propose that got 429, by the limit.",

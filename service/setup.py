@@ -47,7 +47,7 @@ async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
 
 
 async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
-    named = [one for one in await wiring.api_keys.list_all() if one.name == DEMO]
+    named = [agent for agent in await wiring.api_keys.list_all() if agent.name == DEMO]
     if key is not None:
         try:
             await wiring.api_keys.create(DEMO, key)

@@ -25,6 +25,6 @@ def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int
 
 def _hide(settings: Settings, names: Collection[str]) -> Settings:
     variables = {variable_of(name) for name in names}
-    for variable in [one for one in os.environ if one.upper() in variables]:
+    for variable in [name for name in os.environ if name.upper() in variables]:
         del os.environ[variable]
     return settings.model_copy(update={name: Settings.model_fields[name].default for name in names})

@@ -88,7 +88,7 @@ class ApiKeys:
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._change(
             key_id,
-            lambda found: found.model_copy(update={"ends_at_ms": min(ends_at_ms, found.ends_at_ms or LATEST_MS)}),
+            lambda old: old.model_copy(update={"ends_at_ms": min(ends_at_ms, old.ends_at_ms or LATEST_MS)}),
         )
         return successor, plain
 

@@ -127,7 +127,7 @@ class Contacts:
         """Return a person's addresses in a channel, the oldest first; none for a deactivated person."""
         if await self._find_active(person) is None:
             return []
-        return [one.address for one in await self._store.list_of(person) if one.channel == channel]
+        return [contact.address for contact in await self._store.list_of(person) if contact.channel == channel]
 
     async def unlink(self, person: str, contact_id: str, by: str) -> None:
         """Unlink one address of a person; raises `NotFound`."""

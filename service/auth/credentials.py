@@ -190,10 +190,10 @@ class Credentials:
 
     async def _look_up(self, token: str, in_use: bool) -> _LookedUp:
         began_at_ms = self._clock_ms()
-        found = await self._tokens.find(hash_token(token))
-        if isinstance(found, ApiKey):
-            return _LookedUp(await self._find_key_holder(found), began_at_ms)
-        principal = await self._resume_session(token, found, in_use) if found is not None else None
+        credential = await self._tokens.find(hash_token(token))
+        if isinstance(credential, ApiKey):
+            return _LookedUp(await self._find_key_holder(credential), began_at_ms)
+        principal = await self._resume_session(token, credential, in_use) if credential is not None else None
         return _LookedUp(principal, began_at_ms)
 
     async def _resume_session(self, token: str, session: Session, in_use: bool) -> Principal | None:

@@ -54,10 +54,10 @@ class Duty:
         made = Absence(id=new_id("abs"), person=person, from_ms=from_ms, to_ms=to_ms, delegate=delegate)
 
         def add(known: tuple[Absence, ...]) -> tuple[Absence, ...]:
-            kept = tuple(one for one in known if one.to_ms > at_ms - _KEPT_MS)
-            for one in kept:
-                if one.from_ms < to_ms and from_ms < one.to_ms:
-                    span = f"{iso_utc(one.from_ms)} to {iso_utc(one.to_ms)}"
+            kept = tuple(absence for absence in known if absence.to_ms > at_ms - _KEPT_MS)
+            for absence in kept:
+                if absence.from_ms < to_ms and from_ms < absence.to_ms:
+                    span = f"{iso_utc(absence.from_ms)} to {iso_utc(absence.to_ms)}"
                     raise Conflict(f"{person} is already absent from {span}. Delete that absence first.")
             if len(kept) >= MOST_ABSENCES:
                 raise Conflict(f"{person} has {MOST_ABSENCES} absences already. Delete one first.")
@@ -70,7 +70,7 @@ class Duty:
         """Delete an absence; raises `NotFound`."""
 
         def delete(known: tuple[Absence, ...]) -> tuple[Absence, ...]:
-            kept = tuple(one for one in known if one.id != absence_id)
+            kept = tuple(absence for absence in known if absence.id != absence_id)
             if len(kept) == len(known):
                 raise NotFound(f"{person} has no absence {absence_id!r}. List the absences to see their ids.")
             return kept

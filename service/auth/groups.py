@@ -95,7 +95,8 @@ class Groups:
         if len(names) > MOST_MEMBERS:
             raise InvalidInput(f"A group has at most {MOST_MEMBERS} people, not {len(names)}. Make several groups.")
         added = set(names).difference(known)
-        active = {one.name for one in await self._people.list_reviewers() if one.active} if added else set()
+        reviewers = await self._people.list_reviewers() if added else ()
+        active = {reviewer.name for reviewer in reviewers if reviewer.active}
         unknown = sorted(added - active)
         if unknown:
             raise InvalidInput(

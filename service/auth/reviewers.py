@@ -155,11 +155,11 @@ class Reviewers:
     async def deactivate(self, name: str) -> Reviewer:
         """Deactivate a reviewer and end their sessions; raises `NotFound`, or `Conflict` for the last admin."""
 
-        def change(found: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
-            admins = {one.name for one in everyone if one.active and "admin" in one.roles}
+        def change(reviewer: Reviewer, everyone: Sequence[Reviewer]) -> Reviewer:
+            admins = {person.name for person in everyone if person.active and "admin" in person.roles}
             if admins == {name}:
                 raise Conflict(f"{name} is the last active admin. Add or activate another admin first.")
-            return found.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
+            return reviewer.model_copy(update={"active": False, "sessions_end_at_ms": now_ms() + 1})
 
         return _found(await self._people.change_reviewer_among(name, change), name)
 
@@ -172,8 +172,8 @@ class Reviewers:
         if manager == name:
             raise InvalidInput(f"{name} cannot manage themselves. Choose another person.")
         if manager is not None:
-            found = await self._people.find_reviewer(manager)
-            if found is None or not found.active:
+            person = await self._people.find_reviewer(manager)
+            if person is None or not person.active:
                 raise InvalidInput(f"There is no active person named {manager!r} to be the manager. Correct the name.")
         return await self._change(name, lambda: {"manager": manager})
 
@@ -188,25 +188,25 @@ class Reviewers:
     async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's valid sessions, the newest first; raises `NotFound`."""
         reviewer = await self._known(name)
-        found = await self._people.list_sessions(name)
-        return [one for one in found if self.holds(reviewer, one.session)]
+        sessions = await self._people.list_sessions(name)
+        return [session for session in sessions if self.holds(reviewer, session.session)]
 
     async def end_session(self, name: str, session_id: str) -> None:
         """End one session of a person; raises `NotFound`."""
-        for one in await self.list_sessions(name):
-            if id_of_session(one.token_hash) == session_id:
-                await self._tokens.close_session(one.token_hash)
+        for session in await self.list_sessions(name):
+            if id_of_session(session.token_hash) == session_id:
+                await self._tokens.close_session(session.token_hash)
                 return
         raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see the valid ones.")
 
     async def end_sessions(self, name: str, but: str | None = None) -> int:
         """End all sessions of a person except that of the token `but`; return how many were listed."""
         kept = hash_token(but) if but is not None else None
-        ending = [one for one in await self.list_sessions(name) if one.token_hash != kept]
+        ending = [session for session in await self.list_sessions(name) if session.token_hash != kept]
         if kept is None:
             await self._change(name, lambda: {"sessions_end_at_ms": now_ms() + 1})
-        for one in ending:
-            await self._tokens.close_session(one.token_hash)
+        for session in ending:
+            await self._tokens.close_session(session.token_hash)
         return len(ending)
 
     async def find(self, name: str) -> Reviewer | None:
@@ -228,12 +228,12 @@ class Reviewers:
     async def list_represented(self, name: str) -> tuple[Represented, ...]:
         """Return the absent people for whom this person decides now, with their groups."""
         absences, at_ms = await self._absences.find(), now_ms()
-        if not any(one.delegate == name and one.covers(at_ms) for one in absences):
+        if not any(absence.delegate == name and absence.covers(at_ms) for absence in absences):
             return ()
-        active = {one.name for one in await self.list_all() if one.active}
+        active = {reviewer.name for reviewer in await self.list_all() if reviewer.active}
         people = list_represented(absences, name, at_ms, active=active)
         groups = await asyncio.gather(*map(self.list_groups, people))
-        chains = [find_chain(absences, one, at_ms, active)[:-1] for one in people]
+        chains = [find_chain(absences, person, at_ms, active)[:-1] for person in people]
         return tuple(
             Represented(person=person, groups=held, through=chain)
             for person, held, chain in zip(people, groups, chains, strict=True)
@@ -301,7 +301,7 @@ class Reviewers:
 
     async def _change(self, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
         """Change these fields only; concurrent changes of other fields stay."""
-        changed = await self._people.change_reviewer(name, lambda found: found.model_copy(update=update()))
+        changed = await self._people.change_reviewer(name, lambda reviewer: reviewer.model_copy(update=update()))
         return _found(changed, name)
 
 

@@ -21,5 +21,5 @@ class RevocationCache:
         for key in keys:
             if key.kind == "agent":
                 by_name[key.name] = (*by_name.get(key.name, ()), NamedKey(key.id, key.created_at_ms))
-        inactive = {one.name for one in await self._people.list_reviewers() if not one.active}
+        inactive = {reviewer.name for reviewer in await self._people.list_reviewers() if not reviewer.active}
         return Revocations(find_revoked(keys), by_name, frozenset(inactive))

@@ -71,12 +71,12 @@ class AssessorPlan(BaseModel):
         """Return the function; raises `ValueError` if there is none."""
         module, _, name = (self.function or "").partition(":")
         try:
-            found = getattr(importlib.import_module(module), name)
+            target = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise ValueError(f"{self.function} cannot be imported: {error}; correct it") from error
-        if not callable(found):
+        if not callable(target):
             raise ValueError(f"{self.function} is not a function; correct it")
-        function: Function = found
+        function: Function = target
         return function
 
     def find_level(self, score: float) -> Level:

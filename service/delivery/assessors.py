@@ -55,8 +55,8 @@ class Assessors:
 
     async def ask(self, questions: Mapping[str, Question]) -> dict[str, Reading]:
         """Return what the assessors say, all at once, by the key of the question. Never raises for an answer."""
-        found = await asyncio.gather(*map(self._ask, questions.values()))
-        return {one.key: Reading(assessment=one) for one in found}
+        assessments = await asyncio.gather(*map(self._ask, questions.values()))
+        return {assessment.key: Reading(assessment=assessment) for assessment in assessments}
 
     async def _ask(self, question: Question) -> Assessment:
         plan = self._plans.get(question.assessor)
@@ -120,7 +120,8 @@ def _read_answer(plan: AssessorPlan, question: Question, raw: bytes) -> Assessme
         raise NoAnswer("the answer is not an object with a score from 0 to 1 or a level, and a reason") from error
     except SaysoError as error:
         raise NoAnswer("the answer is not JSON") from error
-    stated = [one for one in (answer.level, plan.find_level(answer.score) if answer.score is not None else None) if one]
+    of_score = plan.find_level(answer.score) if answer.score is not None else None
+    stated = [level for level in (answer.level, of_score) if level]
     return Assessment(
         key=question.key,
         assessor=question.assessor,

@@ -64,8 +64,9 @@ class Breakers:
 
     def list_open(self) -> dict[str, list[OpenCircuit]]:
         """Return the open circuits of each channel, by destination."""
-        found: dict[str, list[OpenCircuit]] = {}
-        for destination, one in sorted(self._circuits.items()):
-            if one.failures >= FAILURES_TO_OPEN:
-                found.setdefault(one.channel, []).append(OpenCircuit(destination, one.opened_at_ms, one.reason))
-        return found
+        circuits: dict[str, list[OpenCircuit]] = {}
+        for destination, circuit in sorted(self._circuits.items()):
+            if circuit.failures >= FAILURES_TO_OPEN:
+                shown = OpenCircuit(destination, circuit.opened_at_ms, circuit.reason)
+                circuits.setdefault(circuit.channel, []).append(shown)
+        return circuits

@@ -77,10 +77,10 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
     async def _resolve(self, host: str, port: int) -> list[IPv4Address | IPv6Address]:
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._lookups, _resolve_host, host, port)
+            entries = await asyncio.get_running_loop().run_in_executor(self._lookups, _resolve_host, host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from error
-        addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+        addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
         for address in addresses:
             self._check(host, address, port)
         return addresses

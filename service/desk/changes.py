@@ -101,7 +101,7 @@ def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Ver
 
     No start is dated before the end of a freeze that is known to have ended.
     """
-    ended_ms = max((one.unfrozen_at_ms or 0 for one in freezes), default=0)
+    ended_ms = max((freeze.unfrozen_at_ms or 0 for freeze in freezes), default=0)
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
         if now_ms < ended_ms <= now_ms + _BEHIND_MS:

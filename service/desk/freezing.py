@@ -32,10 +32,10 @@ class Freezes:
         return (await self._memory.find(fresh=fresh)).freezes
 
     async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
-        return [one for one in await self.known(fresh=fresh) if one.in_force]
+        return [freeze for freeze in await self.known(fresh=fresh) if freeze.in_force]
 
     def last_known(self) -> list[Freeze]:
-        return [one for one in self._last().freezes if one.in_force]
+        return [freeze for freeze in self._last().freezes if freeze.in_force]
 
     def mark_ms(self) -> int:
         """Return the latest time that a clock confirmed, as of the last read, or 0."""
@@ -52,9 +52,9 @@ class Freezes:
             raise InvalidInput(
                 "A freeze names one tool or agent, not a pattern. Freeze each by its name, or everything."
             )
-        for one in await self.in_force(fresh=True):
-            if one.scope == scope:
-                return one
+        for freeze in await self.in_force(fresh=True):
+            if freeze.scope == scope:
+                return freeze
         now_ms = await self._store.now_ms()
         await self._store.forget_old(now_ms)
         made = Freeze(id=new_id("frz"), scope=scope, reason=reason, by=by.id, at_ms=now_ms)
@@ -68,22 +68,23 @@ class Freezes:
         Raises `NotFound`, `Conflict`.
         """
         known = await self.known(fresh=True)
-        named = [one for one in known if one.id == name] or [one for one in known if one.scope == name]
-        current = [one for one in named if one.in_force]
+        with_id = [freeze for freeze in known if freeze.id == name]
+        named = with_id or [freeze for freeze in known if freeze.scope == name]
+        current = [freeze for freeze in named if freeze.in_force]
         if not named or (not current and named[0].scope == name):
-            scopes = join_words(list({one.scope: None for one in known if one.in_force})[:_NAMED])
+            scopes = join_words(list({freeze.scope: None for freeze in known if freeze.in_force})[:_NAMED])
             frozen = f"Frozen at the moment: {scopes}." if scopes else "Nothing is frozen."
             raise NotFound(f"There is no freeze {name!r} in force. {frozen}")
         if not current:
             return named[0]
         if deadlines == "pass" and current[0].scope != TIME:
             raise Conflict("Deadlines can pass only after a freeze of time. Unfreeze without letting them pass.")
-        ended = [await self._unfreeze(one, by.id, deadlines) for one in current]
+        ended = [await self._unfreeze(freeze, by.id, deadlines) for freeze in current]
         return ended[0]
 
     async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last confirmed time; an existing freeze of time is extended to this jump."""
-        frozen = [one for one in await self.in_force(fresh=True) if one.scope == TIME]
+        frozen = [freeze for freeze in await self.in_force(fresh=True) if freeze.scope == TIME]
         reason = describe_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
         if frozen:
@@ -94,14 +95,14 @@ class Freezes:
 
     async def notice_return(self, back_ms: int, now_ms: int) -> Freeze | None:
         """End a freeze of time when the store's clock went back by its jump; return the ended freeze."""
-        for one in await self.in_force(fresh=True):
-            if one.scope == TIME and abs((one.jumped_to_ms or 0) - one.at_ms - back_ms) <= JUMP_MS:
-                return await self._unfreeze(one, _CLOCK, "pass", now_ms)
+        for freeze in await self.in_force(fresh=True):
+            if freeze.scope == TIME and abs((freeze.jumped_to_ms or 0) - freeze.at_ms - back_ms) <= JUMP_MS:
+                return await self._unfreeze(freeze, _CLOCK, "pass", now_ms)
         return None
 
     async def save_reading(self, reading: ClockReading, *, went_back: bool = False) -> None:
         """Save a reading and set the mark to it, unless time is in doubt. The mark goes back only with the clock."""
-        doubted = any(one.scope == TIME for one in await self.in_force(fresh=True))
+        doubted = any(freeze.scope == TIME for freeze in await self.in_force(fresh=True))
         mark_ms = self.mark_ms()
         if not doubted:
             mark_ms = reading.at_ms if went_back else max(reading.at_ms, mark_ms)

@@ -104,7 +104,7 @@ class Reviewing:
                 by=by,
                 at_ms=now_ms,
                 idempotency_key=key,
-                suspends=tuple(one.id for one in covering),
+                suspends=tuple(grant.id for grant in covering),
             )
             frozen_ms = self.frozen_ms(record, item_id, freezes, now_ms)
             if renewed is not None:
@@ -125,8 +125,8 @@ class Reviewing:
 
     async def judge_edit(self, suspension_id: str, item_id: str, request: DecisionRequest, by: Actor) -> FinalJudgement:
         """Return what the rules say of edited arguments. Records nothing; raises as `decide`, but for the number."""
-        found = await self.changes.suspensions.read(suspension_id)
-        record, item = found.record, find_item(found.record, item_id)
+        saved = await self.changes.suspensions.read(suspension_id)
+        record, item = saved.record, find_item(saved.record, item_id)
         draft = Decision(
             id="dec_draft",
             suspension_id=suspension_id,
@@ -136,10 +136,10 @@ class Reviewing:
             args=request.args,
             args_digest=request.digest,
             by=by,
-            at_ms=found.now_ms,
+            at_ms=saved.now_ms,
         )
-        frozen_ms = self.frozen_ms(record, item_id, await self.changes.freezes(), found.now_ms)
-        check_draft(record, item, draft, "decide", found.now_ms - frozen_ms)
+        frozen_ms = self.frozen_ms(record, item_id, await self.changes.freezes(), saved.now_ms)
+        check_draft(record, item, draft, "decide", saved.now_ms - frozen_ms)
         return await self._judge(record, item, request, by.id)
 
     @asynccontextmanager

@@ -41,16 +41,16 @@ class Scheduling:
     async def precompute(self, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
         """Return the commit of each suspension's next due time, and save nothing."""
         freezes = await self.changes.freezes()
-        found = await self.changes.suspensions.due_batches.precompute(
+        commits = await self.changes.suspensions.due_batches.precompute(
             suspension_ids, lambda record, at_ms: tick(record, freezes, at_ms), until_ms
         )
-        return Precomputed(freezes, found)
+        return Precomputed(freezes, commits)
 
     async def fulfil(self, precomputed: Precomputed, now_ms: int) -> list[str]:
         """Save due commits; return those that need a tick: all, if freezes changed or the clock is in doubt."""
         freezes = await self.changes.freezes()
         if self.changes.doubt_time(freezes, now_ms) != precomputed.freezes:
-            return [one.suspension_id for one in precomputed.commits]
+            return [commit.suspension_id for commit in precomputed.commits]
         return await self.changes.suspensions.due_batches.fulfil(precomputed.commits, self.changes.sure_until_ms())
 
     async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:

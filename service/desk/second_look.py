@@ -50,7 +50,7 @@ class SecondLooking:
             return SeenCall(record, read_seen(entry), shown, entry.at_ms, None)
         place = (str(entry.data["suspension_id"]), str(entry.data["item_id"]))
         item = find_item((await self.changes.suspensions.read(place[0])).record, place[1])
-        people = tuple(one.by.id for one in item.decisions if one.by.kind is ActorKind.HUMAN)
+        people = tuple(decision.by.id for decision in item.decisions if decision.by.kind is ActorKind.HUMAN)
         named = TrailEntry(**vars(entry) | {"data": entry.data | {"tool_name": item.tool.name}})
         return SeenCall(record, read_seen(named, people), shown, entry.at_ms, place)
 
@@ -60,23 +60,23 @@ class SecondLooking:
         Raises `NotFound` for a call that does not wait, `AlreadyDecided` for one that somebody took, and as the
         transition does.
         """
-        found, waiting = await self.find_seen_call(run_id, seq), await waits(run_id, seq)
+        call, waiting = await self.find_seen_call(run_id, seq), await waits(run_id, seq)
         fingerprint = digest_json([by.id, opinion.agrees, opinion.reason])
-        once = Idempotency("second-look", name_call(run_id, seq), fingerprint, found.record.id)
+        once = Idempotency("second-look", name_call(run_id, seq), fingerprint, call.record.id)
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
             if not waiting:
                 raise NotFound("This call waits for no second look: it was not drawn, or somebody took it.")
             if record.following_id is not None:
                 return Change(record)  # the run's trail goes on in a later suspension
-            return take_second_look(record, found.seen, opinion, by, now_ms)
+            return take_second_look(record, call.seen, opinion, by, now_ms)
 
-        suspension_id = found.record.id
+        suspension_id = call.record.id
         while True:
             try:
                 saved = await self.changes.suspensions.change(suspension_id, transition, once)
             except IdempotencyConflict as error:
                 raise AlreadyDecided("Somebody else took this second look first. Nothing was changed.") from error
             if saved.ref is not None:
-                return found
+                return call
             suspension_id = (await self.runs.read(run_id)).suspension_id

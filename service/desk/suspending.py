@@ -202,7 +202,7 @@ class Suspending:
         policy, intake = self.policy(), self.intake
         alone = run.thread_id == run.id or not counts_by_progress(policy)
         if intake is not None and policy.remembering and alone and intake.is_calm():
-            described, wanted = await self._describe(policy, run, calls, max(one.step for one in calls), None)
+            described, wanted = await self._describe(policy, run, calls, max(call.step for call in calls), None)
             if len(wanted) <= MOST_COUNTERS and all(map(is_counter, wanted)):
                 readings = await intake.admit(run.owner, for_workers=for_workers, counters=wanted)
                 return _Facts(policy, described, readings)

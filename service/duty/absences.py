@@ -7,7 +7,7 @@ from service.store.directory.duty import Absence
 
 def find_absence(absences: Iterable[Absence], person: str, at_ms: int) -> Absence | None:
     """Return the absence of a person at a time, or None."""
-    return next((one for one in absences if one.person == person and one.covers(at_ms)), None)
+    return next((absence for absence in absences if absence.person == person and absence.covers(at_ms)), None)
 
 
 def find_chain(
@@ -45,5 +45,5 @@ def list_represented(
     absences: Collection[Absence], person: str, at_ms: int, requester: str = "", active: Collection[str] | None = None
 ) -> list[str]:
     """Return the absent people for whom this person decides at a time, sorted."""
-    absent = {one.person for one in absences if one.covers(at_ms)}
-    return sorted(one for one in absent if absent_delegate(absences, one, at_ms, requester, active) == person)
+    absent = {absence.person for absence in absences if absence.covers(at_ms)}
+    return sorted(name for name in absent if absent_delegate(absences, name, at_ms, requester, active) == person)

@@ -50,5 +50,5 @@ def unmask_token(masked: str) -> str:
     return _combine(raw[half:], raw[:half]).hex() if len(raw) == 2 * half else ""
 
 
-def _combine(one: bytes, other: bytes) -> bytes:
-    return bytes(first ^ second for first, second in zip(one, other, strict=True))
+def _combine(left: bytes, right: bytes) -> bytes:
+    return bytes(first ^ second for first, second in zip(left, right, strict=True))

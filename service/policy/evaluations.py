@@ -140,7 +140,7 @@ class Evaluations:
             "text": text,
             "file": file,
             "lists": dict(lists),
-            "calls": [one.model_dump(mode="json") for one in calls],
+            "calls": [call.model_dump(mode="json") for call in calls],
             "tools": dump_tools(known),
         }
         try:
@@ -148,7 +148,7 @@ class Evaluations:
         except Overrun as error:
             why = error.message.partition(". ")[0]
             raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
-        return [Rejudged.model_validate(one) if one is not None else None for one in answer["judged"]]
+        return [Rejudged.model_validate(row) if row is not None else None for row in answer["judged"]]
 
     async def seal_state(
         self, manifest: AgentManifest, framework_run: SuspendedFramework, limit_bytes: int, *, caller: str
@@ -179,7 +179,7 @@ class Evaluations:
                 return await loop.run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
 
         running = asyncio.ensure_future(run())
-        running.add_done_callback(lambda one: one.cancelled() or one.exception())
+        running.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(running)
 
 
@@ -206,4 +206,4 @@ def _give_up(job: Job, why: str) -> Sequence[Verdict]:
 
 def dump_tools(known: Known) -> JsonObject:
     """Return the tools of each agent as JSON, for a job."""
-    return {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}
+    return {name: [tool.model_dump() for tool in tools] for name, tools in known.tools.items()}

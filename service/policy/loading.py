@@ -104,19 +104,19 @@ class Rulebook:
         return any(stamp(path) != seen for path, seen in self._seen)
 
 
-def parse_version(found: RuleVersion) -> Policy:
+def parse_version(version: RuleVersion) -> Policy:
     """Return the rules of a version as saved, or parsed anew where an earlier Sayso wrote them otherwise.
 
     Raises `InvalidInput` where this version of Sayso cannot read them.
     """
     try:
-        policy = Policy.model_validate_json(found.rules)
-        if policy.version == found.version:
+        policy = Policy.model_validate_json(version.rules)
+        if policy.version == version.version:
             return policy
     except ValidationError:
         pass  # parsed from its bytes
     try:
-        return parse_rulebook(found.text.encode(), file=found.file, read_list=pick_file(found.lists))
+        return parse_rulebook(version.text.encode(), file=version.file, read_list=pick_file(version.lists))
     except RulebookError as error:
         raise InvalidInput(f"This version of Sayso cannot read these rules: {error.message}") from error
 

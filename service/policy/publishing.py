@@ -131,8 +131,8 @@ class RulesInForce:
 
     def read_source(self) -> tuple[Path, bytes] | None:
         """Return this process's file and its bytes; None where the rules in force are of another file."""
-        found = self._rulebook.read_source()
-        return found if self.policy().version == self._rulebook.policy.version else None
+        source = self._rulebook.read_source()
+        return source if self.policy().version == self._rulebook.policy.version else None
 
     async def _publish(self, holder: Holder, own: Policy) -> str:
         """Report this process, publish its rules if they are new or were held back, and return the version in force."""
@@ -168,7 +168,7 @@ class RulesInForce:
 
     async def _save(self, own: Policy) -> None:
         source = self._rulebook.source
-        found = RuleVersion(
+        version = RuleVersion(
             version=own.version,
             digest=source.digest,
             file=source.file,
@@ -176,7 +176,7 @@ class RulesInForce:
             lists=dict(source.lists),
             rules=own.model_dump_json(),
         )
-        await self.history.versions.save(found)
+        await self.history.versions.save(version)
 
     async def _hold_back(self, own: Policy, why: str, *, in_force: str) -> None:
         """Note and log whether the rules of this process take no force."""
@@ -198,9 +198,9 @@ class RulesInForce:
         """Return the version in force and its rules; those of another Sayso are parsed anew from their bytes."""
         version, rules = await self._store.read_rules()
         with suppress(ValidationError):
-            found = Policy.model_validate_json(rules)
-            if found.version == version:
-                return version, found
+            policy = Policy.model_validate_json(rules)
+            if policy.version == version:
+                return version, policy
         with suppress(NotFound, RulebookError):
             saved = await self.history.versions.read(version)
             read = pick_file(saved.lists)

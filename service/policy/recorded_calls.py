@@ -21,22 +21,22 @@ _EVENTS = 5_000
 async def read_recorded(runs: Runs, suspensions: SuspensionLookups, most: int = MOST_CALLS) -> list[RecordedCall]:
     """Return up to `most` recorded calls of the newest runs, the latest call of each run first."""
     latest = await runs.latest(MOST_RUNS)
-    found: list[RecordedCall] = []
+    recorded: list[RecordedCall] = []
     room = MOST_BYTES
     for begin in range(0, len(latest), _AT_ONCE):
         records = await suspensions.read_many(latest[begin : begin + _AT_ONCE])
-        pages = await asyncio.gather(*(_read_run(runs, suspensions, one) for one in records))
+        pages = await asyncio.gather(*(_read_run(runs, suspensions, record) for record in records))
         for call in (call for calls in pages for call in calls):
             room -= len(json.dumps(call.event.tool_args))
-            if len(found) == most or room < 0:
-                return found
-            found.append(call)
-    return found
+            if len(recorded) == most or room < 0:
+                return recorded
+            recorded.append(call)
+    return recorded
 
 
 async def _read_run(runs: Runs, suspensions: SuspensionLookups, record: SuspensionRecord) -> list[RecordedCall]:
     trail = await runs.trail(record.run.id, limit=_EVENTS)
     records = {record.id: record}
-    earlier = [one for one in list_suspended(trail) if one not in records]
-    records |= {one.id: one for one in await suspensions.read_many(earlier)}
+    earlier = [suspension_id for suspension_id in list_suspended(trail) if suspension_id not in records]
+    records |= {other.id: other for other in await suspensions.read_many(earlier)}
     return list_calls(record.run, trail, records)

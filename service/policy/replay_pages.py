@@ -59,7 +59,7 @@ class ReplayRules(Immutable):
 
 def write_job(rules: ReplayRules, runs: Sequence[RawRun]) -> JsonObject:
     """Return the job for a page of runs."""
-    return {"kind": "replay", **rules.model_dump(), "runs": [_write_run(one) for one in runs]}
+    return {"kind": "replay", **rules.model_dump(), "runs": [_write_run(run) for run in runs]}
 
 
 def replay_page(job: dict[str, Any]) -> JsonObject:
@@ -69,8 +69,8 @@ def replay_page(job: dict[str, Any]) -> JsonObject:
     policy = _parse(rules.text, rules.file, rules.lists)
     base = _parse(rules.base, rules.file, rules.lists) if rules.base is not None else None
     tools, lost = _read_tools(rules.tools), Counter[str]()
-    found = [call for run in job["runs"] for call in _read_calls(run, lost, rules)]
-    calls = [one for one in found if rules.from_ms <= one.at_ms < rules.to_ms]
+    recorded = [call for run in job["runs"] for call in _read_calls(run, lost, rules)]
+    calls = [call for call in recorded if rules.from_ms <= call.at_ms < rules.to_ms]
     before = list(rejudge(base, calls, tools)) if base is not None else None
     judged: Iterable[Rejudged | None] = rejudge(policy, calls, tools)
     if rules.shadow:
@@ -84,7 +84,7 @@ def _write_run(run: RawRun) -> JsonObject:
     return {
         "id": run.run_id,
         "latest": run.latest,
-        "trail": [one.decode(errors="replace") for one in run.trail],
+        "trail": [event.decode(errors="replace") for event in run.trail],
         "records": {name: base64.b64encode(raw).decode() for name, raw in run.records.items()},
     }
 
@@ -95,17 +95,17 @@ def _read_calls(run: dict[str, Any], lost: Counter[str], rules: ReplayRules) -> 
     records = dict(_read_records(run["records"]))
     latest = records.get(run["latest"])
     if latest is None:
-        judged = [one for one in trail if is_judged(one) and rules.from_ms <= one.at_ms < rules.to_ms]
+        judged = [entry for entry in trail if is_judged(entry) and rules.from_ms <= entry.at_ms < rules.to_ms]
         why = UNREADABLE if run["latest"] in run["records"] else DELETED
-        lost.update(why if one.erased_by is None else ERASED for one in judged)
+        lost.update(why if entry.erased_by is None else ERASED for entry in judged)
         return []
     return list_calls(latest.run, trail, records)
 
 
 def _read_trail(raw: Sequence[str]) -> Iterator[TrailEntry]:
-    for one in raw:
+    for event in raw:
         try:
-            yield _ENTRY.validate_json(one)
+            yield _ENTRY.validate_json(event)
         except ValidationError:
             continue  # a damaged event; doctor names it
 

@@ -104,18 +104,18 @@ class Sandbox:
 
 def describe_refusal(error: InvalidInput) -> JsonObject:
     """Return the answer of a job that raised; `Sandbox.run` raises the error again."""
-    kind = next(one.__name__ for one in type(error).__mro__ if one.__name__ in _ERRORS)
+    kind = next(base.__name__ for base in type(error).__mro__ if base.__name__ in _ERRORS)
     return {"refused": kind, "message": error.message, "facts": to_jsonable_python(error.facts)}
 
 
-_ERRORS: dict[str, type[InvalidInput]] = {one.__name__: one for one in (InvalidInput, InvalidJson, TooLarge)}
+_ERRORS: dict[str, type[InvalidInput]] = {kind.__name__: kind for kind in (InvalidInput, InvalidJson, TooLarge)}
 
 
 class _Evaluator:
     def __init__(self, memory_mb: int) -> None:
         self.jobs = 0
         self._left = b""
-        environment = {"PYTHONPATH": os.pathsep.join(one or os.getcwd() for one in sys.path), "PYTHONUTF8": "1"}
+        environment = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), "PYTHONUTF8": "1"}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _SERVICE, str(memory_mb)],

@@ -59,7 +59,7 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
     try:
         policy = _parse(job)
     except RulebookError as error:
-        faults = [str(one) for one in error.problems]
+        faults = [str(problem) for problem in error.problems]
         more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
         return {"faults": [*faults[: job["most"]], *more]}
     warnings = find_findings(policy, Known(job["reviewers"], _read_tools(job), job["groups"], job["now_ms"]))
@@ -68,13 +68,13 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
 
 def _rejudge(job: dict[str, Any]) -> JsonObject:
     policy = _parse(job)
-    calls = [RecordedCall.model_validate(one) for one in job["calls"]]
+    calls = [RecordedCall.model_validate(call) for call in job["calls"]]
     judged = rejudge(policy, calls, _read_tools(job))
-    return {"judged": [one.model_dump(mode="json") if one is not None else None for one in judged]}
+    return {"judged": [judgement.model_dump(mode="json") if judgement is not None else None for judgement in judged]}
 
 
 def _read_tools(job: dict[str, Any]) -> dict[str, list[ToolDefinition]]:
-    return {name: [ToolDefinition.model_validate(one) for one in tools] for name, tools in job["tools"].items()}
+    return {name: [ToolDefinition.model_validate(tool) for tool in tools] for name, tools in job["tools"].items()}
 
 
 def _pack_state(job: dict[str, Any]) -> JsonObject:

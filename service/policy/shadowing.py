@@ -26,13 +26,13 @@ class CandidateInShadow:
     async def follow(self) -> None:
         """Load the candidate that is in shadow, or drop one that no longer is; one that cannot be read is logged."""
         try:
-            found = await self._history.shadows.read()
+            shadow = await self._history.shadows.read()
         except ValidationError:  # of another version of Sayso
-            found = None
-        shadow_id = found.id if found is not None else ""
+            shadow = None
+        shadow_id = shadow.id if shadow is not None else ""
         if shadow_id == self._followed:
             return
-        candidate = await self._load(found.version) if found is not None else None
+        candidate = await self._load(shadow.version) if shadow is not None else None
         self._followed, self._candidate, self._joined = shadow_id, candidate, None
 
     def join(self, policy: Policy) -> Policy:

@@ -58,9 +58,9 @@ class EdgeSettings(BaseSettings):
 def network_of(address: str) -> str:
     """Return the key by which limits count an address: the IPv4 address, or the /64 network of an IPv6 client."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, IPv6Address):
-        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(ip, IPv6Address):
+        return str(ip.ipv4_mapped or ip_network((ip, 64), strict=False))
+    return str(ip)

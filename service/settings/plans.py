@@ -23,8 +23,8 @@ def read_plan(path: Path | None, plan: type[Plan], setting: str, fault: type[Inv
         if not document.problems:
             return plan.model_validate(document.content or {})
     except ValidationError as error:
-        for one in error.errors(include_url=False, include_input=False):
-            field = ".".join(map(str, one["loc"]))
-            words = one["msg"].removeprefix("Value error, ")
-            document.report(one["loc"], f"{field}: {words}" if field else words)
+        for problem in error.errors(include_url=False, include_input=False):
+            field = ".".join(map(str, problem["loc"]))
+            words = problem["msg"].removeprefix("Value error, ")
+            document.report(problem["loc"], f"{field}: {words}" if field else words)
     raise fault("\n".join(map(str, sorted(document.problems))))

@@ -83,13 +83,13 @@ def unmap(address: IpAddress) -> IpAddress:
 def _split(word: str) -> tuple[str, int | None]:
     name = word.lower()
     bracketed = re.fullmatch(r"\[([0-9a-f:.]+)\](?::([0-9]{1,5}))?", name)
-    found = bracketed or (_PORT.fullmatch(name) if name.count(":") == 1 else None)
-    if found is None:
+    match = bracketed or (_PORT.fullmatch(name) if name.count(":") == 1 else None)
+    if match is None:
         return name.removesuffix("."), None
-    port = int(found[2]) if found[2] else None
+    port = int(match[2]) if match[2] else None
     if port is not None and not 0 < port < 65_536:
         raise ValueError(f"'{word}' has no port of 1 to 65535")
-    return found[1].removesuffix("."), port
+    return match[1].removesuffix("."), port
 
 
 def _read_network(name: str) -> IPv4Network | IPv6Network | None:

@@ -30,7 +30,7 @@ def _check_database(parts: SplitResult) -> None:
     """Refuse what the client would overlook, and then use another database, or only trip over when it connects."""
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
-    if not all(re.fullmatch(r"[0-9]+", one) for one in databases if one):
+    if not all(re.fullmatch(r"[0-9]+", database) for database in databases if database):
         raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
     for name in options:
         if name not in STORE_OPTIONS and not name.startswith("ssl_"):

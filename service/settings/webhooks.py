@@ -41,7 +41,7 @@ class WebhookSettings(BaseSettings):
     @field_validator("webhook_secret", mode="after")
     @classmethod
     def _check_webhook_secrets(cls, secrets: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for secret in (one.get_secret_value() for one in secrets):
+        for secret in (wrapped.get_secret_value() for wrapped in secrets):
             try:
                 key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
             except ValueError:

@@ -113,19 +113,19 @@ def read_issuers(path: Path) -> dict[str, Issuer]:
     """Return the issuers of a file by name; raises `InvalidIssuers` with all faults."""
     document = read_document(_read(path, "Correct SAYSO_TOKEN_ISSUERS."), path.name)
     rows = list(_parse_rows(document))
-    found: dict[str, Issuer] = {}
+    issuers: dict[str, Issuer] = {}
     for loc, row in rows:
-        if row.issuer in found:
+        if row.issuer in issuers:
             document.report(loc, f"the issuer {row.issuer} is there twice; give it one entry with all its keys")
-        found[row.issuer] = Issuer(row, _read_keys(document, loc, row, path))
+        issuers[row.issuer] = Issuer(row, _read_keys(document, loc, row, path))
     if document.problems:
         raise InvalidIssuers("\n".join(map(str, sorted(set(document.problems)))))
-    return found
+    return issuers
 
 
 def list_files(path: Path, issuers: Mapping[str, Issuer]) -> tuple[Path, ...]:
     """Return the files that the issuers were read from."""
-    return (path, *(path.parent / one.row.jwks.file for one in issuers.values() if one.row.jwks is not None))
+    return (path, *(path.parent / issuer.row.jwks.file for issuer in issuers.values() if issuer.row.jwks is not None))
 
 
 def _read(path: Path, remedy: str) -> bytes:
@@ -162,8 +162,8 @@ def _parse_rows(document: Document) -> Iterator[tuple[tuple[str | int, ...], Iss
 
 
 def _read_keys(document: Document, loc: tuple[str | int, ...], row: IssuerRow, path: Path) -> dict[str, VerifyingKey]:
-    found: dict[str, VerifyingKey] = {}
-    named = [((*loc, "keys", index), one.id, _load_key, (one,)) for index, one in enumerate(row.keys)]
+    keys: dict[str, VerifyingKey] = {}
+    named = [((*loc, "keys", index), key.id, _load_key, (key,)) for index, key in enumerate(row.keys)]
     sources: list[tuple[Any, str, Any, tuple[Any, ...]]] = list(named)
     if row.jwks is not None:
         try:
@@ -171,25 +171,25 @@ def _read_keys(document: Document, loc: tuple[str | int, ...], row: IssuerRow, p
         except InvalidInput as error:
             document.report((*loc, "jwks"), f"issuer {row.issuer}: {error.message}")
             listed = []
-        sources += [((*loc, "jwks"), str(one.get("kid", "")), _load_jwk, (one, row.jwks.alg)) for one in listed]
+        sources += [((*loc, "jwks"), str(entry.get("kid", "")), _load_jwk, (entry, row.jwks.alg)) for entry in listed]
     for place, key_id, load, given in sources:
         try:
-            if not key_id or key_id in found:
+            if not key_id or key_id in keys:
                 raise ValueError("every key needs an id of its own; rename it")
-            found[key_id] = _check_key(load(*given))
+            keys[key_id] = _check_key(load(*given))
         except (ValueError, TypeError, PyJWTError) as error:
             document.report(place, f"issuer {row.issuer}: key {key_id or '(no id)'}: {error}")
     if not sources and not document.problems:
         document.report(loc, f"issuer {row.issuer}: needs keys or jwks; without a key no token can be verified")
-    return found
+    return keys
 
 
 def _list_jwks(path: Path) -> list[dict[str, Any]]:
     content = parse_json(_read(path, "Correct jwks.file."))
     keys = content.get("keys") if isinstance(content, dict) else None
-    if not isinstance(keys, list) or not all(isinstance(one, dict) for one in keys):
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
         raise InvalidInput(f"{path.name} is not a JWKS: it needs a list of `keys`.")
-    return [one for one in keys if isinstance(one, dict) and one.get("use", "sig") == "sig"]
+    return [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]
 
 
 def _load_key(row: KeyRow) -> VerifyingKey:
@@ -210,15 +210,15 @@ def _load_jwk(jwk: dict[str, Any], rsa_alg: str | None) -> VerifyingKey:
     return VerifyingKey(alg, PyJWK(jwk, algorithm=alg).key)
 
 
-def _check_key(one: VerifyingKey) -> VerifyingKey:
-    if one.alg == "HS256":
-        if len(one.key) < SHORTEST_SECRET:
-            raise ValueError(f"the secret has {len(one.key)} bytes; use {SHORTEST_SECRET} or more, at random")
-        return one
-    if not isinstance(one.key, _KINDS[one.alg]):
-        raise ValueError(f"this is no public key for {one.alg}; correct alg, or the key")
-    if isinstance(one.key, RSAPublicKey) and one.key.key_size < SMALLEST_RSA_BITS:
-        raise ValueError(f"the RSA key has {one.key.key_size} bits; use {SMALLEST_RSA_BITS} or more")
-    if isinstance(one.key, EllipticCurvePublicKey) and not isinstance(one.key.curve, SECP256R1):
-        raise ValueError(f"ES256 needs the curve P-256, not {one.key.curve.name}")
-    return one
+def _check_key(key: VerifyingKey) -> VerifyingKey:
+    if key.alg == "HS256":
+        if len(key.key) < SHORTEST_SECRET:
+            raise ValueError(f"the secret has {len(key.key)} bytes; use {SHORTEST_SECRET} or more, at random")
+        return key
+    if not isinstance(key.key, _KINDS[key.alg]):
+        raise ValueError(f"this is no public key for {key.alg}; correct alg, or the key")
+    if isinstance(key.key, RSAPublicKey) and key.key.key_size < SMALLEST_RSA_BITS:
+        raise ValueError(f"the RSA key has {key.key.key_size} bits; use {SMALLEST_RSA_BITS} or more")
+    if isinstance(key.key, EllipticCurvePublicKey) and not isinstance(key.key.curve, SECP256R1):
+        raise ValueError(f"ES256 needs the curve P-256, not {key.key.curve.name}")
+    return key

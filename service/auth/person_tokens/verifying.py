@@ -83,15 +83,15 @@ class PersonTokens:
 
 
 def _stamp(paths: tuple[Path, ...]) -> tuple[object, ...]:
-    found: list[object] = []
+    stamps: list[object] = []
     for path in paths:
         try:
             stat = path.stat()
         except OSError:
-            found.append(None)
+            stamps.append(None)
         else:
-            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-    return tuple(found)
+            stamps.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    return tuple(stamps)
 
 
 def _find_key(token: str, issuers: Mapping[str, Issuer]) -> tuple[Issuer, VerifyingKey]:
@@ -132,7 +132,7 @@ def _decode(token: str, issuer: Issuer, key: VerifyingKey) -> dict[str, Any]:
         options={"require": ["exp", "iat", "iss", "aud"]},
     )
     times = [claims[name] for name in ("exp", "iat", "nbf") if name in claims]
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in times):
+    if not all(isinstance(time, int | float) and not isinstance(time, bool) for time in times):
         raise InvalidPersonToken("The token's times are not numbers. Use seconds since 1970.")
     if not 0 < claims["exp"] - claims["iat"] <= row.longest_s:
         raise InvalidPersonToken(f"The token lives longer than {row.longest_s} s, the limit for its issuer.")

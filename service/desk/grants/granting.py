@@ -44,17 +44,17 @@ class Granting:
 
     async def find_use(self, grant_id: str) -> Use[Grant]:
         """Return one grant with its use; raises `NotFound`."""
-        found = next((one for one in await self._store.list_uses() if one.grant.id == grant_id), None)
-        if found is None:
+        use = next((use for use in await self._store.list_uses() if use.grant.id == grant_id), None)
+        if use is None:
             raise _unknown(grant_id)
-        return found
+        return use
 
     async def count_ready(self) -> Counter[str]:
         """Return how many proposed grants wait for a person alone, by rule."""
         learned, now_ms = await self.lessons.list_learned(), await self._store.now_ms()
         trials = await self.lessons.read_trials(learned)
-        open_ = (one for one in learned if one.tries(now_ms) and not self.find_void(one))
-        return Counter(one.rule_id for one in open_ if is_ready(one, trials[one.id]))
+        open_ = (grant for grant in learned if grant.tries(now_ms) and not self.find_void(grant))
+        return Counter(grant.rule_id for grant in open_ if is_ready(grant, trials[grant.id]))
 
     def find_void(self, grant: Grant) -> bool:
         """Return whether the rule of a grant is gone or changed, so that it lets nothing run."""
@@ -85,8 +85,8 @@ class Granting:
         Raises `NotFound`, `NotAllowed` and `SelfApproval` as a decision on its item does, and `Conflict` for a grant
         that does not wait, has changed rules, has this person already, or has not shown enough on probation.
         """
-        found, granter = await self._entitle(grant_id, by)
-        _check_trial(found, (await self.lessons.read_trials([found])).get(grant_id, Trial()))
+        grant, granter = await self._entitle(grant_id, by)
+        _check_trial(grant, (await self.lessons.read_trials([grant])).get(grant_id, Trial()))
         now_ms = await self._store.now_ms()
 
         def add(known: Grant) -> Grant:
@@ -96,7 +96,7 @@ class Granting:
             if known.find_state(now_ms) is not GrantState.WAITING:
                 words = describe_grant_state(known.find_state(now_ms))
                 raise Conflict(f"Grant {known.id} does not wait for anybody: it is {words}.")
-            people = {name for one in known.granters for name in (one.id, one.for_person) if name}
+            people = {name for person in known.granters for name in (person.id, person.for_person) if name}
             if people & {granter.id, granter.for_person}:
                 raise Conflict("You have granted it already; it waits for somebody else.")
             return known.model_copy(update={"granters": (*known.granters, granter)})
@@ -112,13 +112,13 @@ class Granting:
         The first of the `denials` that nobody has overruled suspends it instead. Raises as `confirm` does, and
         `Conflict` for a grant that no denial suspends, that has ended, or that another one of like calls has replaced.
         """
-        found, granter = await self._entitle(grant_id, by)
+        suspended, granter = await self._entitle(grant_id, by)
         now_ms = await self._store.now_ms()
-        others = [one for one in await self.lessons.list_learned() if one.id != grant_id]
-        for one in others:
-            alike = _name_likeness(one) == _name_likeness(found)
-            if alike and one.find_state(now_ms) in _LASTING:
-                raise Conflict(f"Grant {one.id} of like calls has taken its place. Decide on that one.")
+        others = [other for other in await self.lessons.list_learned() if other.id != grant_id]
+        for other in others:
+            alike = _name_likeness(other) == _name_likeness(suspended)
+            if alike and other.find_state(now_ms) in _LASTING:
+                raise Conflict(f"Grant {other.id} of like calls has taken its place. Decide on that one.")
 
         def overrule(known: Grant) -> Grant:
             if known.denial is None or not known.can_return(now_ms):
@@ -126,8 +126,8 @@ class Granting:
                 raise Conflict(f"Grant {known.id} cannot be reinstated: it is {words}, or its time is over.")
             overruled = (*known.overruled, OverruledDenial(denial=known.denial, by=by.id, at_ms=now_ms))
             grant = known.model_copy(update={"overruled": overruled, "denial": None})
-            if left := next((one for one in denials if not grant.has_overruled(one)), None):
-                return grant.model_copy(update={"denial": left})
+            if remaining := next((denial for denial in denials if not grant.has_overruled(denial)), None):
+                return grant.model_copy(update={"denial": remaining})
             return grant.model_copy(update={"granters": (granter,)}) if grant.granters else grant
 
         reinstated = await self._store.change(grant_id, overrule)
@@ -138,18 +138,18 @@ class Granting:
     async def _entitle(self, grant_id: str, by: Actor) -> tuple[Grant, Actor]:
         """Return the grant, and the person as who may grant it; raises if nobody or this person may not."""
         _check_person(by)
-        found = await self._store.find(grant_id)
-        if found is None:
+        grant = await self._store.find(grant_id)
+        if grant is None:
             raise _unknown(grant_id)
-        record = (await self._suspensions.read(found.suspension_id)).record
-        item = find_item(record, found.item_id)
+        record = (await self._suspensions.read(grant.suspension_id)).record
+        item = find_item(record, grant.item_id)
         check_other_than_requester(record, item, by)
         entitled = entitle(record, item, by)
         if entitled is None:
             raise NotAllowed(f"Only {', '.join(item.deciders)} can grant this. Ask one of them.")
-        if self.find_void(found):
-            raise Conflict(f"The rule {found.rule_id} has changed since, so the grant is void. Revoke it.")
-        return found, entitled
+        if self.find_void(grant):
+            raise Conflict(f"The rule {grant.rule_id} has changed since, so the grant is void. Revoke it.")
+        return grant, entitled
 
 
 def is_ready(grant: Grant, trial: Trial) -> bool:

@@ -30,10 +30,10 @@ class Mandating:
 
     async def find_use(self, mandate_id: str) -> Use[Mandate] | None:
         """Return one mandate with its use; None if no plan of this id was approved."""
-        found = await self._store.find(mandate_id)
-        if found is None:
+        mandate = await self._store.find(mandate_id)
+        if mandate is None:
             return None
-        uses = await self._store.add_uses([found])
+        uses = await self._store.add_uses([mandate])
         return (await self._end_with_runs(uses, await self._store.now_ms()))[0]
 
     def find_void(self, mandate: Mandate) -> bool:
@@ -59,10 +59,10 @@ class Mandating:
 
     async def _end_with_runs(self, uses: Sequence[Use[Mandate]], now_ms: int) -> list[Use[Mandate]]:
         """Return the mandates; one of a single run ends with it."""
-        ends = await asyncio.gather(*(self._find_end(one.grant, now_ms) for one in uses))
+        ends = await asyncio.gather(*(self._find_end(use.grant, now_ms) for use in uses))
         return [
-            one if end is None else one._replace(grant=one.grant.model_copy(update={"until_ms": end}))
-            for one, end in zip(uses, ends, strict=True)
+            use if end is None else use._replace(grant=use.grant.model_copy(update={"until_ms": end}))
+            for use, end in zip(uses, ends, strict=True)
         ]
 
     async def _find_end(self, mandate: Mandate, now_ms: int) -> int | None:
