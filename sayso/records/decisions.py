@@ -55,7 +55,7 @@ class Actor(Immutable):
 
 def list_filled(names: Sequence[str], people: Collection[Actor]) -> list[str]:
     """Return the names of reviewers for each of which a different one of these people stands, as many as possible."""
-    filled = fill_places([[one.id for one in people if _stands_for(one, name)] for name in names])
+    filled = fill_places([[person.id for person in people if _stands_for(person, name)] for name in names])
     return [name for place, name in enumerate(names) if place in filled]
 
 

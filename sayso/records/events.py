@@ -130,12 +130,12 @@ class ChainCheck:
     @property
     def unproven(self) -> int | None:
         """The number of the first tombstone whose erasure no event has recorded so far, or None."""
-        return min((found[0].seq for found in self._tombstones.values()), default=None)
+        return min((tombstones[0].seq for tombstones in self._tombstones.values()), default=None)
 
     def _is_proven(self, erasure: TrailEntry) -> bool:
-        found, data = self._tombstones.pop(erasure.seq, []), erasure.data
+        tombstones, data = self._tombstones.pop(erasure.seq, []), erasure.data
         begins_before = isinstance(data.get("first"), int) and 0 < data["first"] <= self._begin
-        return begins_before or describe_tombstones(found).items() <= data.items()
+        return begins_before or describe_tombstones(tombstones).items() <= data.items()
 
 
 def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
@@ -152,9 +152,9 @@ def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int 
 
 def describe_tombstones(tombstones: Sequence[TrailEntry]) -> dict[str, Any]:
     """Return what the event of an erasure says about its tombstones: their count, the first one, and their digest."""
-    left = [[one.seq, one.at_ms, one.type, one.data, one.hash] for one in tombstones]
+    rows = [[entry.seq, entry.at_ms, entry.type, entry.data, entry.hash] for entry in tombstones]
     first = tombstones[0].seq if tombstones else 0
-    return {"events": len(left), "first": first, "digest": sha256(_write(left)).hexdigest()}
+    return {"events": len(rows), "first": first, "digest": sha256(_write(rows)).hexdigest()}
 
 
 def write_entry(entry: TrailEntry) -> str:

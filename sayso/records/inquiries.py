@@ -53,4 +53,4 @@ def find_claim(claim: Claim | None, now_ms: int) -> Claim | None:
 
 def find_open_inquiry(inquiries: tuple[Inquiry, ...]) -> Inquiry | None:
     """Return the inquiry without an answer; there is at most one."""
-    return next((one for one in inquiries if one.open), None)
+    return next((inquiry for inquiry in inquiries if inquiry.open), None)

@@ -124,7 +124,9 @@ class _ItemFields(Immutable):
         default=(), exclude_if=lambda charges: not charges, description="What asking about it has added to counters."
     )
     assessment: Assessment | None = Field(
-        default=None, exclude_if=lambda one: one is None, description="What the rule's assessor said about the call."
+        default=None,
+        exclude_if=lambda assessment: assessment is None,
+        description="What the rule's assessor said about the call.",
     )
     grant_id: str = Field(default="", description="The grant that allowed its call, if any.")
     learning: Learning | None = Field(

@@ -62,15 +62,15 @@ def find_revoked(keys: Iterable[Key]) -> frozenset[str]:
     for key in newest_first:
         if key.predecessor_id is not None:
             successors.setdefault(key.predecessor_id, []).append(key.id)
-    found = {key.id: key.revoked_at_ms for key in newest_first if key.revoked_at_ms is not None}
+    revoked = {key.id: key.revoked_at_ms for key in newest_first if key.revoked_at_ms is not None}
     before = -1
-    while before != len(found):
-        before = len(found)
+    while before != len(revoked):
+        before = len(revoked)
         for key in newest_first:
             following = successors.get(key.id, [])
-            if key.id in found or key.ends_at_ms is None or not following or not all(one in found for one in following):
+            if key.id in revoked or key.ends_at_ms is None or not following or {*following} - revoked.keys():
                 continue
-            last_ms = max(found[one] for one in following)
+            last_ms = max(revoked[key_id] for key_id in following)
             if key.ends_at_ms <= last_ms:
-                found[key.id] = last_ms
-    return frozenset(found)
+                revoked[key.id] = last_ms
+    return frozenset(revoked)

@@ -82,7 +82,7 @@ class ModelUsage(Immutable):
             model=self.model,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            model_calls=None if None in calls else sum(one or 0 for one in calls),
+            model_calls=None if None in calls else sum(count or 0 for count in calls),
         )
 
 
@@ -110,15 +110,15 @@ class Progress(Immutable):
         """Return the progress after a model call; None is a call whose tokens are unknown."""
         if self.usage is None or used is None:
             return self._with("usage", None)
-        before = next((one for one in self.usage if one.model == used.model), None)
+        before = next((use for use in self.usage if use.model == used.model), None)
         total = used if before is None else before.plus(used)
-        return self._with("usage", (*(one for one in self.usage if one.model != used.model), total))
+        return self._with("usage", (*(use for use in self.usage if use.model != used.model), total))
 
     def with_all_usage(self, used: "Iterable[ModelUsage] | None") -> "Progress":
         """Return the progress after several model calls; None are calls whose tokens are unknown."""
         progress = self
-        for one in (None,) if used is None else used:
-            progress = progress.with_usage(one)
+        for use in (None,) if used is None else used:
+            progress = progress.with_usage(use)
         return progress
 
     def _with(self, name: str, value: object) -> "Progress":

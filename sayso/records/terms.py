@@ -222,7 +222,7 @@ def check_each_of(quorum: Quorum, reviewers: Collection[str]) -> None:
 
 def may_reach(reviewers: Collection[str], count: int) -> bool:
     """Whether these reviewers may be `count` people. The number of people in a group is unknown here."""
-    return len(reviewers) >= count or any(group_of(one) is not None for one in reviewers)
+    return len(reviewers) >= count or any(group_of(name) is not None for name in reviewers)
 
 
 def check_sample(terms: RuleTerms, people: Collection[str]) -> None:

@@ -63,7 +63,7 @@ def define(name: str, description: str, parameters: JsonObject, idempotent: bool
     try:
         return ToolDefinition(name=name, description=description, parameters=parameters, idempotent=idempotent)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise InvalidInput(f"The definition of tool {name[:80]!r} is invalid: {faults}.") from error
 
 

@@ -60,13 +60,14 @@ def find_name_fault(name: str) -> str | None:
 def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
     """Return the patterns that a tool's name looks like but does not match."""
     written = [_write_name(name, pairs) for pairs in (False, True)]
-    return frozenset(one for one in patterns if _is_name(one) and _fits(one, written) and not fnmatchcase(name, one))
+    named = filter(_is_name, patterns)
+    return frozenset(pattern for pattern in named if _fits(pattern, written) and not fnmatchcase(name, pattern))
 
 
 @lru_cache(maxsize=16_384)
 def _is_name(pattern: str) -> bool:
     stretches = _WILDCARDS.split(pattern)
-    return len(stretches) == 1 or any(len(one) >= _SHORTEST_STRETCH for one in stretches)
+    return len(stretches) == 1 or any(len(stretch) >= _SHORTEST_STRETCH for stretch in stretches)
 
 
 def _fits(pattern: str, written: list[str]) -> bool:
@@ -92,7 +93,7 @@ class _Outline(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def _outline(pattern: str, pairs: bool) -> _Outline:
-    ends = [_skeleton(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
+    ends = [_skeleton(_SEPARATORS.sub("", end), pairs) for end in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
     return _Outline(ends[0], ends[1], ends[0] == ends[1] and not any(sign in pattern for sign in "*?["))
 
 
@@ -115,8 +116,8 @@ def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
     """
     stretches = [""]
     before = ""
-    for kind, found in _split(pattern):
-        letters = _skeleton(found, pairs) if kind == "letter" else ""
+    for kind, part in _split(pattern):
+        letters = _skeleton(part, pairs) if kind == "letter" else ""
         if kind == "star":
             stretches[-1] += _keep_whole(before, "(?!", _SECOND_HALVES) if pairs else ""
             stretches.append("")
@@ -124,10 +125,10 @@ def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
             whole = _keep_whole(letters[0], "(?<!", _FIRST_HALVES) if len(stretches) > 1 else ""
             stretches[-1] += whole + _write_letters(letters)
         else:
-            stretches[-1] += _write_part(kind, found, pairs)
+            stretches[-1] += _write_part(kind, part, pairs)
         before = letters[-1:]
     first, *rest = stretches
-    stars = [*(f"(?>.*?{one})" for one in rest[:-1]), *(f".*{one}" for one in rest[-1:])]
+    stars = [*(f"(?>.*?{stretch})" for stretch in rest[:-1]), *(f".*{stretch}" for stretch in rest[-1:])]
     return re.compile(first + "".join(stars))
 
 
@@ -138,24 +139,24 @@ def _keep_whole(letter: str, look: str, halves: dict[str, str]) -> str:
 
 def _split(pattern: str) -> Iterator[tuple[str, str]]:
     """Yield the parts of a pattern, with separators only beside a wildcard."""
-    parts = [(str(one.lastgroup), one.group()) for one in _PARTS.finditer(pattern)]
-    for place, (kind, found) in enumerate(parts):
-        beside = {one for one, _ in (*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2])}
+    parts = [(str(match.lastgroup), match.group()) for match in _PARTS.finditer(pattern)]
+    for place, (kind, part) in enumerate(parts):
+        beside = {other for other, _ in (*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2])}
         if kind != "gap" or beside - {"letter"}:
-            yield kind, found
+            yield kind, part
 
 
-def _write_part(kind: str, found: str, pairs: bool) -> str:
+def _write_part(kind: str, part: str, pairs: bool) -> str:
     if kind == "gap":
         return r"\|"
     if kind == "one":
         return r"\|?[^|]"
     if kind == "range":
-        letters = {_skeleton(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
-        written = "|".join(_write_letters(one) for one in sorted(letters))
+        letters = {_skeleton(sign, pairs) for sign in _ALL if fnmatchcase(sign, part) and sign.isalnum()}
+        written = "|".join(_write_letters(letter) for letter in sorted(letters))
         return f"(?:{written})" if written else "(?!)"
-    return _write_letters(_skeleton(found, pairs))
+    return _write_letters(_skeleton(part, pairs))
 
 
 def _write_letters(letters: str) -> str:
-    return "".join(rf"\|?{re.escape(one)}" for one in letters)
+    return "".join(rf"\|?{re.escape(letter)}" for letter in letters)

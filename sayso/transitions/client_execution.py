@@ -156,7 +156,7 @@ def _check_polled(record: SuspensionRecord) -> None:
 def _check_startable(record: SuspensionRecord, item: Item) -> None:
     if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
         raise IllegalTransition(f"The answer about item {item.item_id} does not allow another run of its call.")
-    denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
+    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
     if denied and record.on_deny != "continue":
         raise IllegalTransition("A call of this suspension was denied, so no other call may run.")
 
@@ -178,7 +178,7 @@ def _moments_ahead(record: SuspensionRecord, now_ms: int) -> list[int]:
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
-    denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
+    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
     return may_start(item) and not (denied and record.on_deny != "continue")
 
 
@@ -203,8 +203,8 @@ def _describe_lapsed(record: SuspensionRecord) -> tuple[Event, ...]:
 
 def _end_of(record: SuspensionRecord) -> RunEnd:
     results = [_result_of(record, item) for item in record.items]
-    errors = [one.error for one in results if one.error is not None]
-    result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results]}
+    errors = [result.error for result in results if result.error is not None]
+    result: JsonValue = {"calls": [result.model_dump(mode="json") for result in results]}
     status = max((_status_of(record, item) for item in record.items), key=list(END_EVENTS).index)
     return RunEnd(status=status, result=result, error=None if status is RunStatus.COMPLETED else "; ".join(errors))
 

@@ -70,7 +70,7 @@ def queue_outcome(record: SuspensionRecord, item: Item, by: Actor) -> Item:
     A requester who closed it, or whose card shows the outcome, gets none.
     """
     owner, channels = record.run.owner, item.terms.channels
-    informed = by.id == owner or any(one.person == owner and one.proven for one in item.deliveries)
+    informed = by.id == owner or any(delivery.person == owner and delivery.proven for delivery in item.deliveries)
     if informed or not (item.terms.notify_requester and channels):
         return item
     queued = CardDelivery(channel=channels[0], person=owner, outcome=True)

@@ -35,7 +35,7 @@ def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_
             continue
         while item.open and (due := next_step_at_ms(record, item)) is not None and now_ms >= due:
             change = _then(change, add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
-            item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
+            item = next(changed for changed in change.record.items if changed.item_id == item.item_id)  # noqa: PLW2901
     return change
 
 
@@ -125,8 +125,8 @@ def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
     queued = queue_deliveries(item.terms.channels, step.reviewers, item.escalated + 1)
-    known = {one.key for one in item.deliveries}
-    deliveries = (*item.deliveries, *(one for one in queued if one.key not in known))
+    known = {delivery.key for delivery in item.deliveries}
+    deliveries = (*item.deliveries, *(delivery for delivery in queued if delivery.key not in known))
     terms = {"reviewers": joined, "deadline_at_ms": deadline_at_ms}
     called = change_terms(record, item, terms, escalated=item.escalated + 1, deliveries=deliveries)
     data = {**describe_item(record, called), "reviewers": list(step.reviewers)}

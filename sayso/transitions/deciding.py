@@ -89,7 +89,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     by = check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
-    inquiries = tuple(one.model_copy(update={"left_ms": None}) for one in item.inquiries)
+    inquiries = tuple(inquiry.model_copy(update={"left_ms": None}) for inquiry in item.inquiries)
     kept = {"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms, "inquiries": inquiries, "drill": item.drill}
     kept["asked"] = item.asked
     replacement = replacement.model_copy(update=kept)

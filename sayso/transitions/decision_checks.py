@@ -196,16 +196,16 @@ def entitle(record: SuspensionRecord, item: Item, by: Actor) -> Actor | None:
         return _keep(by, groups if terms.quorum.each_of else (), "")
     if groups:
         return _keep(by, groups, "")
-    found = [one for one in _list_represented(by) if _may_represent(record, item, by, one)]
-    free = (one for one in found if find_counted(item, _keep(by, (), one.person)) is None)
-    chosen = next(free, found[0] if found else None)
+    represented = [absent for absent in _list_represented(by) if _may_represent(record, item, by, absent)]
+    free = (absent for absent in represented if find_counted(item, _keep(by, (), absent.person)) is None)
+    chosen = next(free, represented[0] if represented else None)
     return _keep(by, _find_groups(terms, chosen.groups), chosen.person) if chosen is not None else None
 
 
 def find_counted(item: Item, by: Actor) -> Decision | None:
     """Return the earlier decision that counts for the same reviewer, made by them or by their delegate."""
     person = by.for_person or by.id
-    return next((one for one in item.decisions if person in (one.by.id, one.by.for_person)), None)
+    return next((decision for decision in item.decisions if person in (decision.by.id, decision.by.for_person)), None)
 
 
 def _list_represented(by: Actor) -> tuple[Represented, ...]:
@@ -256,7 +256,7 @@ def _check_number(record: SuspensionRecord, item: Item, decision: Decision) -> N
 def is_quorum_met(item: Item, decision: Decision) -> bool:
     """Whether enough reviewers agree; approvals agree only on the same arguments."""
     if decision.action is DecisionAction.DENY:
-        people = {one.by.human for one in item.decisions if one.action is DecisionAction.DENY}
+        people = {denial.by.human for denial in item.decisions if denial.action is DecisionAction.DENY}
         return len(people) >= item.terms.quorum.deny
     quorum = item.terms.quorum
     if quorum.approve == 1 and not quorum.each_of:
@@ -269,5 +269,5 @@ def is_quorum_met(item: Item, decision: Decision) -> bool:
 def list_agreeing(item: Item, decision: Decision) -> list[Actor]:
     """Return who has approved the same arguments, or given the same value, as this decision."""
     args = canonical_json(args_of(item, decision))
-    alike = [one for one in item.decisions if one.action is decision.action]
-    return [one.by for one in alike if canonical_json(args_of(item, one)) == args]
+    alike = [other for other in item.decisions if other.action is decision.action]
+    return [other.by for other in alike if canonical_json(args_of(item, other)) == args]

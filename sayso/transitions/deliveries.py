@@ -26,8 +26,8 @@ def card_version(record: SuspensionRecord, item: Item) -> str:
     """Return the version of an item's card; it changes with everything that a card shows of the item's progress."""
     outcome = item.outcome
     closed = [outcome.verdict, outcome.by.id, outcome.at_ms] if outcome is not None else []
-    decisions = [[one.by.id, one.action] for one in item.decisions]
-    inquiries = [[[one.id, one.open] for one in item.inquiries]] if item.inquiries else []
+    decisions = [[decision.by.id, decision.action] for decision in item.decisions]
+    inquiries = [[[inquiry.id, inquiry.open] for inquiry in item.inquiries]] if item.inquiries else []
     live = is_live(record, item)
     claims = [["claim", item.claim.by.id, item.claim.shown_until_ms]] if live and item.claim is not None else []
     shown = [item.digest, live, closed, decisions, [*item.terms.reviewers], *inquiries, *claims]
@@ -60,7 +60,7 @@ def record_deliveries(record: SuspensionRecord, reports: Sequence[DeliveryReport
     events: list[Event] = []
     for report in reports:
         item = items.get(report.item_id)
-        before = next((one for one in item.deliveries if one.key == report.key), None) if item else None
+        before = next((delivery for delivery in item.deliveries if delivery.key == report.key), None) if item else None
         if item is None or before is None:
             continue
         items[item.item_id] = item.model_copy(update={"deliveries": _replace(item, report)})
@@ -89,14 +89,14 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
         moved = dict(_list_moves(record, item, chains))
         if not moved:
             continue
-        kept = [one for one in item.deliveries if one.proven or one.key not in moved]
-        known = {one.key for one in kept}
-        added = {one.key: one for one in moved.values() if one.key not in known}
+        kept = [delivery for delivery in item.deliveries if delivery.proven or delivery.key not in moved]
+        known = {delivery.key for delivery in kept}
+        added = {delivery.key: delivery for delivery in moved.values() if delivery.key not in known}
         items[place] = item.model_copy(update={"deliveries": (*kept, *added.values())})
         about = {"suspension_id": record.id, "item_id": item.item_id}
-        for (channel, person), one in moved.items():
-            if one.key in added:
-                data = {**about, "channel": channel, "person": person, "delegate": one.person}
+        for (channel, person), delivery in moved.items():
+            if delivery.key in added:
+                data = {**about, "channel": channel, "person": person, "delegate": delivery.person}
                 events.append(Event(EventType.CARD_MOVED, data))
     if tuple(items) == record.items:
         return Change(record)
@@ -105,32 +105,32 @@ def move_cards(record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]], 
 
 def needs_next_step(item: Item) -> bool:
     """Return whether another step follows, and every delivery of the current one failed or waits for working hours."""
-    current = [one for one in item.deliveries if one.step == item.escalated]
-    unreached = bool(current) and all(one.off_duty or one.state is DeliveryState.FAILED for one in current)
+    current = [card for card in item.deliveries if card.step == item.escalated]
+    unreached = bool(current) and all(card.off_duty or card.state is DeliveryState.FAILED for card in current)
     return item.open and unreached and item.escalated < len(item.terms.escalate)
 
 
 def _moments(record: SuspensionRecord, item: Item) -> Iterator[int]:
-    for one in item.deliveries:
-        if needs_attempt(record, item, one):
-            yield one.next_try_at_ms or AT_ONCE
+    for delivery in item.deliveries:
+        if needs_attempt(record, item, delivery):
+            yield delivery.next_try_at_ms or AT_ONCE
 
 
 def _list_moves(
     record: SuspensionRecord, item: Item, chains: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[tuple[str, ...], CardDelivery]]:
     """Yield the deliveries to absent people of a live item, each with that to the delegate."""
-    for one in item.deliveries if is_live(record, item) else ():
-        chain = chains.get(one.person, ())
+    for delivery in item.deliveries if is_live(record, item) else ():
+        chain = chains.get(delivery.person, ())
         if chain and record.run.owner not in chain:
-            yield one.key, CardDelivery(channel=one.channel, person=chain[-1], step=one.step)
+            yield delivery.key, CardDelivery(channel=delivery.channel, person=chain[-1], step=delivery.step)
 
 
 def _replace(item: Item, report: DeliveryReport) -> tuple[CardDelivery, ...]:
     """Return the deliveries with one replaced; a person who has a delivery on the channel gets no second one."""
-    kept = [one for one in item.deliveries if one.key != report.key]
-    taken = {one.key for one in kept}
-    return (*kept, *(one for one in report.became if one.key not in taken))
+    kept = [delivery for delivery in item.deliveries if delivery.key != report.key]
+    taken = {delivery.key for delivery in kept}
+    return (*kept, *(delivery for delivery in report.became if delivery.key not in taken))
 
 
 def _describe(

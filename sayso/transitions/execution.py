@@ -94,14 +94,14 @@ def redeem(
 def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[int], now_ms: int) -> Change:
     """Return the permits of journalled calls that never started, by index, and unjournal and uncount these calls."""
     record = _continue(record, "return_permits", fence, now_ms)
-    returned = [one for one in record.journal if one.index in unused and one.attempt == fence.attempt]
-    journal = tuple(one for one in record.journal if one not in returned)
-    ids = {one.item_id for one in returned}
+    returned = [intent for intent in record.journal if intent.index in unused and intent.attempt == fence.attempt]
+    journal = tuple(intent for intent in record.journal if intent not in returned)
+    ids = {intent.item_id for intent in returned}
     back = [item for item in record.items if item.item_id in ids and item.permit is not None]
     items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
     rows = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
     events = tuple(Event(EventType.PERMIT_RETURNED, row) for row in rows)
-    released = tuple(charge for one in returned for charge in one.charges)
+    released = tuple(charge for intent in returned for charge in intent.charges)
     return Change(record.model_copy(update={"items": items, "journal": journal}), events, released=released)
 
 
@@ -129,7 +129,7 @@ def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *,
 
     An error that `is_final` fails the run at once, unless a call is in doubt: the next attempt then asks a reviewer.
     """
-    if is_final and all(one.result is not None for one in record.journal):
+    if is_final and all(intent.result is not None for intent in record.journal):
         return give_up(record, fence, error, (), now_ms)
     tries = record.receipt.tries
     if tries >= MAX_TRIES:
@@ -236,7 +236,7 @@ def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
 
 def _charge(record: SuspensionRecord, intent: Intent, now_ms: int) -> Intent:
     """Return the intent with its charges placed. A call that is counted already adds none."""
-    earlier = next((one for one in record.journal if one.index == intent.index), None)
+    earlier = next((other for other in record.journal if other.index == intent.index), None)
     if earlier is not None:
         return intent.model_copy(update={"charges": earlier.charges})
     counted = any(item.charges for item in record.items if item.item_id == intent.item_id)
@@ -265,7 +265,8 @@ def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: i
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:
         return record
-    ended = {one.data.get("index"): one.data.get("success") for one in events if one.type is EventType.TOOL_COMPLETED}
+    completed = [event.data for event in events if event.type is EventType.TOOL_COMPLETED]
+    ended = {data.get("index"): data.get("success") for data in completed}
 
     def note(item: Item) -> Item:
         if item.permit is None or item.item_id not in begun or item.index not in ended:

@@ -25,7 +25,8 @@ FROZEN_RETRY_MS = 5_000
 
 def doubt_time(freezes: tuple[Freeze, ...], mark_ms: int, now_ms: int) -> tuple[Freeze, ...]:
     """Return the freezes, plus one of time when no clock has confirmed the time since `mark_ms`."""
-    if not mark_ms or now_ms - mark_ms <= JUMP_MS or any(one.scope == TIME and one.in_force for one in freezes):
+    doubted = any(freeze.scope == TIME and freeze.in_force for freeze in freezes)
+    if not mark_ms or now_ms - mark_ms <= JUMP_MS or doubted:
         return freezes
     reason = f"No clock has confirmed the time since {iso_utc(mark_ms)}"
     return (*freezes, Freeze(id="clock", scope=TIME, reason=reason, by="clock", at_ms=mark_ms, jumped_to_ms=now_ms))
@@ -69,7 +70,7 @@ def spare_lease(freezes: Iterable[Freeze], record: SuspensionRecord, now_ms: int
     if held is None or record.status is not Status.RESUMING:
         return False
     length_ms = held.until_ms - record.updated_at_ms
-    return any(held.until_ms <= (to_ms := one.jumped_to_ms or 0) <= now_ms < to_ms + length_ms for one in freezes)
+    return any(held.until_ms <= (to_ms := freeze.jumped_to_ms or 0) <= now_ms < to_ms + length_ms for freeze in freezes)
 
 
 def describe_scope(scope: str) -> str:
@@ -87,7 +88,7 @@ def find_held(record: SuspensionRecord, freezes: Iterable[Freeze]) -> frozenset[
         item.item_id
         for item in record.items
         if item.open
-        and any(_holds(one, record, item) or _doubted(one, record, item.terms.deadline_at_ms) for one in now)
+        and any(_holds(freeze, record, item) or _doubted(freeze, record, item.terms.deadline_at_ms) for freeze in now)
     )
 
 
@@ -117,9 +118,9 @@ def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze],
     """Return the lost time, and the end of the last freeze: one that is not known yet must count from its start."""
     since_ms = counted_to_ms = _counted_from(record, item)
     spans = sorted(
-        (max(one.at_ms, since_ms), min(now_ms, now_ms if one.unfrozen_at_ms is None else one.unfrozen_at_ms))
-        for one in freezes
-        if _costs_time(one, record, item)
+        (max(freeze.at_ms, since_ms), min(now_ms, now_ms if freeze.unfrozen_at_ms is None else freeze.unfrozen_at_ms))
+        for freeze in freezes
+        if _costs_time(freeze, record, item)
     )
     lost = 0
     for begin_ms, end_ms in spans:
@@ -140,9 +141,11 @@ def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
 def _describe_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable[Freeze]) -> list[JsonValue]:
     """Return the freezes that took time from these items, for the audit trail: freezes are deleted before it."""
     return [
-        one.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
-        for one in freezes
-        if any(_costs_time(one, record, item) and not _over_by(one, _counted_from(record, item)) for item in items)
+        freeze.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
+        for freeze in freezes
+        if any(
+            _costs_time(freeze, record, item) and not _over_by(freeze, _counted_from(record, item)) for item in items
+        )
     ]
 
 

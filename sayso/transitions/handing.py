@@ -56,14 +56,14 @@ def hand_over(change: Change, worker: WaitingWorker, now_ms: int) -> Change:
 
 def take_back(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
     """Return a handed run to the ready list, with its permits: its worker never got it, so nothing has started."""
-    returned = return_permits(record, fence, {one.index for one in record.journal}, now_ms)
+    returned = return_permits(record, fence, {intent.index for intent in record.journal}, now_ms)
     released = release(returned.record, fence, "its worker did not take it", now_ms)
     return released._replace(events=returned.events + released.events, released=returned.released)
 
 
 def forget_start(record: SuspensionRecord) -> SuspensionRecord:
     """Return a handed record as it was before its permits were redeemed, to plan its calls again."""
-    items = tuple(one.model_copy(update={"permit": None}) if one.permit is not None else one for one in record.items)
+    items = tuple(item.model_copy(update={"permit": None}) if item.permit else item for item in record.items)
     return record.model_copy(update={"items": items, "journal": ()})
 
 
@@ -71,7 +71,7 @@ def _can_be_handed(record: SuspensionRecord) -> bool:
     """Whether the record alone tells which calls start: not for other frameworks, nor after a call in doubt."""
     resumer = record.resume.resumer
     alone = resumer == "runner" or (resumer == "calls" and record.state is None)
-    plain = not record.journal and not any(one.doubt or one.permit or one.is_void for one in record.items)
+    plain = not record.journal and not any(item.doubt or item.permit or item.is_void for item in record.items)
     by_worker = record.resume.mode == "worker" and record.status is Status.DECIDED
     return by_worker and alone and plain
 

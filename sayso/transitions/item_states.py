@@ -83,5 +83,5 @@ def has_failed(item: Item) -> bool:
 def _was_left_out(record: SuspensionRecord, item: Item) -> bool:
     if record.end is None or item.doubt is not None:
         return False
-    denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
+    denied = any(item.outcome is not None and not item.outcome.may_run for item in record.items)
     return record.resume.mode == "poll" or (denied and record.on_deny != "continue")

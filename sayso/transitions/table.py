@@ -75,7 +75,7 @@ def check_step(record: SuspensionRecord | None, step: str) -> None:
     status = record.status if record is not None else None
     sources = LEGAL[step].sources
     if status not in sources:
-        needed = " or ".join(one for one in Status if one in sources) or "new"
+        needed = " or ".join(source for source in Status if source in sources) or "new"
         raise IllegalTransition(
             f"Cannot {step.removeprefix('client_').replace('_', ' ')}: "
             f"the suspension is {status or 'new'}, not {needed}. Read it again.",

@@ -74,11 +74,11 @@ class GrantRequest(Bounds):
 
 def check_free(free: Collection[str], limited: Collection[str]) -> None:
     """Refuse a free argument that a limit binds, in whole or in part."""
-    for one in free:
+    for path in free:
         for other in limited:
-            nested = one != ALL_ARGUMENTS and (one.startswith(f"{other}.") or other.startswith(f"{one}."))
-            if one == other or nested:
-                raise ValueError(f"{one} cannot be free: {other} has a limit; keep one of them")
+            nested = path != ALL_ARGUMENTS and (path.startswith(f"{other}.") or other.startswith(f"{path}."))
+            if path == other or nested:
+                raise ValueError(f"{path} cannot be free: {other} has a limit; keep one of them")
 
 
 class CounterOffer(Bounds):

@@ -52,8 +52,8 @@ class Remembered(Immutable):
 
     def describe(self) -> JsonObject:
         """Return the fields that are not the default, as JSON: what a dump does, for the path of every call."""
-        found: JsonObject = {name: one for name, one in vars(self).items() if one != _DEFAULTS[name]}
-        return found | {"by": [*self.by]} if self.by else found
+        fields: JsonObject = {name: value for name, value in vars(self).items() if value != _DEFAULTS[name]}
+        return fields | {"by": [*self.by]} if self.by else fields
 
 
 _DEFAULTS = {name: field.default for name, field in Remembered.model_fields.items()}
@@ -93,4 +93,7 @@ def first_slot(per_s: int, slot: int) -> int:
 
 def place_charges(charges: Iterable[Charge], now_ms: int) -> tuple[Charge, ...]:
     """Return the charges, those without a slot placed at `now_ms`."""
-    return tuple(one if one.slot else one.model_copy(update={"slot": find_slot(one.per_s, now_ms)}) for one in charges)
+    return tuple(
+        charge if charge.slot else charge.model_copy(update={"slot": find_slot(charge.per_s, now_ms)})
+        for charge in charges
+    )

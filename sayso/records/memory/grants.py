@@ -137,7 +137,7 @@ class Grant(Permission):
 
     def has_overruled(self, denial: Denial) -> bool:
         """Return whether a person has reinstated the grant after this denial."""
-        return any(one.denial.place == denial.place for one in self.overruled)
+        return any(overruled.denial.place == denial.place for overruled in self.overruled)
 
     def tries(self, now_ms: int) -> bool:
         """Return whether it is on probation, so that what it would allow is recorded."""

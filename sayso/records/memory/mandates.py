@@ -61,7 +61,7 @@ class MandatedTool(Immutable):
     @property
     def unlimited(self) -> tuple[str, ...]:
         """The arguments that may have any value: the free ones, and a summed one without a limit of its own."""
-        limited = {one.path for one in self.constraints}
+        limited = {limit.path for limit in self.constraints}
         summed = (self.sum.of,) if self.sum is not None and self.sum.of not in limited else ()
         return tuple(dict.fromkeys((*summed, *self.free)))
 

@@ -62,17 +62,17 @@ class PlannedCalls(Bounds):
     @model_validator(mode="after")
     def _check_places(self) -> Self:
         seen: set[str] = set()
-        for one in (*self.paths, *self.free):
-            if one in seen:
-                raise ValueError(f"{one} has two limits; keep one of equal, at_most, one_of, hosts, within and free")
-            seen.add(one)
-        for one in seen - {ALL_ARGUMENTS}:
-            steps = one.split(".")
+        for path in (*self.paths, *self.free):
+            if path in seen:
+                raise ValueError(f"{path} has two limits; keep one of equal, at_most, one_of, hosts, within and free")
+            seen.add(path)
+        for path in seen - {ALL_ARGUMENTS}:
+            steps = path.split(".")
             above = (".".join(steps[:count]) for count in range(2, len(steps)))
             inside = next((other for other in above if other in seen), None)
             if inside is not None:
-                raise ValueError(f"{one} is a part of {inside}, which has a limit, too; keep one of them")
-        for host in (one for patterns in self.hosts.values() for one in patterns):
+                raise ValueError(f"{path} is a part of {inside}, which has a limit, too; keep one of them")
+        for host in (pattern for patterns in self.hosts.values() for pattern in patterns):
             if not _HOST.fullmatch(host):
                 raise ValueError(f"{host!r} is not a host in lower case; write api.example.com or *.example.com")
         if self.ask and (self.count is not None or self.sum is not None):
@@ -114,6 +114,6 @@ class Plan(Immutable):
 
     @model_validator(mode="after")
     def _check_sum(self) -> Self:
-        if self.sum is not None and not any(one.sum is not None for one in self.tools):
+        if self.sum is not None and not any(calls.sum is not None for calls in self.tools):
             raise ValueError("sum limits nothing: no tool says which argument to add up; add `sum` to a tool")
         return self

@@ -22,7 +22,7 @@ def ask_requester(
     If the terms say so, the deadline waits for the answer, as far as it can be extended.
     """
     item = find_item(record, item_id)
-    if any((one.id, one.by.id) == (inquiry_id, by.id) for one in item.inquiries):
+    if any((inquiry.id, inquiry.by.id) == (inquiry_id, by.id) for inquiry in item.inquiries):
         return Change(record)
     check_item_open(record, item)
     check_step(record, "ask_requester")
@@ -63,7 +63,7 @@ def answer_inquiry(
     item = find_item(record, item_id)
     if by.id != record.run.owner:
         raise NotAllowed(f"Only {record.run.owner}, who requested the call, can answer.", owner=record.run.owner)
-    inquiry = next((one for one in item.inquiries if one.id == inquiry_id), None)
+    inquiry = next((inquiry for inquiry in item.inquiries if inquiry.id == inquiry_id), None)
     if inquiry is None:
         raise NotFound(f"The item {item_id} has no inquiry {inquiry_id!r}. Read the suspension to see its inquiries.")
     text = check_text(text)
@@ -75,7 +75,7 @@ def answer_inquiry(
     check_step(record, "answer_inquiry")
     check_in_time(item, now_ms - lost_ms)
     answered = inquiry.model_copy(update={"answer": text, "answered_at_ms": now_ms})
-    inquiries = tuple(answered if one.id == inquiry_id else one for one in item.inquiries)
+    inquiries = tuple(answered if entry.id == inquiry_id else entry for entry in item.inquiries)
     saved = change_terms(record, item, _resume_deadline(item, inquiry, now_ms - lost_ms), inquiries=inquiries)
     data = {**describe_item(record, saved), "inquiry_id": inquiry_id, "text": text, "by": by.model_dump(mode="json")}
     return put_item(record, saved, (Event(EventType.REQUESTER_ANSWERED, data),), now_ms)

@@ -64,7 +64,7 @@ def check_second_looker(record: SuspensionRecord, seen: Seen, by: Actor) -> None
         raise SelfApproval(owner=by.id)
     if by.id in seen.deciders:
         raise AlreadyDecided("You decided this call. Its second look needs somebody else.", decided_by=by.id)
-    if seen.reviewers and {by.id, *(f"{GROUP_PREFIX}{one}" for one in by.groups)}.isdisjoint(seen.reviewers):
+    if seen.reviewers and {by.id, *(f"{GROUP_PREFIX}{group}" for group in by.groups)}.isdisjoint(seen.reviewers):
         raise NotAllowed(
             f"Only {', '.join(seen.reviewers)} can take this second look. Ask one of them.",
             reviewers=list(seen.reviewers),

@@ -19,8 +19,8 @@ def needs_sight(record: SuspensionRecord, item: Item) -> bool:
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
-    known = item.seen_by is not None or any(one.proven for one in item.deliveries)
-    return timed and not known and not any(one.by.kind is ActorKind.HUMAN for one in item.decisions)
+    known = item.seen_by is not None or any(delivery.proven for delivery in item.deliveries)
+    return timed and not known and not any(decision.by.kind is ActorKind.HUMAN for decision in item.decisions)
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
@@ -29,7 +29,7 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
     Later sightings, and those after the deadline, change nothing.
     """
     check_step(record, "see")
-    item = next((one for one in record.items if one.item_id == item_id), None)
+    item = next((item for item in record.items if item.item_id == item_id), None)
     if item is None or now_ms >= item.terms.deadline_at_ms:
         return Change(record)
     if not may_decide(record, item, by):
@@ -46,9 +46,9 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
 def mark_seen(item: Item, by: Actor, now_ms: int) -> Item:
     """Return the item with this person's deliveries marked as seen, or the same item."""
     seen = tuple(
-        one.model_copy(update={"state": DeliveryState.SEEN, "seen_at_ms": now_ms})
-        if one.person == by.id and one.state is DeliveryState.SENT
-        else one
-        for one in item.deliveries
+        delivery.model_copy(update={"state": DeliveryState.SEEN, "seen_at_ms": now_ms})
+        if delivery.person == by.id and delivery.state is DeliveryState.SENT
+        else delivery
+        for delivery in item.deliveries
     )
     return item if seen == item.deliveries else item.model_copy(update={"deliveries": seen})
