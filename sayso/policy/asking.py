@@ -89,8 +89,8 @@ class PolicyDecision(Immutable):
     @property
     def granted_by(self) -> str:
         """The id of the grant or mandate that allows the call; empty without one."""
-        found = self.grant or self.mandate
-        return found.id if found is not None and self.action is Action.ALLOW else ""
+        permission = self.grant or self.mandate
+        return permission.id if permission is not None and self.action is Action.ALLOW else ""
 
     @property
     def due_charges(self) -> tuple[Charge, ...]:
@@ -144,16 +144,16 @@ def describe_judged(
 
 def _describe_facts(decision: PolicyDecision) -> JsonObject:
     """Return what the rules saw and did besides deciding: the time, shadow rules, and a denial that nothing lifts."""
-    found: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
-    found |= {"absolute": True} if decision.absolute else {}
+    facts: JsonObject = {"at_ms": decision.at_ms} if decision.at_ms is not None else {}
+    facts |= {"absolute": True} if decision.absolute else {}
     would = decision.learning.would_allow if decision.learning is not None else ()
-    found |= {"would_allow": [*would]} if would else {}
-    found |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
-    found |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
+    facts |= {"would_allow": [*would]} if would else {}
+    facts |= {"assessment": decision.assessment.model_dump(mode="json")} if decision.assessment is not None else {}
+    facts |= {"near_miss": decision.near_miss} if decision.near_miss is not None else {}
     if decision.mandate is not None:
-        found |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
-    shadow: list[JsonValue] = [one.model_dump(mode="json", exclude_none=True) for one in decision.shadow]
-    return found | ({"shadow": shadow} if shadow else {})
+        facts |= {"mandate": decision.mandate.model_dump(mode="json", exclude_defaults=True)}
+    shadow: list[JsonValue] = [entry.model_dump(mode="json", exclude_none=True) for entry in decision.shadow]
+    return facts | ({"shadow": shadow} if shadow else {})
 
 
 def _describe_sample(decision: PolicyDecision) -> JsonObject:
@@ -232,7 +232,7 @@ def build_item(
 
 
 def _dump_remembered(remembered: Sequence[Remembered]) -> list[JsonValue]:
-    return [one.describe() for one in remembered[:MAX_REMEMBERED]]
+    return [entry.describe() for entry in remembered[:MAX_REMEMBERED]]
 
 
 def _preset(decision: PolicyDecision) -> PresetOutcome | None:

@@ -181,7 +181,7 @@ def compile_condition(expression: str) -> Condition:
         kind = _KINDS.get(program.return_type().name(), "another kind of value")
         problem = f"the expression must be true or false, but yields {kind}; compare it, as in `… == true`"
         raise ConditionError(problem, expression=expression)
-    for call in {one.call for one in reading.variables}:
+    for call in {variable.call for variable in reading.variables}:
         call.shorthand.load(*(() if call.parameter is None or call.is_constant else (call.parameter,)))
     return Condition(expression, program, reading)
 
@@ -231,8 +231,8 @@ def _environment() -> Any:
     variables |= {"lists": kind.Map(kind.STRING, kind.List(kind.DYN)), "constants": anything}
     variables |= {"run": anything, "who": anything, "subagents": kind.List(kind.STRING)}
     kinds = {Kind.BOOL: kind.BOOL, Kind.NUMBER: kind.INT, Kind.TEXT: kind.STRING, Kind.TEXTS: kind.List(kind.STRING)}
-    for letter, one in (kinds | {Kind.ANY: kind.DYN}).items():
-        variables |= {f"_{letter}{number}": one for number in range(MOST_VARIABLES)}
+    for letter, cel_type in (kinds | {Kind.ANY: kind.DYN}).items():
+        variables |= {f"_{letter}{number}": cel_type for number in range(MOST_VARIABLES)}
     strings = import_module("cel_expr_python.ext.ext_strings").ExtStrings()
     return _engine().NewEnv(variables=variables, extensions=[strings])
 
@@ -302,14 +302,14 @@ def reads_any(expression: str, variables: tuple[str, ...]) -> bool:
 def find_comparisons(expression: str) -> list[Comparison]:
     """Return the comparisons of a whole argument with a literal."""
     tokens = _TOKEN.findall(expression)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for start, end, name in _find_reads(tokens):
         after, before = tokens[end : end + 3], tokens[max(0, start - 3) : start]
         if _compares(after[:2]) and not _goes_on(after[2:]):
-            found.append(Comparison(name, after[0], _unquote(after[1]), _is_text(after[1])))
+            comparisons.append(Comparison(name, after[0], _unquote(after[1]), _is_text(after[1])))
         elif _compares(before[:-3:-1]) and not _goes_on(after) and not _goes_on(before[:-2]):
-            found.append(Comparison(name, before[-1], _unquote(before[-2]), _is_text(before[-2])))
-    return found
+            comparisons.append(Comparison(name, before[-1], _unquote(before[-2]), _is_text(before[-2])))
+    return comparisons
 
 
 def _compares(tokens: list[str]) -> bool:

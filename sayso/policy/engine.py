@@ -123,11 +123,11 @@ class Policy(Immutable):
     @cached_property
     def _shadows(self) -> "tuple[tuple[PolicyRule, Policy], ...]":
         """Each enabled shadow rule as if it were live, and the policy with it."""
-        found = [rule for rule in self.rules if rule.enabled and not rule.is_live]
-        shown = [rule.model_copy(update={"mode": Mode.LIVE}) for rule in found]
+        shadows = [rule for rule in self.rules if rule.enabled and not rule.is_live]
+        shown = [rule.model_copy(update={"mode": Mode.LIVE}) for rule in shadows]
         parts: dict[str, Any] = {name: getattr(self, name) for name in Policy.model_fields}
         return tuple(
-            (one, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, one))})) for one in shown
+            (rule, Policy.model_construct(**parts | {"rules": _order_rules((*self.live, rule))})) for rule in shown
         )
 
     @cached_property
@@ -142,9 +142,9 @@ class Policy(Immutable):
     @cached_property
     def remembering(self) -> tuple[PolicyRule, ...]:
         """The enabled rules that read counters, permissions, denials or assessors. Shadow rules never limit."""
-        kept = (rule for rule in self.rules if rule.enabled)
-        reading = ((one, (one.condition.memory, one.grants, one.mandates, one.assess, one.restrains)) for one in kept)
-        return tuple(one for one, reads in reading if any(reads))
+        kept = [rule for rule in self.rules if rule.enabled]
+        reads = [(rule.condition.memory, rule.grants, rule.mandates, rule.assess, rule.restrains) for rule in kept]
+        return tuple(rule for rule, parts in zip(kept, reads, strict=True) if any(parts))
 
     @cached_property
     def mandating(self) -> bool:
@@ -194,12 +194,12 @@ class Policy(Immutable):
         else:
             if self._shadows and case.subject is Subject.TOOL_CALL:
                 tried = [_try_shadow(rule, policy, case, decision.in_doubt is None) for rule, policy in self._shadows]
-                found = {one.rule_id: one for one in tried if one is not None}
+                by_id = {shadow.rule_id: shadow for shadow in tried if shadow is not None}
                 shadows = [
-                    (rule, found[rule.rule_id].action if rule.rule_id in found else None) for rule, _ in self._shadows
+                    (rule, by_id[rule.rule_id].action if rule.rule_id in by_id else None) for rule, _ in self._shadows
                 ]
                 charges = (*decision.charges, *list_shadow_charges(shadows, case.recalled))
-                decision = decision.model_copy(update={"shadow": tuple(found.values()), "charges": charges})
+                decision = decision.model_copy(update={"shadow": tuple(by_id.values()), "charges": charges})
         known = _know(event)
         decision = settle_managers(decision, decision.terms, known.who if known is not None else None, self.terms)
         is_model_call = known is not None and known.event_type == "llm_before_execute"
@@ -255,21 +255,21 @@ class Policy(Immutable):
         )
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
-        found: dict[str, Any] = {"rule_version": self.version, "error": error}
+        fields: dict[str, Any] = {"rule_version": self.version, "error": error}
         if rule is None:
             reason = f"No rule matched; the default is {self.default}."
-            return {**found, "action": self.default, "reason": reason, "terms": self.terms}
+            return {**fields, "action": self.default, "reason": reason, "terms": self.terms}
         reason = rule.reason or f"Rule {rule.rule_id} says {rule.action}."
         reason = f"{reason.removesuffix('.')}. Nobody can lift this." if rule.absolute else reason
-        found |= {"policy_id": rule.rule_id, "matched_rules": matched, "request_payload": rule.request_payload}
-        found["absolute"] = rule.absolute
-        return {**found, "action": rule.action, "reason": reason, "terms": rule.terms}
+        fields |= {"policy_id": rule.rule_id, "matched_rules": matched, "request_payload": rule.request_payload}
+        fields["absolute"] = rule.absolute
+        return {**fields, "action": rule.action, "reason": reason, "terms": rule.terms}
 
     def _deny_unevaluated(self, rule: PolicyRule, error: str | None, matched: tuple[str, ...] = ()) -> dict[str, Any]:
         """Deny for an absolute rule that might apply: a person who approved the call would lift it."""
         reason = f"Rule {rule.rule_id} could not be evaluated, and nobody can lift it, so the call is denied."
-        found = {"policy_id": rule.rule_id, "matched_rules": matched, "rule_version": self.version, "error": error}
-        return {**found, "action": Action.DENY, "reason": reason, "absolute": True, "in_doubt": Action.DENY}
+        fields = {"policy_id": rule.rule_id, "matched_rules": matched, "rule_version": self.version, "error": error}
+        return {**fields, "action": Action.DENY, "reason": reason, "absolute": True, "in_doubt": Action.DENY}
 
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
         reason = "The call could not be evaluated, so a reviewer decides."

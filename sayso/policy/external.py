@@ -42,7 +42,7 @@ def describe_calls(
     at_ms: int | None = None,
 ) -> list[PolicyEvent]:
     """Return the calls as the rules see them; rules that read the time cannot be evaluated without `at_ms`."""
-    return [_describe(run, step, one, progress, at_ms) for one in calls]
+    return [_describe(run, step, call, progress, at_ms) for call in calls]
 
 
 @complete
@@ -53,7 +53,7 @@ def list_wanted(policy: Policy, described: Sequence[PolicyEvent]) -> list[Wanted
 
 def counts_by_progress(policy: Policy) -> bool:
     """Return whether the counters of a call may depend on its turn, or on what its run or thread did before."""
-    return any(one.condition.when is not None or one.condition.after is not None for one in policy.remembering)
+    return any(rule.condition.when is not None or rule.condition.after is not None for rule in policy.remembering)
 
 
 @complete
@@ -72,17 +72,17 @@ def evaluate_calls(
     the time of the calls is unknown.
     """
     ledger = Ledger(policy, readings)
-    events = [describe_begun(run, [one.call.name for one in calls], step, progress)]
+    events = [describe_begun(run, [external.call.name for external in calls], step, progress)]
     drafts: list[ItemDraft] = []
-    for one, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
-        beside = judge_beside(ledger, event, one.definition, registered=one.known)
+    for external, event in zip(calls, described or describe_calls(run, calls, step, progress), strict=True):
+        beside = judge_beside(ledger, event, external.definition, registered=external.known)
         decision = ledger.judge_request(event)
-        if one.known:
-            decision = put_question(one.definition, one.call.args, decision)
-        if misplaced := find_misplaced(one.definition, decision):
+        if external.known:
+            decision = put_question(external.definition, external.call.args, decision)
+        if misplaced := find_misplaced(external.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
-        drafts.append(build_item(one.definition, one.call, decision))
-        events.append(describe_judged(one.call, decision, one.definition, beside))
+        drafts.append(build_item(external.definition, external.call, decision))
+        events.append(describe_judged(external.call, decision, external.definition, beside))
     return tuple(drafts), tuple(events)
 
 
@@ -182,9 +182,11 @@ def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> Pol
     return make_event(record.run, record.step, record.progress, **call, **known, at_ms=asked_ms)
 
 
-def _describe(run: RunRef, step: int, one: ExternalCall, progress: Progress | None, at_ms: int | None) -> PolicyEvent:
-    call = {"tool_name": one.call.name, "tool_args": one.call.args, "subagent_name": one.call.subagent}
-    return make_event(run, step, progress, **call, at_ms=at_ms, definition=one.definition.digest)
+def _describe(
+    run: RunRef, step: int, external: ExternalCall, progress: Progress | None, at_ms: int | None
+) -> PolicyEvent:
+    call = {"tool_name": external.call.name, "tool_args": external.call.args, "subagent_name": external.call.subagent}
+    return make_event(run, step, progress, **call, at_ms=at_ms, definition=external.definition.digest)
 
 
 def decides_alike(policy: Policy, name: str) -> bool:

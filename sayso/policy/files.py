@@ -116,7 +116,7 @@ def _read_policy(
         document.report(("version",), f"version: write `version: {VERSION}`, the only supported version")
     start = _read_terms(document, content, terms)
     whole = {key: content[key] for key in ("default", "model_prices", "rules") if key in content} | {"terms": start}
-    whole |= {key: dict(found) for key, found in names._asdict().items() if found}
+    whole |= {key: dict(values) for key, values in names._asdict().items() if values}
     list(check_cases(document, content.get(TESTS, [])))
     rules = whole.get("rules")
     if isinstance(rules, list):
@@ -208,8 +208,8 @@ def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback:
             place = (*loc, "terms", "fallback", "value")
             check(schema, fallback["value"], "value")
     except InvalidInput as error:
-        found = error.facts["problems"]
-        problems = "; ".join(map(str, found)) if isinstance(found, list) else str(found)
+        faults = error.facts["problems"]
+        problems = "; ".join(map(str, faults)) if isinstance(faults, list) else str(faults)
         document.report(place, f"{label(document, place)}is not usable: {problems}")
 
 
@@ -243,8 +243,8 @@ def _check_ids(document: Document, rules: list[Any]) -> None:
             document.report(("rules", index, "id"), problem)
 
 
-def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iterable[str]) -> None:
-    for key in found.keys() - set(known):
+def _check_keys(document: Document, loc: Loc, content: dict[str, Any], known: Iterable[str]) -> None:
+    for key in content.keys() - set(known):
         document.report((*loc, key), label(document, loc) + describe_unknown(key, known), at_key=True)
 
 

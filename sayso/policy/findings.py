@@ -48,9 +48,9 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
         checks.append(_find_missing_people(policy, rules, known.reviewers, known.groups))
     if known.assessors is not None:
         checks.append(_find_missing_assessors(rules, known.assessors))
-    checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
+    checks.append(finding for rule in rules for finding in _find_wrong_args(rule, known.tools))
     checks.append(_find_text_tests(policy.rules))
-    return list(dict.fromkeys(islice((found for check in checks for found in check), MOST_FINDINGS)))
+    return list(dict.fromkeys(islice((finding for check in checks for finding in check), MOST_FINDINGS)))
 
 
 def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
@@ -104,13 +104,13 @@ def _find_missing_assessors(rules: Iterable[PolicyRule], assessors: Collection[s
 def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
     """Whether the first rule matches everything the later one matches, apart from `when`."""
     wide, narrow = first.condition, later.condition
-    subjects = [one for one in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(one)]
+    subjects = [subject for subject in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(subject)]
     return (
         _fits_tools(wide, narrow)
         and (not first.has_dates or (first.valid_from, first.valid_until) == (later.valid_from, later.valid_until))
         and wide.during in (None, narrow.during)
         and wide.outside in (None, narrow.outside)
-        and all(first.covers(one) for one in subjects)
+        and all(first.covers(subject) for subject in subjects)
         and wide.agent in (None, "*", narrow.agent)
         and wide.agents in (None, narrow.agents)
         and wide.subagent_name in (None, narrow.subagent_name)
@@ -124,7 +124,7 @@ def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
 def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
     if not wide.tools:
         return True
-    return bool(narrow.tools) and all(any(_fits(pattern, one) for pattern in wide.tools) for one in narrow.tools)
+    return bool(narrow.tools) and all(any(_fits(pattern, tool) for pattern in wide.tools) for tool in narrow.tools)
 
 
 def _fits(pattern: str, name: str) -> bool:
@@ -152,9 +152,11 @@ def _find_missing_people(
                 yield f"{label}: {fault}"
         if len(named) < len(stated):
             continue  # who the manager is depends on the run
-        people = {one for name in named for one in _list_people(name, groups)}
+        people = {person for name in named for person in _list_people(name, groups)}
         able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in people)]
-        places = [[one for one in _list_people(name, groups) if reviewers.get(one)] for name in terms.quorum.each_of]
+        places = [
+            [person for person in _list_people(name, groups) if reviewers.get(person)] for name in terms.quorum.each_of
+        ]
         if all(places) and len(fill_places(places)) < len(places):
             yield f"{label}: too few different people are in the {len(places)} groups of quorum.each_of; add some"
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
@@ -197,15 +199,15 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
                 listed = ", ".join(sorted(schemas))
                 yield f"rule {rule.rule_id}: {place}: {listed} has no argument {name!r}{_hint(name, known)}; correct it"
     yield from _find_wrong_words(rule, when, schemas)
-    for one in find_comparisons(when):
-        kinds = [_kinds_of(properties.get(one.arg)) for properties in schemas.values() if one.arg in properties]
-        expected = {"string"} if one.is_text else {"number", "integer"}
+    for clause in find_comparisons(when):
+        kinds = [_kinds_of(properties.get(clause.arg)) for properties in schemas.values() if clause.arg in properties]
+        expected = {"string"} if clause.is_text else {"number", "integer"}
         if kinds and all(kind and not kind & expected for kind in kinds):
             listed = " or ".join(sorted({word for kind in kinds for word in kind}))
-            literal = f'"{one.literal}"' if one.is_text else one.literal
+            literal = f'"{clause.literal}"' if clause.is_text else clause.literal
             yield (
-                f"rule {rule.rule_id}: when: args.{one.arg} {one.sign} {literal} can never work, because {one.arg} is "
-                f"{listed} in the tool's schema; use a value of that type"
+                f"rule {rule.rule_id}: when: args.{clause.arg} {clause.sign} {literal} can never work, because "
+                f"{clause.arg} is {listed} in the tool's schema; use a value of that type"
             )
 
 
@@ -215,7 +217,7 @@ def _find_wrong_words(rule: PolicyRule, when: str, schemas: Mapping[str, Mapping
         call = variable.call
         if call.shorthand.any_value or len(call.path) != len(("args", "name")) or call.path[0] != "args":
             continue
-        kinds = [_kinds_of(found.get(str(call.path[1]))) for found in schemas.values() if call.path[1] in found]
+        kinds = [_kinds_of(schema.get(str(call.path[1]))) for schema in schemas.values() if call.path[1] in schema]
         if kinds and all(kind and not kind & {"string", "array"} for kind in kinds):
             listed = " or ".join(sorted({word for kind in kinds for word in kind}))
             yield (
@@ -227,7 +229,7 @@ def _find_wrong_words(rule: PolicyRule, when: str, schemas: Mapping[str, Mapping
 def _find_text_tests(rules: Sequence[PolicyRule]) -> Iterable[str]:
     """Yield the conditions that search the text of a command which a rule also reads as a shell does."""
     conditions = [(rule.rule_id, rule.condition.when) for rule in rules if rule.condition.when]
-    calls = [one.call for _, when in conditions for one in compile_condition(when).reading.variables]
+    calls = [variable.call for _, when in conditions for variable in compile_condition(when).reading.variables]
     commands = {call.source for call in calls if call.name == "shell"}
     for rule_id, when in conditions if commands else ():
         for source, function in list_text_tests(when):
@@ -241,26 +243,26 @@ def _find_text_tests(rules: Sequence[PolicyRule]) -> Iterable[str]:
 def _find_schemas(
     condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
 ) -> dict[str, Mapping[str, JsonValue]]:
-    found: dict[str, Mapping[str, JsonValue]] = {}
+    schemas: dict[str, Mapping[str, JsonValue]] = {}
     for agent, definitions in tools.items():
         patterns = (*((condition.agent,) if condition.agent is not None else ()), *(condition.agents or ()))
-        if patterns and not any(fnmatchcase(agent, one) for one in patterns):
+        if patterns and not any(fnmatchcase(agent, pattern) for pattern in patterns):
             continue
-        for one in definitions:
-            if any(fnmatchcase(one.name, pattern) for pattern in condition.tools):
-                properties = one.parameters.get("properties")
-                if not isinstance(properties, dict) or one.parameters.get("patternProperties"):
+        for definition in definitions:
+            if any(fnmatchcase(definition.name, pattern) for pattern in condition.tools):
+                properties = definition.parameters.get("properties")
+                if not isinstance(properties, dict) or definition.parameters.get("patternProperties"):
                     return {}
-                found[one.name] = {**found.get(one.name, {}), **properties}
-    return found
+                schemas[definition.name] = {**schemas.get(definition.name, {}), **properties}
+    return schemas
 
 
 def _kinds_of(schema: JsonValue) -> frozenset[str]:
     kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kind] if isinstance(kind, str) else kind
-    return frozenset(one for one in kinds if isinstance(one, str)) if isinstance(kinds, list) else frozenset()
+    return frozenset(name for name in kinds if isinstance(name, str)) if isinstance(kinds, list) else frozenset()
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {found[0]!r}?)" if found else ""
+    matches = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {matches[0]!r}?)" if matches else ""

@@ -21,14 +21,14 @@ def unname(rule: PolicyRule) -> PolicyRule:
 def may_be_about(rule: PolicyRule, name: str) -> bool:
     """Return whether the rule covers tools of this name, or of one that looks like it."""
     names = rule.condition.tools
-    return not names or any(fnmatchcase(name, one) for one in names) or bool(find_alike(frozenset(names), name))
+    return not names or any(fnmatchcase(name, pattern) for pattern in names) or bool(find_alike(frozenset(names), name))
 
 
 def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:
     """Return the payload of the first rule, without editing when any rule forbids it."""
     payloads = [rule.request_payload for rule in asking if rule.action is Action.REQUEST_APPROVAL]
     first = asking[0].request_payload if asking and asking[0].action is Action.REQUEST_APPROVAL else None
-    if all(one is None or one.allow_edit for one in payloads):
+    if all(payload is None or payload.allow_edit for payload in payloads):
         return first
     return (first or RequestPayload()).model_copy(update={"allow_edit": False})
 
@@ -45,8 +45,8 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     update: dict[str, Any] = {
         "rule_version": own.rule_version,
         "matched_rules": tuple(dict.fromkeys((*own.matched_rules, *other.matched_rules))),
-        "error": "; ".join(one.error for one in (own, other) if one.error)[:MAX_ERROR_CHARS] or None,
-        "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
+        "error": "; ".join(decision.error for decision in (own, other) if decision.error)[:MAX_ERROR_CHARS] or None,
+        "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda doubt: -1 if doubt is None else STRICTNESS[doubt]),
         "resembles": resembles,
         "computed": {**own.computed, **other.computed},
         "remembered": tuple(dict.fromkeys((*own.remembered, *other.remembered))),
@@ -56,9 +56,9 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
     if taken is other:
         update["reason"] = f"{other.reason.removesuffix('.')}; the tool's name looks like {', '.join(resembles)}."
     if taken.action in ASKING:
-        asking = [one for one in (own, other) if one.action in ASKING]
-        update["terms"] = guard_terms(strictest_terms([one.terms for one in asking]))
-        if any(one.request_payload is not None and not one.request_payload.allow_edit for one in asking):
+        asking = [decision for decision in (own, other) if decision.action in ASKING]
+        update["terms"] = guard_terms(strictest_terms([decision.terms for decision in asking]))
+        if any(decision.request_payload is not None and not decision.request_payload.allow_edit for decision in asking):
             payload = taken.request_payload or RequestPayload()
             update["request_payload"] = payload.model_copy(update={"allow_edit": False})
     return vars(taken.model_copy(update=update))
@@ -66,8 +66,8 @@ def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[s
 
 def _merge_charges(charges: Sequence[Charge]) -> tuple[Charge, ...]:
     """Return one charge for each counter, with its limit if any has one."""
-    found: dict[str, Charge] = {}
-    for one in charges:
-        if one.counter not in found or one.most is not None:
-            found[one.counter] = one
-    return tuple(found.values())
+    merged: dict[str, Charge] = {}
+    for charge in charges:
+        if charge.counter not in merged or charge.most is not None:
+            merged[charge.counter] = charge
+    return tuple(merged.values())

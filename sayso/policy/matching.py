@@ -50,7 +50,7 @@ class Case:
         if "facts" not in vars(self) or not self.facts.computing.has_any:
             return {}
         whens = [rule.condition.when for rule in rules if rule.condition.when is not None]
-        return self.facts.computing.list_recorded(compile_condition(one).reading for one in whens)
+        return self.facts.computing.list_recorded(compile_condition(when).reading for when in whens)
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:
@@ -72,8 +72,8 @@ def try_coverage(rule: PolicyRule, case: Case) -> bool | str:
 
 def is_about_agent(rule: PolicyRule, agent: str) -> bool:
     """Return whether the rule covers calls of this agent."""
-    one, more = rule.condition.agent, rule.condition.agents
-    return _fits(one, agent) and (more is None or any(_fits(name, agent) for name in more))
+    pattern, patterns = rule.condition.agent, rule.condition.agents
+    return _fits(pattern, agent) and (patterns is None or any(_fits(name, agent) for name in patterns))
 
 
 def _applies(rule: PolicyRule, case: Case) -> bool:
@@ -82,7 +82,7 @@ def _applies(rule: PolicyRule, case: Case) -> bool:
         rule.covers(case.subject)
         and condition.tool_name in (None, event.tool_name)
         and _fits(condition.tool_name_pattern, event.tool_name)
-        and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
+        and (condition.tool_names is None or any(_fits(name, event.tool_name) for name in condition.tool_names))
         and is_about_agent(rule, event.agent)
         and (not condition.context_has_keys or all(key in event.context for key in condition.context_has_keys))
         and (not condition.context_equals or _has(event.context, condition.context_equals))
@@ -126,8 +126,8 @@ def _fits(pattern: str | None, name: str | None) -> bool:
     return pattern is None or (name is not None and fnmatchcase(name, pattern))
 
 
-def _has(found: dict[str, Any], wanted: JsonObject) -> bool:
-    return all(key in found and same_json(found[key], value) for key, value in wanted.items())
+def _has(facts: dict[str, Any], wanted: JsonObject) -> bool:
+    return all(key in facts and same_json(facts[key], value) for key, value in wanted.items())
 
 
 def describe_error(error: Exception) -> str:

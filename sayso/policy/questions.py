@@ -68,7 +68,7 @@ def _wants_approval(decision: PolicyDecision) -> bool:
 def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
     text, context = _text(args, question.question), _text(args, question.context)
     short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
-    body = "\n\n".join(one for one in (text if short != text else "", context) if one)
+    body = "\n\n".join(part for part in (text if short != text else "", context) if part)
     choices = given.choices or _choices(args, question.choices)
     schema: JsonObject = {"enum": list(choices)} if choices else {"type": "string", "pattern": r"\S"}
     update = {
@@ -88,5 +88,5 @@ def _text(args: Mapping[str, JsonValue], name: str | None) -> str:
 
 def _choices(args: Mapping[str, JsonValue], name: str | None) -> tuple[str, ...]:
     value = args.get(name) if name is not None else None
-    offered = [one for one in value if isinstance(one, str) and one.strip()] if isinstance(value, list) else []
+    offered = [text for text in value if isinstance(text, str) and text.strip()] if isinstance(value, list) else []
     return tuple(dict.fromkeys(offered))

@@ -132,7 +132,7 @@ class RuleCondition(Immutable):
     @property
     def tools(self) -> tuple[str, ...]:
         """The names and patterns, one of which must match; none for any tool."""
-        alone = (one for one in (self.tool_name, self.tool_name_pattern) if one is not None)
+        alone = (name for name in (self.tool_name, self.tool_name_pattern) if name is not None)
         return (*alone, *(self.tool_names or ()))
 
     @field_validator("tool_name")

@@ -24,38 +24,38 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     where one of each of several must approve, these.
     """
     first = all_terms[0]
-    if all(one == first for one in all_terms):
+    if all(terms == first for terms in all_terms):
         return first
-    approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
-    each_of = tuple(dict.fromkeys(name for one in all_terms for name in one.quorum.each_of))
+    approve, deny = max(terms.quorum.approve for terms in all_terms), min(terms.quorum.deny for terms in all_terms)
+    each_of = tuple(dict.fromkeys(name for terms in all_terms for name in terms.quorum.each_of))
     approve = max(approve, len(each_of))
-    sample = _choose_sample([one.sample for one in all_terms if one.sample is not None])
+    sample = _choose_sample([terms.sample for terms in all_terms if terms.sample is not None])
     reviewers = _choose_reviewers(all_terms, approve + (sample is not None and sample.before is not None), each_of)
-    same_steps = all(one.escalate == first.escalate for one in all_terms)
-    steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
+    same_steps = all(terms.escalate == first.escalate for terms in all_terms)
+    steps = first.escalate if same_steps and any(terms.reviewers == reviewers for terms in all_terms) else ()
     update: dict[str, Any] = {
         "reviewers": reviewers,
         "quorum": Quorum(approve=approve, deny=deny, each_of=each_of),
-        "no_self_approval": any(one.no_self_approval for one in all_terms),
-        "no_maker_approval": any(one.no_maker_approval for one in all_terms),
+        "no_self_approval": any(terms.no_self_approval for terms in all_terms),
+        "no_maker_approval": any(terms.no_maker_approval for terms in all_terms),
         "escalate": steps,
-        "unattended_approval": all(one.unattended_approval for one in all_terms),
+        "unattended_approval": all(terms.unattended_approval for terms in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
-        "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
-        "deadline_waits": all(one.deadline_waits for one in all_terms),
-        "match_number": any(one.match_number for one in all_terms),
+        "secrets": tuple(dict.fromkeys(path for terms in all_terms for path in terms.secrets)),
+        "deadline_waits": all(terms.deadline_waits for terms in all_terms),
+        "match_number": any(terms.match_number for terms in all_terms),
         "sample": sample,
-        "urgent": any(one.urgent for one in all_terms),
-        "notify_requester": any(one.notify_requester for one in all_terms),
-        "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
+        "urgent": any(terms.urgent for terms in all_terms),
+        "notify_requester": any(terms.notify_requester for terms in all_terms),
+        "channels": tuple(dict.fromkeys(name for terms in all_terms for name in terms.channels)),
     }
-    stated = {name: [getattr(one, name) for one in all_terms if name in one.model_fields_set] for name in _TIMES}
+    stated = {name: [getattr(terms, name) for terms in all_terms if name in terms.model_fields_set] for name in _TIMES}
     update |= {name: min(values) for name, values in stated.items() if values}
-    if counted := [one for one in all_terms if one.timeout is not None]:
+    if counted := [terms for terms in all_terms if terms.timeout is not None]:
         shortest = min(counted, key=_measure_timeout_ms)
         update |= {"timeout": shortest.timeout, "working_hours": shortest.working_hours}
     last_s = update.get("timeout_s", first.timeout_s)
-    reminders = {after_s for one in all_terms for after_s in one.remind_after_s if after_s < last_s}
+    reminders = {after_s for terms in all_terms for after_s in terms.remind_after_s if after_s < last_s}
     return first.model_copy(update={**update, "remind_after_s": tuple(sorted(reminders))})
 
 
@@ -97,13 +97,13 @@ def _choose_sample(samples: Sequence[Sample]) -> Sample | None:
     if not samples:
         return None
     shares = {
-        name: max((getattr(one, name) or 0 for one in samples), default=0) or None for name in ("before", "after")
+        name: max((getattr(sample, name) or 0 for sample in samples), default=0) or None for name in ("before", "after")
     }
     return Sample(**shares)
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tuple[str, ...]) -> tuple[str, ...]:
-    named = [one.reviewers for one in all_terms if one.reviewers]
+    named = [terms.reviewers for terms in all_terms if terms.reviewers]
     if not named:
         return ()
 
@@ -117,9 +117,9 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int, each_of: tupl
     if each_of and not enough:
         everybody = tuple(dict.fromkeys(name for names in (each_of, *named) for name in names))
         return each_of if may_reach(each_of, quorum) else everybody
-    return min(enough, key=len) if enough else max(all_terms, key=lambda one: one.quorum.approve).reviewers
+    return min(enough, key=len) if enough else max(all_terms, key=lambda terms: terms.quorum.approve).reviewers
 
 
 def _choose_fallback(all_terms: Sequence[RuleTerms], may_escalate: bool) -> Fallback:
-    chosen = min((one.fallback for one in all_terms), key=lambda one: _FALLBACKS.index(one.action))
+    chosen = min((terms.fallback for terms in all_terms), key=lambda fallback: _FALLBACKS.index(fallback.action))
     return Fallback() if chosen.action is FallbackAction.ESCALATE and not may_escalate else chosen

@@ -137,19 +137,19 @@ def _read(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:
 
 
 def _read_mapping(node: yaml.MappingNode, loc: Loc, document: Document) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
+    mapping: dict[str, JsonValue] = {}
     for key_node, value_node in node.value:
         line, column = _place(key_node.start_mark)
         key = key_node.value
         if key_node.tag != f"{_TAG}str" or not isinstance(key, str):
             document.report_at(line, column, "a key must be a text; put it in quotes")
-        elif key in found:
+        elif key in mapping:
             first, _ = document.keys[*loc, key]
             document.report_at(line, column, f"`{key}` is duplicated, first on line {first}; remove one")
         else:
             document.keys[*loc, key] = (line, column)
-            found[key] = _read(value_node, (*loc, key), document)
-    return found
+            mapping[key] = _read(value_node, (*loc, key), document)
+    return mapping
 
 
 def _read_scalar(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:

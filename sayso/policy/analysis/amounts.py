@@ -33,31 +33,31 @@ class AmountFinder:
         if path and not _PATH.fullmatch(path):
             raise InvalidInput(f"{path!r} is not an argument. Write it as args.amount or args.order.total.")
         self._path = path.split(".")[1:] if path else None
-        self._compared = [] if path else [one for policy in policies for one in _list_compared(policy)]
+        self._compared = [] if path else [pair for policy in policies for pair in _list_compared(policy)]
 
     def find(self, event: PolicyEvent) -> Amount | None:
         """Return the amount of a call, or None."""
         if self._path is not None:
             *outer, name = self._path
             holder: Any = event.tool_args
-            for one in outer:
-                holder = holder.get(one) if isinstance(holder, dict) else None
+            for step in outer:
+                holder = holder.get(step) if isinstance(holder, dict) else None
             return _read(holder, name) if isinstance(holder, dict) else None
         for rule, name in self._compared:
-            found = _read(event.tool_args, name)
-            if found is not None and may_be_about(rule, event.tool_name or ""):
-                return found
+            amount = _read(event.tool_args, name)
+            if amount is not None and may_be_about(rule, event.tool_name or ""):
+                return amount
         return None
 
 
 def _list_compared(policy: Policy) -> list[tuple[PolicyRule, str]]:
     """Return each rule with the arguments that its condition orders by a number."""
-    found: list[tuple[PolicyRule, str]] = []
+    compared: list[tuple[PolicyRule, str]] = []
     for rule in policy.rules:
         when = rule.condition.when or ""
-        plain = [one.arg for one in find_comparisons(when) if one.sign in _ORDER and not one.is_text]
-        found += [(rule, name) for name in dict.fromkeys((*plain, *_CONVERTED.findall(when)))]
-    return found
+        plain = [clause.arg for clause in find_comparisons(when) if clause.sign in _ORDER and not clause.is_text]
+        compared += [(rule, name) for name in dict.fromkeys((*plain, *_CONVERTED.findall(when)))]
+    return compared
 
 
 def _read(args: Mapping[str, Any], name: str) -> Amount | None:

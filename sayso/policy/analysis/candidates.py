@@ -51,13 +51,13 @@ class Candidate:
             return self._miss(TOO_SLOW)
         try:
             judged = judge_without_effect(self.policy, event, definition, registered=registered)
-            found = self._miss(NOT_READ) if judged is None else self._keep(judged)
+            beside = self._miss(NOT_READ) if judged is None else self._keep(judged)
         except Exception:  # noqa: BLE001 - a candidate never changes what happens to a call
-            found = self._miss(BROKEN)
+            beside = self._miss(BROKEN)
         took_ms = self._cpu() - before_ms
         if took_ms > SLOW_MS:
             self._rests_until_ms = began_ms + took_ms * REST_TIMES
-        return found
+        return beside
 
     def _keep(self, judged: Rejudged) -> JudgedBeside:
         error = judged.error[:_MAX_REASON_CHARS] if judged.error is not None else None
@@ -100,13 +100,14 @@ def judge_beside(
     if not isinstance(policy, PolicyBeside):
         return None
     known = event.model_copy(update={"memory": event.memory | ledger.readings})
-    found = policy.candidate.judge(known, definition, registered=registered)
-    return found.model_dump(mode="json", exclude_none=True)
+    beside = policy.candidate.judge(known, definition, registered=registered)
+    return beside.model_dump(mode="json", exclude_none=True)
 
 
 def list_judged_beside(calls: Sequence[RecordedCall], version: str) -> tuple[list[RecordedCall], list[Rejudged | None]]:
     """Return the calls, each with why a candidate of this version did not judge it, if so, and what it said."""
-    beside = [one.beside if one.beside is not None and one.beside.rule_version == version else None for one in calls]
-    missing = [NOT_BESIDE if one is None or not (one.judged or one.missing) else one.missing for one in beside]
-    found = [call.model_copy(update={"missing": why}) for call, why in zip(calls, missing, strict=True)]
-    return found, [one.judged if one is not None else None for one in beside]
+    noted = (call.beside for call in calls)
+    beside = [side if side is not None and side.rule_version == version else None for side in noted]
+    missing = [NOT_BESIDE if side is None or not (side.judged or side.missing) else side.missing for side in beside]
+    marked = [call.model_copy(update={"missing": why}) for call, why in zip(calls, missing, strict=True)]
+    return marked, [side.judged if side is not None else None for side in beside]

@@ -79,7 +79,7 @@ def read_cases(raw: bytes, file: str) -> tuple[list[Case], list[str]]:
     content = document.content
     tests = content.get(KEY, []) if isinstance(content, dict) else []
     cases = list(check_cases(document, tests))
-    return cases, [str(one) for one in sorted(document.problems)]
+    return cases, [str(problem) for problem in sorted(document.problems)]
 
 
 def check_cases(document: Document, tests: Any) -> Iterator[Case]:
@@ -127,7 +127,7 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
         ((*loc, "granted"), granted, GRANTED_KEYS),
         ((*loc, "granted", "call"), approved, CALL_KEYS),
     ]
-    unknown = [(place, key, known) for place, found, known in keys for key in found if key not in known]
+    unknown = [(place, key, known) for place, part, known in keys for key in part if key not in known]
     for place, key, known in unknown:
         document.report((*place, key), label + describe_unknown(key, known), at_key=True)
     return None if unknown else _build_case(document, loc, label, test)
@@ -136,14 +136,14 @@ def _read_case(document: Document, index: int, test: Any) -> Case | None:
 def _build_case(document: Document, loc: Loc, label: str, test: dict[str, Any]) -> Case | None:
     line, column = document.values[loc]
     name = str(test.get("name") or label.removesuffix(": "))
-    found = {"name": name, "place": f"{document.file}:{line}:{column}", "expect": test["expect"]}
+    fields = {"name": name, "place": f"{document.file}:{line}:{column}", "expect": test["expect"]}
     try:
-        found |= {"event": _read_call(test["call"]), "after": test.get("after", 0), "rule": test.get("rule")}
+        fields |= {"event": _read_call(test["call"]), "after": test.get("after", 0), "rule": test.get("rule")}
         if "granted" in test:
             limits = {key: value for key, value in test["granted"].items() if key != "call"}
             approved = {**test["call"], **test["granted"].get("call", {})}
-            found["granted"] = {**limits, "event": _read_call(approved)}
-        return Case.model_validate(found)
+            fields["granted"] = {**limits, "event": _read_call(approved)}
+        return Case.model_validate(fields)
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             where = ".".join(map(str, fault["loc"]))
@@ -162,23 +162,23 @@ def _read_call(call: dict[str, Any]) -> JsonObject:
 
 def _run(policy: Policy, case: Case) -> CaseResult:
     event, ungranted = place_case(policy, case)
-    found = explain(policy, event)
-    decision = found.decision
+    explanation = explain(policy, event)
+    decision = explanation.decision
     done = decision.action in ASKING if case.expect == ASK else decision.action == case.expect
     wanted = None if case.rule == DEFAULT else case.rule
     right = case.rule is None or decision.policy_id == wanted
-    fault = ungranted or ("" if done and right else _describe_fault(case, found))
+    fault = ungranted or ("" if done and right else _describe_fault(case, explanation))
     return CaseResult(case=case, rule_id=decision.policy_id, action=decision.action, fault=fault)
 
 
-def _describe_fault(case: Case, found: Explanation) -> str:
+def _describe_fault(case: Case, explanation: Explanation) -> str:
     """Return what differs, such as `expected allow, but rule large says request_approval: args.amount > 100`."""
-    decision = found.decision
+    decision = explanation.decision
     by = f"rule {decision.policy_id}" if decision.policy_id is not None else "the default"
     expected = case.expect if case.rule is None else f"{case.expect} by {_name(case.rule)}"
     if decision.error is not None and decision.policy_id is None:
         return f"expected {expected}, but a person is asked, because {decision.error}"
-    trial = next((one for one in found.trials if one.match is Match.DECIDES), None)
+    trial = next((trial for trial in explanation.trials if trial.match is Match.DECIDES), None)
     when = trial.rule.condition.when if trial is not None else None
     saw = ", ".join(f"{name} is {value!r}" for name, value in trial.saw.items()) if trial is not None else ""
     because = f": {when}{f' ({saw})' if saw else ''}" if when is not None else ""

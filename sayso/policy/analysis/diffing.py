@@ -65,26 +65,26 @@ def compare_rulebooks(old: Policy, new: Policy) -> RulebookDiff:
     terms = _compare(old.terms, new.terms, "terms")
     default = [] if old.default is new.default else [PartChange("default", old.default, new.default)]
     renamed = _find_renamed(before, after)
-    found: list[RuleDiff] = []
+    diffs: list[RuleDiff] = []
     inherits: list[str] = []
     for rule in new.rules:
         earlier = before.get(rule.rule_id)
         if earlier is None:
             earlier = before[renamed[rule.rule_id]] if rule.rule_id in renamed else None
             kind = Kind.ADDED if earlier is None else Kind.RENAMED
-            found.append(RuleDiff(kind, earlier, rule))
+            diffs.append(RuleDiff(kind, earlier, rule))
             continue
         changed = _compare(earlier, rule)
-        parts = tuple(one for one in changed if one not in terms)
+        parts = tuple(change for change in changed if change not in terms)
         passes = tuple(_find_passed(rule.rule_id, old, new))
         if parts or passes:
-            found.append(RuleDiff(Kind.CHANGED, earlier, rule, parts, passes))
+            diffs.append(RuleDiff(Kind.CHANGED, earlier, rule, parts, passes))
         elif changed:
             inherits.append(rule.rule_id)
     gone = before.keys() - after.keys() - set(renamed.values())
-    found += [RuleDiff(Kind.REMOVED, rule, None) for rule in old.rules if rule.rule_id in gone]
+    diffs += [RuleDiff(Kind.REMOVED, rule, None) for rule in old.rules if rule.rule_id in gone]
     names = [*_compare_names("lists", old.lists, new.lists), *_compare_names("constants", old.constants, new.constants)]
-    return RulebookDiff((*default, *terms, *names), tuple(found), tuple(inherits))
+    return RulebookDiff((*default, *terms, *names), tuple(diffs), tuple(inherits))
 
 
 def _compare_names(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[PartChange]:
@@ -97,24 +97,24 @@ def _compare_names(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 
 def _compare(before: BaseModel, after: BaseModel, prefix: str = "") -> list[PartChange]:
     """Return the fields that differ; those of inner models by their own names."""
-    found: list[PartChange] = []
+    changes: list[PartChange] = []
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
         place = f"{prefix}.{name}" if prefix else name
         if name == "rule_id" or (old == new and _dump(old) == _dump(new)):
             continue
         if isinstance(old, BaseModel) and type(old) is type(new) and not prefix:
-            found += _compare(old, new, place)
+            changes += _compare(old, new, place)
         else:
-            found.append(PartChange(place, _dump(old), _dump(new)))
-    return found
+            changes.append(PartChange(place, _dump(old), _dump(new)))
+    return changes
 
 
 def _dump(value: Any) -> JsonValue:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, tuple | list):
-        return [_dump(one) for one in value]
+        return [_dump(entry) for entry in value]
     dumped: JsonValue = str(value) if isinstance(value, StrEnum) else value
     return dumped
 
@@ -122,16 +122,16 @@ def _dump(value: Any) -> JsonValue:
 def _find_renamed(before: Mapping[str, PolicyRule], after: Mapping[str, PolicyRule]) -> dict[str, str]:
     """Return the earlier name of each new rule that is otherwise equal to exactly one that is gone."""
     gone = [before[rule_id] for rule_id in before.keys() - after.keys()]
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for rule_id in sorted(after.keys() - before.keys()):
-        equal = [one.rule_id for one in gone if not _compare(one, after[rule_id])]
-        if len(equal) == 1 and equal[0] not in found.values():
-            found[rule_id] = equal[0]
-    return found
+        equal = [rule.rule_id for rule in gone if not _compare(rule, after[rule_id])]
+        if len(equal) == 1 and equal[0] not in renamed.values():
+            renamed[rule_id] = equal[0]
+    return renamed
 
 
 def _find_passed(rule_id: str, old: Policy, new: Policy) -> Sequence[str]:
     """Return the rules in both that this one is tried before now, and was tried after."""
-    earlier, later = [one.rule_id for one in old.rules], [one.rule_id for one in new.rules]
+    earlier, later = [rule.rule_id for rule in old.rules], [rule.rule_id for rule in new.rules]
     behind = set(later[later.index(rule_id) + 1 :])
-    return [one for one in earlier[: earlier.index(rule_id)] if one in behind]
+    return [other for other in earlier[: earlier.index(rule_id)] if other in behind]

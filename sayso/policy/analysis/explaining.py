@@ -112,7 +112,7 @@ def _try(rule: PolicyRule, case: Case, decision: PolicyDecision) -> Trial:
         return skipped
     match = skipped.match if skipped is not None else Match.UNKNOWN if error else Match.MATCHES
     if verdict is not False:
-        shadow = next((one for one in decision.shadow if one.rule_id == rule.rule_id), None)
+        shadow = next((shadow for shadow in decision.shadow if shadow.rule_id == rule.rule_id), None)
         return Trial(rule, match, saw=saw, error=error, would=shadow.action if shadow is not None else None)
     part = _find_unmet(rule, case)
     match = skipped.match if skipped is not None else Match.DIFFERS
@@ -150,7 +150,7 @@ def _see_time(rule: PolicyRule, event: PolicyEvent) -> JsonObject:
     if event.at_ms is None or not rule.reads_time:
         return {}
     windows = (rule.condition.during, rule.condition.outside)
-    zone = next((one.zone for one in windows if one is not None), "UTC")
+    zone = next((window.zone for window in windows if window is not None), "UTC")
     return {"now": f"{read_local(event.at_ms, ZoneInfo(zone)):%a %Y-%m-%d %H:%M} {zone}"}
 
 
@@ -158,14 +158,14 @@ def list_reads(when: str | None, event: PolicyEvent) -> JsonObject:
     """Return what a condition reads of a call: arguments by name, and the other variables that it names."""
     if when is None:
         return {}
-    found = _pick(event.tool_args, find_args(when))
+    reads = _pick(event.tool_args, find_args(when))
     facts: dict[str, JsonValue] = {"tool": event.tool_name, "agent": event.agent, "step": event.step}
     facts |= {"run_id": event.run_id, "context": event.context, "claimed": event.claimed}
     facts |= describe_provenance(event, {})
     unquoted = re.sub(r"""[rR]?"(?:\\.|[^"\\])*"|[rR]?'(?:\\.|[^'\\])*'""", "", when)
     named = re.findall(r"(?<![\w.])[a-z_]+\b(?!\()", unquoted)
-    return found | {name: facts[name] for name in dict.fromkeys(named) if name in facts}
+    return reads | {name: facts[name] for name in dict.fromkeys(named) if name in facts}
 
 
-def _pick(found: Mapping[str, JsonValue], names: Sequence[str]) -> JsonObject:
-    return {name: found[name] for name in dict.fromkeys(names) if name in found}
+def _pick(values: Mapping[str, JsonValue], names: Sequence[str]) -> JsonObject:
+    return {name: values[name] for name in dict.fromkeys(names) if name in values}

@@ -37,7 +37,7 @@ def read_granted(policy: Policy, granted: Granted, event: PolicyEvent) -> Readin
     grant = _make(policy, granted, (event.at_ms or 0) - granted.ago * 1000)
     if granted.ago >= granted.for_s:
         return NO_READINGS
-    counters = {one.counter: Reading() for one in list_counters(grant)}
+    counters = {counter.counter: Reading() for counter in list_counters(grant)}
     return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,))} | counters
 
 

@@ -146,8 +146,8 @@ class Tally(BaseModel):
 
     def list_rule_changes(self) -> list[tuple[RuleChange, int]]:
         """Return the rules behind the changes, those of the most calls first."""
-        found = [(RuleChange.model_validate_json(change), count) for change, count in self.rule_changes.items()]
-        return sorted(found, key=lambda one: (-one[1], one[0].before or "", one[0].after or ""))
+        changes = [(RuleChange.model_validate_json(change), count) for change, count in self.rule_changes.items()]
+        return sorted(changes, key=lambda pair: (-pair[1], pair[0].before or "", pair[0].after or ""))
 
     def find_typical_look_ms(self) -> int | None:
         """Return the median of the measured looks to a second; None without one."""
@@ -161,13 +161,13 @@ class Tally(BaseModel):
     def estimate_saved_ms(self) -> int:
         """Return the time that reviewers would have saved: looks before calls that would no longer be asked about."""
         typical = self.find_typical_look_ms() or 0
-        cells = [one for one in self.cells.values() if one.was is Effect.ASKED and one.changed]
-        return sum(one.looked_ms + one.unmeasured * typical for one in cells)
+        cells = [cell for cell in self.cells.values() if cell.was is Effect.ASKED and cell.changed]
+        return sum(cell.looked_ms + cell.unmeasured * typical for cell in cells)
 
     def estimate_added_ms(self) -> int:
         """Return the time that reviewers would have spent on calls that were not asked about."""
         typical = self.find_typical_look_ms() or 0
-        return sum(one.needed * typical for one in self.cells.values() if one.now is Effect.ASKED and one.changed)
+        return sum(cell.needed * typical for cell in self.cells.values() if cell.now is Effect.ASKED and cell.changed)
 
 
 def find_past(call: RecordedCall) -> Past:
@@ -189,22 +189,22 @@ def tally(
 
     With `base`, the effects of other rules take the place of what was done.
     """
-    found = Tally()
+    counts = Tally()
     before = iter(base) if base is not None else None
     for call, now in zip(calls, judged, strict=True):
         was = next(before) if before is not None else None
         if now is None or (before is not None and was is None):
-            found.missing[call.missing or NOT_COUNTED] += 1
+            counts.missing[call.missing or NOT_COUNTED] += 1
             continue
-        _count(found, call, was, now, amounts.find(call.event))
-    for cell in found.cells.values():
+        _count(counts, call, was, now, amounts.find(call.event))
+    for cell in counts.cells.values():
         cell.cut()
-    return found
+    return counts
 
 
-def _count(found: Tally, call: RecordedCall, was: Rejudged | None, now: Rejudged, amount: Amount | None) -> None:
+def _count(counts: Tally, call: RecordedCall, was: Rejudged | None, now: Rejudged, amount: Amount | None) -> None:
     past, effect = find_past(call), effect_of(call.action) if was is None else was.effect
-    cell = found.cells.setdefault(f"{past} {effect} {now.effect}", Cell(past=past, was=effect, now=now.effect))
+    cell = counts.cells.setdefault(f"{past} {effect} {now.effect}", Cell(past=past, was=effect, now=now.effect))
     cell.count += 1
     if amount is not None:
         cell.sums[amount.currency] = cell.sums.get(amount.currency, Decimal()) + amount.number
@@ -213,12 +213,12 @@ def _count(found: Tally, call: RecordedCall, was: Rejudged | None, now: Rejudged
             cell.unmeasured += 1
         else:
             cell.looked_ms += look_ms
-            found.look_times[round(look_ms / 1000)] += 1
+            counts.look_times[round(look_ms / 1000)] += 1
     cell.needed += now.approvals if now.effect is Effect.ASKED else 0
     if cell.changed:
         rule_id = call.rule_id if was is None else was.rule_id
         change = RuleChange(before=rule_id, after=now.rule_id, was=effect, now=now.effect)
-        found.rule_changes[change.model_dump_json()] += 1
+        counts.rule_changes[change.model_dump_json()] += 1
         cell.listed.append(_list(call, rule_id, now))
         if len(cell.listed) >= 2 * cell.most_listed:
             cell.cut()
@@ -241,6 +241,6 @@ def _list(call: RecordedCall, before: str | None, now: Rejudged) -> Listed:
     )
 
 
-def _place(one: Listed) -> tuple[int, str, str, str, str]:
+def _place(listed: Listed) -> tuple[int, str, str, str, str]:
     """The newest call first; the rest only makes the order the same for every division of the history."""
-    return -one.at_ms, one.run_id, one.suspension_id, one.item_id, json.dumps(one.args, sort_keys=True)
+    return -listed.at_ms, listed.run_id, listed.suspension_id, listed.item_id, json.dumps(listed.args, sort_keys=True)

@@ -35,7 +35,7 @@ ERASED = mark("The contents of the call were erased.")
 def list_suspended(trail: Sequence[TrailEntry]) -> list[str]:
     """Return the ids of the suspensions that the trail names."""
     suspended = (_find_suspended(entry) for entry in trail)
-    return [one for one in suspended if one]
+    return [suspension_id for suspension_id in suspended if suspension_id]
 
 
 def list_calls(run: RunRef, trail: Sequence[TrailEntry], records: Mapping[str, SuspensionRecord]) -> list[RecordedCall]:
@@ -71,8 +71,8 @@ def is_judged(entry: TrailEntry) -> bool:
 
 def _find_suspended(entry: TrailEntry) -> str:
     payload = entry.data.get("payload") if entry.type == EventType.RUN_PAUSED else None
-    found = payload.get("suspension_id") if isinstance(payload, dict) else None
-    return found if isinstance(found, str) else ""
+    suspension_id = payload.get("suspension_id") if isinstance(payload, dict) else None
+    return suspension_id if isinstance(suspension_id, str) else ""
 
 
 def _read_call(
@@ -123,14 +123,15 @@ def _read_call(
 
 
 def _list_look_times(item: Item | None) -> tuple[int | None, ...]:
-    people = [one for one in item.decisions if one.by.kind is ActorKind.HUMAN] if item is not None else []
-    return tuple(one.shown.look_ms if one.shown is not None else None for one in people)
+    decisions = item.decisions if item is not None else ()
+    people = [decision for decision in decisions if decision.by.kind is ActorKind.HUMAN]
+    return tuple(decision.shown.look_ms if decision.shown is not None else None for decision in people)
 
 
 def _read_memory(remembered: JsonValue) -> JsonObject:
     """Return what counters of rules held when the call was judged."""
-    found = [one for one in remembered if isinstance(one, dict)] if isinstance(remembered, list) else []
-    return {str(one.get("counter")): {"total": one.get("total"), "samples": one.get("samples", 0)} for one in found}
+    rows = [row for row in remembered if isinstance(row, dict)] if isinstance(remembered, list) else []
+    return {str(row.get("counter")): {"total": row.get("total"), "samples": row.get("samples", 0)} for row in rows}
 
 
 def _read_assessment(assessment: JsonValue) -> JsonObject:
@@ -140,15 +141,15 @@ def _read_assessment(assessment: JsonValue) -> JsonObject:
 
 def _recall_grant(grant: Grant) -> dict[str, Any]:
     """Return the grant that let the call run, with counters that had enough left."""
-    counters = {one.counter: Reading() for one in list_counters(grant)}
+    counters = {counter.counter: Reading() for counter in list_counters(grant)}
     return {name_scope(grant.rule_id, grant.agent): Reading(grants=(grant,)), **counters}
 
 
 def _recall_mandate(mandate: Mandate) -> dict[str, Any]:
     """Return the mandate that was in force, with counters that had enough left for the recorded part of it."""
     tools = mandate.envelope.tools
-    counters = [one for tool in tools for one in list_mandate_counters(mandate, tool.tool)]
-    return {name_scope_of(mandate): Reading(mandates=(mandate,)), **{one.counter: Reading() for one in counters}}
+    wanted = [counter for tool in tools for counter in list_mandate_counters(mandate, tool.tool)]
+    return {name_scope_of(mandate): Reading(mandates=(mandate,)), **{counter.counter: Reading() for counter in wanted}}
 
 
 def _find_definition(grant: Grant | None, mandate: Mandate | None) -> str | None:

@@ -91,13 +91,13 @@ def effect_of(action: Action) -> Effect:
 
 def _forgets(event: PolicyEvent, policy: Policy) -> bool:
     """Whether it is unknown what a counter held. Where no grant or mandate is recorded, none was in force."""
-    wanted = (one for one in policy.list_wanted(event) if not one.grants and one.tool is None)
-    return any(one.counter not in event.memory for one in wanted)
+    wanted = (need for need in policy.list_wanted(event) if not need.grants and need.tool is None)
+    return any(need.counter not in event.memory for need in wanted)
 
 
 def rejudge(policy: Policy, calls: Sequence[RecordedCall], tools: Tools) -> Iterator[Rejudged | None]:
     """Yield what the rules would do with each call; None where a fact is missing."""
-    definitions = {(agent, one.name): one for agent, found in tools.items() for one in found}
+    definitions = {(agent, tool.name): tool for agent, own in tools.items() for tool in own}
     for call in calls:
         definition = definitions.get((call.event.agent, call.event.tool_name or ""))
         yield judge_without_effect(policy, call.event, definition) if not call.missing else None
@@ -153,6 +153,6 @@ def compare(calls: Sequence[RecordedCall], judged: Sequence[Rejudged | None]) ->
     order = [(before, now) for now in Effect for before in Effect if before is not now]
     return Comparison(
         {pair: tuple(changed[pair]) for pair in order if pair in changed},
-        {fact: tuple(found) for fact, found in sorted(missing.items())},
+        {fact: tuple(calls) for fact, calls in sorted(missing.items())},
         same,
     )

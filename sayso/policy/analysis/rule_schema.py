@@ -16,7 +16,7 @@ from sayso.policy.memory.keys import MEMORY_KEYS
 from sayso.policy.rules import MODEL_FACTS, Action, PolicyRule
 
 _Schema = dict[str, Any]
-_SCRUTINY = [one for one in MEMORY_KEYS if one not in ("limit", "budget")]
+_SCRUTINY = [key for key in MEMORY_KEYS if key not in ("limit", "budget")]
 _ASKS = {"enum": [Action.REQUEST_APPROVAL, "defer", Action.REQUEST_USER_INPUT]}
 _MODEL_ONLY = {
     "anyOf": [
@@ -31,7 +31,7 @@ _TOOLS_ONLY = {"properties": {"subjects": {"items": {"const": "tool_call"}}, "ev
 def build_rule_schema() -> _Schema:
     """Return the JSON Schema of a rules file."""
     model = PolicyRule.model_json_schema()
-    defs = {name: _tidy(one) for name, one in model["$defs"].items() if name != "RuleCondition"}
+    defs = {name: _tidy(schema) for name, schema in model["$defs"].items() if name != "RuleCondition"}
     defs["Action"]["enum"].append("defer")
     defs["RequestPayload"]["not"] = {"required": ["choices", "response_schema"]}
     defs["Asks"]["anyOf"] = [{"required": ["per_run"]}, {"required": ["per_minute"]}]
@@ -58,7 +58,7 @@ def build_rule_schema() -> _Schema:
         "properties": {
             "version": {"const": VERSION, "description": "The version of this format."},
             "default": {
-                "enum": [one for one in (*Action, "defer") if one is not Action.REQUEST_USER_INPUT],
+                "enum": [action for action in (*Action, "defer") if action is not Action.REQUEST_USER_INPUT],
                 "description": "What happens when no rule matches.",
             },
             "terms": {"$ref": "#/$defs/FileTerms", "description": "What the terms of every rule start from."},
@@ -91,12 +91,12 @@ def _build_case() -> _Schema:
 def _build_rule(model: _Schema, condition: _Schema) -> _Schema:
     properties: _Schema = {}
     for part, field in PARTS.items():
-        found = _tidy(condition[field[1]] if field[0] == "condition" else model["properties"][field[0]])
+        schema = _tidy(condition[field[1]] if field[0] == "condition" else model["properties"][field[0]])
         holder = properties
         for name in part[:-1]:
             outer = {"type": "object", "additionalProperties": False, "properties": {}}
             holder = holder.setdefault(name, outer)["properties"]
-        holder[part[-1]] = found
+        holder[part[-1]] = schema
     named = {"type": "object", "required": ["in"], "additionalProperties": False, "properties": {"in": {}}}
     for part, field in LISTED.items():
         properties[part[0]] = {"anyOf": [properties[part[0]], _tidy(condition[field[1]]), named]}
@@ -132,7 +132,7 @@ def _list_conditions() -> list[_Schema]:
         _when({"action": {"const": Action.REQUEST_USER_INPUT}}, _deny_fallback("approve")),
         {"if": _MODEL_ONLY, "then": {"properties": {"tool": False, "subagent": False}}},
         {"if": {"required": ["metadata"]}, "then": _MODEL_ONLY},
-        {"if": {"anyOf": [{"required": [one]} for one in MEMORY_KEYS]}, "then": _TOOLS_ONLY},
+        {"if": {"anyOf": [{"required": [key]} for key in MEMORY_KEYS]}, "then": _TOOLS_ONLY},
     ]
 
 
@@ -148,14 +148,14 @@ def _deny_fallback(action: str) -> _Schema:
 def _tidy(schema: Any) -> Any:
     """Return the schema without titles, and without null, which no key of a rules file may have."""
     if isinstance(schema, list):
-        return [_tidy(one) for one in schema]
+        return [_tidy(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: _tidy(value) for key, value in schema.items() if key != "title" or isinstance(value, dict)}
-    if "anyOf" in found:
-        kept = [one for one in found["anyOf"] if one != {"type": "null"}]
-        found = {**found, "anyOf": kept} if len(kept) > 1 else {**kept[0], **_without(found, "anyOf")}
-    return _without(found, "default") if found.get("default", ...) is None else found
+    plain = {key: _tidy(value) for key, value in schema.items() if key != "title" or isinstance(value, dict)}
+    if "anyOf" in plain:
+        kept = [choice for choice in plain["anyOf"] if choice != {"type": "null"}]
+        plain = {**plain, "anyOf": kept} if len(kept) > 1 else {**kept[0], **_without(plain, "anyOf")}
+    return _without(plain, "default") if plain.get("default", ...) is None else plain
 
 
 def _without(schema: _Schema, key: str) -> _Schema:
@@ -165,7 +165,7 @@ def _without(schema: _Schema, key: str) -> _Schema:
 def _describe(defs: _Schema) -> None:
     for holder, names in DESCRIPTIONS.items():
         for path, words in names.items():
-            found = defs[holder]
+            schema = defs[holder]
             for name in path.split("."):
-                found = found["properties"][name]
-            found["description"] = words
+                schema = schema["properties"][name]
+            schema["description"] = words

@@ -21,12 +21,12 @@ def find_sources(raw: bytes) -> dict[str, RuleSource]:
     rules = document.content["rules"]
     starts = [document.values["rules", index][0] for index in range(len(rules))]
     later = [line for loc, (line, _) in document.keys.items() if len(loc) == 1]
-    found = {}
+    sources = {}
     for rule, first, following in zip(rules, starts, [*starts[1:], None], strict=True):
-        ends = [one for one in (following, *later) if one is not None and one > first]
+        ends = [line for line in (following, *later) if line is not None and line > first]
         if isinstance(rule, dict) and isinstance(rule.get("id"), str):
-            found[rule["id"]] = RuleSource(first, _cut(lines[first - 1 : min(ends, default=len(lines) + 1) - 1]))
-    return found
+            sources[rule["id"]] = RuleSource(first, _cut(lines[first - 1 : min(ends, default=len(lines) + 1) - 1]))
+    return sources
 
 
 def _cut(lines: list[str]) -> str:

@@ -58,10 +58,10 @@ def check_assess(assess: Assess | None, info: ValidationInfo) -> Assess | None:
     terms = info.data.get("terms")  # missing when invalid, which is reported itself
     if terms is not None:
         names = terms.reviewers
-        for level, one in (("medium", assess.medium), ("high", assess.high)):
-            if one is not None:
-                _check_scrutiny(level, one, terms, names)
-                names = one.reviewers or names
+        for level, scrutiny in (("medium", assess.medium), ("high", assess.high)):
+            if scrutiny is not None:
+                _check_scrutiny(level, scrutiny, terms, names)
+                names = scrutiny.reviewers or names
     return assess
 
 
@@ -70,7 +70,7 @@ def _check_scrutiny(level: str, scrutiny: Scrutiny, terms: RuleTerms, names: tup
         raise ValueError(
             f"the quorum of {level} is {scrutiny.quorum}, below the {terms.quorum.approve} of the rule; raise it"
         )
-    if names and (others := [one for one in scrutiny.reviewers if one not in names]):
+    if names and (others := [name for name in scrutiny.reviewers if name not in names]):
         raise ValueError(f"the rule's reviewers do not name {others[0]}; name some of {', '.join(names)} for {level}")
     check_each_of(terms.quorum, scrutiny.reviewers or names)
     people, added = scrutiny.reviewers or names, scrutiny.add_to(terms)

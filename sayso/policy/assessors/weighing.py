@@ -37,8 +37,8 @@ def recall_assessment(assessment: Assessment | None) -> dict[str, Reading]:
 
 def find_assessment(rule: "PolicyRule", event: "PolicyEvent") -> Assessment | None:
     """Return what the rule's assessor said about a call; None if that is unknown."""
-    found = event.memory.get(name_assessment(rule.assess.by, event)) if rule.assess is not None else None
-    return found.assessment if found is not None else None
+    reading = event.memory.get(name_assessment(rule.assess.by, event)) if rule.assess is not None else None
+    return reading.assessment if reading is not None else None
 
 
 def try_assessment(rule: "PolicyRule", event: "PolicyEvent") -> bool | str:
@@ -59,10 +59,10 @@ def weigh_assessment(rule: "PolicyRule", event: "PolicyEvent", decided: dict[str
         return decided
     says = rule.reason or (decided["reason"] if rule.action in ASKING else None)  # "says allow" would be wrong
     rating = f"The assessor {assessment.assessor} rates this call {assessment.level}."
-    why = (says and f"{says.removesuffix('.')}.", rating, *(one.reason for one in added))
-    reason = " ".join(one for one in why if one)
+    why = (says and f"{says.removesuffix('.')}.", rating, *(scrutiny.reason for scrutiny in added))
+    reason = " ".join(sentence for sentence in why if sentence)
     action = rule.action if rule.action in ASKING else Action.REQUEST_APPROVAL
-    terms = guard_terms(strictest_terms([rule.terms, *(one.add_to(rule.terms) for one in added)]))
+    terms = guard_terms(strictest_terms([rule.terms, *(scrutiny.add_to(rule.terms) for scrutiny in added)]))
     return decided | {"action": action, "reason": reason, "terms": terms, "scrutinized": True}
 
 
@@ -70,7 +70,7 @@ def list_strictest(rules: Iterable["PolicyRule"]) -> Iterator[RuleTerms]:
     """Yield the terms under which rules could ask about a call at most."""
     for rule in rules:
         added = () if rule.assess is None else rule.assess.list_scrutiny(Level.HIGH)
-        yield strictest_terms([rule.terms, *(one.add_to(rule.terms) for one in added)])
+        yield strictest_terms([rule.terms, *(scrutiny.add_to(rule.terms) for scrutiny in added)])
 
 
 def _write_question(rule: "PolicyRule", event: "PolicyEvent") -> bytes:

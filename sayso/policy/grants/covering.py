@@ -43,7 +43,7 @@ def want_grants(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[Wanted]:
 
 def find_granting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
     """Return the live rule of this id if it lets people grant later calls."""
-    return next((one for one in rules if one.rule_id == rule_id and one.is_live and one.grants is not None), None)
+    return next((rule for rule in rules if rule.rule_id == rule_id and rule.is_live and rule.grants is not None), None)
 
 
 def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
@@ -54,11 +54,11 @@ def apply_grant(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: P
     rule = find_granting(rules, decision.policy_id)
     if rule is None:
         return decision
-    found = find_grant(rule, event)
-    if found is None:
+    covering = find_grant(rule, event)
+    if covering is None:
         return explain_uncovered(rule, event, decision)
-    grant, charges = found
-    reason = f"Grant {grant.id}, given by {' and '.join(one.id for one in grant.granters)}, allows it."
+    grant, charges = covering
+    reason = f"Grant {grant.id}, given by {' and '.join(granter.id for granter in grant.granters)}, allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None}
     return decision.model_copy(update={**update, "grant": grant, "allowance": charges})
 
@@ -74,7 +74,7 @@ def find_grant(rule: "PolicyRule", event: "PolicyEvent") -> Covering | None:
     if reading is None or not reading.grants:
         return None
     digest = digest_rule(rule)
-    for grant in sorted(reading.grants, key=lambda one: (one.at_ms, one.id)):
+    for grant in sorted(reading.grants, key=lambda grant: (grant.at_ms, grant.id)):
         if grant.rule_digest == digest and covers(grant, rule.rule_id, event):
             charges = _charge(grant, event)
             if charges is not None:
@@ -98,7 +98,7 @@ def names_call(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
     named = (grant.rule_id, grant.agent, grant.owner, grant.subagent, grant.tool, grant.definition)
     if about != named:
         return False
-    return all(holds(one, event.tool_args) for one in grant.constraints) and _fits_others(grant, event.tool_args)
+    return all(holds(limit, event.tool_args) for limit in grant.constraints) and _fits_others(grant, event.tool_args)
 
 
 def _names_but_others(grant: Grant, rule_id: str, event: "PolicyEvent") -> bool:
@@ -119,16 +119,17 @@ def _fits_others(grant: Grant, args: JsonObject) -> bool:
 
 def _list_named(grant: Grant) -> list[str]:
     """Return the arguments that a grant names: those with a limit, those that are free, and the summed one."""
-    return [*(one.path for one in grant.constraints), *grant.free, *([grant.sum.of] if grant.sum is not None else [])]
+    summed = [grant.sum.of] if grant.sum is not None else []
+    return [*(limit.path for limit in grant.constraints), *grant.free, *summed]
 
 
 def explain_uncovered(rule: "PolicyRule", event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
     """Return the decision, with the grant in force that would cover the call but for its other arguments."""
     reading, digest = event.memory.get(name_scope(rule.rule_id, event.agent)), digest_rule(rule)
     near = (
-        one
-        for one in (reading.grants if reading is not None else ())
-        if one.rule_digest == digest and is_granted(one) and _names_but_others(one, rule.rule_id, event)
+        grant
+        for grant in (reading.grants if reading is not None else ())
+        if grant.rule_digest == digest and is_granted(grant) and _names_but_others(grant, rule.rule_id, event)
     )
     grant = next(near, None)
     if grant is None:
@@ -163,19 +164,19 @@ def strip_arguments(args: JsonObject, paths: Iterable[str]) -> JsonObject:
 def digest_rest(args: JsonObject, constraints: tuple[Constraint, ...], free: tuple[str, ...] = ()) -> str:
     """Return the digest of the arguments without those that have a constraint, and without the free ones."""
     rest: Any = deepcopy(args)
-    for one in constraints:
-        *outer, last = one.path.split(".")[1:]
+    for limit in constraints:
+        *outer, last = limit.path.split(".")[1:]
         holder = follow(rest, outer)
         if isinstance(holder, dict):
             holder.pop(last, None)
     return digest_json(strip_arguments(rest, free))
 
 
-def follow(found: Any, steps: list[str]) -> Any:
+def follow(value: Any, steps: list[str]) -> Any:
     """Return what lies at the end of these keys, or None."""
     for step in steps:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def holds(constraint: Constraint, args: JsonObject) -> bool:
@@ -194,7 +195,7 @@ def holds(constraint: Constraint, args: JsonObject) -> bool:
 
 
 def _is_one_of(value: Any, allowed: JsonValue, _: str) -> bool:
-    return isinstance(allowed, list | tuple) and any(same_json(value, one) for one in allowed)
+    return isinstance(allowed, list | tuple) and any(same_json(value, choice) for choice in allowed)
 
 
 def _is_at_most(value: Any, most: JsonValue, path: str) -> bool:
@@ -203,7 +204,7 @@ def _is_at_most(value: Any, most: JsonValue, path: str) -> bool:
 
 def _are_at(value: Any, hosts: JsonValue, _: str) -> bool:
     urls = value if isinstance(value, list) else [value]
-    return isinstance(hosts, list | tuple) and bool(urls) and all(_is_at(one, hosts) for one in urls)
+    return isinstance(hosts, list | tuple) and bool(urls) and all(_is_at(url, hosts) for url in urls)
 
 
 _CHECKS: dict[ConstraintKind, Callable[[Any, JsonValue, str], bool]] = {
@@ -220,7 +221,7 @@ def _is_at(value: Any, hosts: Iterable[Any]) -> bool:
     """Whether a value is an HTTP URL of one of these hosts, without credentials; `*.` covers all hosts below."""
     url = read_url(value)
     host = str(url["host"])
-    fits = any(host.endswith(one[1:]) if one.startswith("*.") else host == one for one in map(str, hosts))
+    fits = any(host.endswith(entry[1:]) if entry.startswith("*.") else host == entry for entry in map(str, hosts))
     return fits and url["scheme"] in ("http", "https") and not url["has_user"]
 
 

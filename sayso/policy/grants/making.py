@@ -84,7 +84,7 @@ def describe_offered(grant: Grant | None) -> Offered | None:
     """Return what a denial offers by this grant, for the agent."""
     if grant is None or not grant.offered:
         return None
-    limits = " and ".join(describe_limit(one) for one in grant.constraints)
+    limits = " and ".join(describe_limit(limit) for limit in grant.constraints)
     text = (
         f"A call of {grant.tool} with {limits} and otherwise the same arguments runs once without asking, "
         f"until {iso_utc(grant.until_ms)}."
@@ -92,12 +92,12 @@ def describe_offered(grant: Grant | None) -> Offered | None:
     return Offered(grant_id=grant.id, until_ms=grant.until_ms, constraints=grant.constraints, text=text)
 
 
-def describe_limit(one: Constraint) -> str:
+def describe_limit(limit: Constraint) -> str:
     """Return a constraint in English, such as `args.amount at most 200`."""
-    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
-        return f"{one.path} at most {write_amount(one.value)}"
-    values = one.value if one.kind is ConstraintKind.ONE_OF and isinstance(one.value, list) else [one.value]
-    return f"{one.path} {' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}"
+    if limit.kind is ConstraintKind.AT_MOST and isinstance(limit.value, int):
+        return f"{limit.path} at most {write_amount(limit.value)}"
+    values = limit.value if limit.kind is ConstraintKind.ONE_OF and isinstance(limit.value, list) else [limit.value]
+    return f"{limit.path} {' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}"
 
 
 def list_limits(asked: Bounds) -> Iterator[Constraint]:
@@ -170,22 +170,22 @@ def _limit_offer(item: Item, grants: Grants, asked: CounterOffer, people: int, n
 
 def _list_constraints(asked: Bounds, args: JsonObject, grants: Grants) -> tuple[Constraint, ...]:
     """Return the limits of the request, and the values that must stay as in the call."""
-    found = [*list_limits(asked)]
+    limits = [*list_limits(asked)]
     _check_numbers(asked.at_most, args)
-    limited = {one.path for one in found}
+    limited = {limit.path for limit in limits}
     if not isinstance(asked, GrantRequest):
         _check_known(limited, args)
-        return tuple(sorted(found, key=lambda one: one.path))
+        return tuple(sorted(limits, key=lambda limit: limit.path))
     _check_known({*limited, *asked.same, *grants.by}, args)
     same = dict.fromkeys((*grants.by, *asked.same))
     for path in same:
         value = follow(args, path.split(".")[1:])
-        found.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=value))
+        limits.append(Constraint(path=path, kind=ConstraintKind.EQUAL, value=value))
     summed = grants.sum.of if grants.sum is not None else ""
     bound = {*limited, *same, *asked.free}
     if summed and summed not in bound and follow(args, summed.split(".")[1:]) is not None:
-        found.append(Constraint(path=summed, kind=ConstraintKind.ANY))
-    return tuple(sorted(found, key=lambda one: (one.path, one.kind)))
+        limits.append(Constraint(path=summed, kind=ConstraintKind.ANY))
+    return tuple(sorted(limits, key=lambda limit: (limit.path, limit.kind)))
 
 
 def _check_free(asked: GrantRequest, grants: Grants) -> None:

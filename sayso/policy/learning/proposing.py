@@ -67,7 +67,8 @@ class _Approved(NamedTuple):
 def read_answer(item: Item) -> Answered | None:
     """Return how people decided an item; None if they did not. One denial counts, also if others outvoted it."""
     outcome = item.outcome
-    if any(one.action is DecisionAction.DENY and one.by.kind is ActorKind.HUMAN for one in item.decisions):
+    deniers = [decision.by.kind for decision in item.decisions if decision.action is DecisionAction.DENY]
+    if ActorKind.HUMAN in deniers:
         return Answered.DENIED
     if outcome is None or outcome.by.kind is not ActorKind.HUMAN:
         return None
@@ -84,7 +85,7 @@ def read_lesson(record: SuspensionRecord, item: Item) -> Lesson | None:
     plain = item.kind is ItemKind.APPROVAL and item.doubt is None and item.drill is None
     if answered is None or item.learning is None or not plain:
         return None
-    denied = next((one for one in item.decisions if one.action is DecisionAction.DENY), None)
+    denied = next((decision for decision in item.decisions if decision.action is DecisionAction.DENY), None)
     by, at_ms = (denied.by.id, denied.at_ms) if denied is not None else ("", 0)
     at_ms = item.outcome.at_ms if item.outcome is not None else at_ms
     denial = Denial(by=by, at_ms=at_ms, suspension_id=record.id, item_id=item.item_id)
@@ -110,11 +111,11 @@ def propose_grants(rule: PolicyRule, lessons: Iterable[Lesson], known: Iterable[
     if rule.grants is None or rule.grants.learn is None or not rule.is_live:
         return
     grants, learn, digest, ended = rule.grants, rule.grants.learn, digest_rule(rule), _find_ends(known, now_ms)
-    recent = [one for one in lessons if one.rule_digest == digest and one.at_ms > now_ms - LEARNED_FROM_MS]
-    refused = [one for one in recent if one.answered is not Answered.APPROVED]
+    recent = [lesson for lesson in lessons if lesson.rule_digest == digest and lesson.at_ms > now_ms - LEARNED_FROM_MS]
+    refused = [lesson for lesson in recent if lesson.answered is not Answered.APPROVED]
     for like, alike in _group(grants, learn, recent).items():
         since_ms = ended.get(like, 0)
-        counted = [one for one in alike if since_ms is not None and one.lesson.at_ms > since_ms]
+        counted = [approved for approved in alike if since_ms is not None and approved.lesson.at_ms > since_ms]
         if since_ms is None or len(counted) < learn.after:
             continue
         learned = Learned(
@@ -125,8 +126,8 @@ def propose_grants(rule: PolicyRule, lessons: Iterable[Lesson], known: Iterable[
             lasts_s=grants.longest,
         )
         grant = _build(rule, grants, digest, learned, counted, since_ms)
-        covered = all(names_call(grant, rule.rule_id, one.lesson.event) for one in counted)
-        if covered and not any(names_call(grant, rule.rule_id, one.event) for one in refused):
+        covered = all(names_call(grant, rule.rule_id, approved.lesson.event) for approved in counted)
+        if covered and not any(names_call(grant, rule.rule_id, lesson.event) for lesson in refused):
             yield grant
 
 
@@ -138,7 +139,7 @@ def _find_ends(known: Iterable[Grant], now_ms: int) -> dict[str, int | None]:
             continue
         lasts = grant.find_state(now_ms) in (GrantState.PROBATION, GrantState.WAITING, GrantState.IN_FORCE)
         times = (grant.revoked_at_ms, grant.denial.at_ms if grant.denial is not None else None)
-        end_ms = min([one for one in times if one is not None], default=grant.until_ms)
+        end_ms = min([time_ms for time_ms in times if time_ms is not None], default=grant.until_ms)
         before = ends.get(grant.learned.like, 0)
         ends[grant.learned.like] = None if lasts or before is None else max(before, end_ms)
     return ends
@@ -147,11 +148,11 @@ def _find_ends(known: Iterable[Grant], now_ms: int) -> dict[str, int | None]:
 def _group(grants: Grants, learn: Learn, lessons: Iterable[Lesson]) -> dict[str, list[_Approved]]:
     """Return the approved calls by the digest of what they have in common, each group in the order of decisions."""
     groups: dict[str, list[_Approved]] = defaultdict(list)
-    for one in sorted(lessons, key=lambda lesson: lesson.at_ms):
-        limits = _limit(grants, learn, one) if one.answered is Answered.APPROVED else None
-        like = _digest_likeness(one.event, limits) if limits is not None else None
+    for lesson in sorted(lessons, key=lambda lesson: lesson.at_ms):
+        limits = _limit(grants, learn, lesson) if lesson.answered is Answered.APPROVED else None
+        like = _digest_likeness(lesson.event, limits) if limits is not None else None
         if limits is not None and like is not None:
-            groups[like].append(_Approved(one, limits))
+            groups[like].append(_Approved(lesson, limits))
     return groups
 
 
@@ -173,9 +174,9 @@ def _limit(grants: Grants, learn: Learn, lesson: Lesson) -> tuple[Constraint, ..
     """
     amount = grants.sum.of if grants.sum is not None and grants.sum.of not in grants.by else None
     leaves = [(path, value) for path, value in _list_leaves(lesson.masked, "args", learn.free) if value is not None]
-    found = {path for path, _ in leaves}
+    paths = {path for path, _ in leaves}
     needed = {*grants.by, *((grants.sum.of,) if grants.sum is not None else ())}
-    if not needed <= found or len(found) > _MOST_ARGUMENTS or not all(map(_PATH.fullmatch, found)):
+    if not needed <= paths or len(paths) > _MOST_ARGUMENTS or not all(map(_PATH.fullmatch, paths)):
         return None
     limits: list[Constraint] = []
     for path, value in sorted(leaves):
@@ -213,7 +214,7 @@ def _build(
     last, limits = counted[-1]
     event = last.event
     widest = [
-        max((one.limits[place] for one in counted), key=_read_most) if _is_amount(limit) else limit
+        max((approved.limits[place] for approved in counted), key=_read_most) if _is_amount(limit) else limit
         for place, limit in enumerate(limits)
     ]
     return Grant(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def learns(rules: Iterable["PolicyRule"]) -> bool:
     """Return whether a live rule learns grants."""
-    return any(one.is_live and one.grants is not None and one.grants.learn is not None for one in rules)
+    return any(rule.is_live and rule.grants is not None and rule.grants.learn is not None for rule in rules)
 
 
 def note_learning(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> PolicyDecision:
@@ -37,16 +37,16 @@ def note_learning(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision:
         return decision
     digest = digest_rule(rule)
     grants = reading.grants if decision.mandate is None and not decision.scrutinized else ()
-    trying = (one for one in grants if one.on_probation and one.rule_digest == digest)
-    would = tuple(sorted(one.id for one in trying if names_call(one, rule.rule_id, event)))
+    trying = (grant for grant in grants if grant.on_probation and grant.rule_digest == digest)
+    would = tuple(sorted(grant.id for grant in trying if names_call(grant, rule.rule_id, event)))
     return decision.model_copy(update={"learning": Learning(rule_digest=digest, would_allow=would)})
 
 
 def find_learned(grants: Iterable[Grant], rule_id: str, event: "PolicyEvent") -> tuple[Grant, ...]:
     """Return the learned grants among these that name a call, on probation or in force."""
-    return tuple(one for one in grants if one.learned is not None and names_call(one, rule_id, event))
+    return tuple(grant for grant in grants if grant.learned is not None and names_call(grant, rule_id, event))
 
 
 def suspend_grants(grants: Iterable[Grant], denial: Denial) -> tuple[Grant, ...]:
     """Return the grants, suspended by a denial."""
-    return tuple(one.model_copy(update={"denial": denial}) for one in grants)
+    return tuple(grant.model_copy(update={"denial": denial}) for grant in grants)

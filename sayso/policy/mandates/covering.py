@@ -42,32 +42,29 @@ def apply_mandates(
     mandates = _list_current(event)
     if not mandates or decision.action is Action.DENY:
         return decision
-    found = _find(rules, mandates, event, decision)
-    if found is None:
+    covering = _find(rules, mandates, event, decision)
+    if covering is None:
         return _ask_planned(mandates, event, decision, terms) or _apply_outside(mandates, decision, terms)
-    mandate, tool, charges = found
+    mandate, tool, charges = covering
     if decision.scrutinized:
-        return _keep_asking(decision, found)
-    by = f", approved by {' and '.join(one.id for one in mandate.granters)}," if mandate.granters else ""
+        return _keep_asking(decision, covering)
+    by = f", approved by {' and '.join(granter.id for granter in mandate.granters)}," if mandate.granters else ""
     reason = f"Mandate {mandate.id}{by} allows it."
     update = {"action": Action.ALLOW, "reason": reason, "request_payload": None, "mandate": mandate.cut(tool)}
     return decision.model_copy(update={**update, "allowance": (*decision.allowance, *charges)})
 
 
-def _keep_asking(decision: PolicyDecision, found: MandateCovering) -> PolicyDecision:
+def _keep_asking(decision: PolicyDecision, covering: MandateCovering) -> PolicyDecision:
     """Ask about a call inside a mandate to which an assessor adds scrutiny; approved, it counts for the mandate."""
-    reason = f"{decision.reason.removesuffix('.')}. Mandate {found.mandate.id} plans it, and does not let it run alone."
-    update = {
-        "reason": reason,
-        "mandate": found.mandate.cut(found.tool),
-        "charges": (*decision.charges, *found.charges),
-    }
+    mandate, tool, charges = covering
+    reason = f"{decision.reason.removesuffix('.')}. Mandate {mandate.id} plans it, and does not let it run alone."
+    update = {"reason": reason, "mandate": mandate.cut(tool), "charges": (*decision.charges, *charges)}
     return decision.model_copy(update=update)
 
 
 def find_permitting(rules: Iterable["PolicyRule"], rule_id: str | None) -> "PolicyRule | None":
     """Return the live rule of this id if its calls may be covered by mandates."""
-    return next((one for one in rules if one.rule_id == rule_id and one.is_live and one.mandates is not None), None)
+    return next((rule for rule in rules if rule.rule_id == rule_id and rule.is_live and rule.mandates), None)
 
 
 def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
@@ -75,9 +72,9 @@ def covers_call(tool: MandatedTool, event: "PolicyEvent") -> bool:
     about = (event.tool_name, event.definition, event.subagent_name or "")
     if about != (tool.tool, tool.definition, tool.subagent):
         return False
-    if not all(holds(one, event.tool_args) or _may_miss(one, event.tool_args) for one in tool.constraints):
+    if not all(holds(limit, event.tool_args) or _may_miss(limit, event.tool_args) for limit in tool.constraints):
         return False
-    paths = (*(one.path for one in tool.constraints), *tool.unlimited)
+    paths = (*(limit.path for limit in tool.constraints), *tool.unlimited)
     return ALL_ARGUMENTS in tool.free or not strip_arguments(event.tool_args, paths)
 
 
@@ -91,14 +88,14 @@ def _list_current(event: "PolicyEvent") -> list[Mandate]:
     scope = find_scope(event)
     reading = event.memory.get(scope) if scope is not None else None
     held = reading.mandates if reading is not None else ()
-    known = ((one.owner, one.agent, one.thread_id) for one in held)
+    known = ((mandate.owner, mandate.agent, mandate.thread_id) for mandate in held)
     here = (event.started_by, event.agent, event.thread_id)
     current = [
-        one
-        for one, about in zip(held, known, strict=True)
-        if about == here and one.envelope.run_id in ("", event.run_id) and one.revoked_at_ms is None
+        mandate
+        for mandate, about in zip(held, known, strict=True)
+        if about == here and mandate.envelope.run_id in ("", event.run_id) and mandate.revoked_at_ms is None
     ]
-    return sorted(current, key=lambda one: (one.at_ms, one.id))
+    return sorted(current, key=lambda mandate: (mandate.at_ms, mandate.id))
 
 
 def _find(
@@ -112,7 +109,7 @@ def _find(
             return None
         digest = digest_rule(rule)
     # A plan that nobody approved only takes away: it covers nothing beside one that people approved.
-    for mandate in [one for one in mandates if one.granters] or mandates:
+    for mandate in [mandate for mandate in mandates if mandate.granters] or mandates:
         if mandate.person != person:
             continue  # its reviewers decided for another person
         if digest is not None and mandate.envelope.rules.get(decision.policy_id or "") != digest:
@@ -141,10 +138,10 @@ def _ask_planned(
 
 def _apply_outside(mandates: Sequence[Mandate], decision: PolicyDecision, terms: RuleTerms) -> PolicyDecision:
     """Ask about a call outside of all mandates, or deny it if one of them says so."""
-    ids = " and ".join(one.id for one in mandates)
+    ids = " and ".join(mandate.id for mandate in mandates)
     reason = f"{decision.reason.removesuffix('.')}. It is outside mandate {ids}."
     update: dict[str, Any] = {"reason": reason, "mandate": mandates[0].cut(), "allowance": ()}
-    denying = next((one.cut() for one in mandates if one.envelope.outside is Outside.DENY), None)
+    denying = next((mandate.cut() for mandate in mandates if mandate.envelope.outside is Outside.DENY), None)
     if denying is not None:
         reason = f"{reason} While {denying.id} is in force, such calls are denied."
         update |= {"action": Action.DENY, "reason": reason, "request_payload": None, "mandate": denying}

@@ -34,7 +34,7 @@ def make_mandate(policy: Policy, record: SuspensionRecord, item: Item, now_ms: i
         raise InvalidInput(
             f"The rule {changed} has changed since the plan was proposed. Deny it; the agent can ask again."
         )
-    granters = (one.by for one in item.decisions if one.action is DecisionAction.APPROVE)
+    granters = (decision.by for decision in item.decisions if decision.action is DecisionAction.APPROVE)
     return draft_from(record, item, item.mandate, now_ms, tuple(dict.fromkeys(granters)))
 
 

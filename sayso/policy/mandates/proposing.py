@@ -55,7 +55,7 @@ def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definiti
     permits = _find_permits(policy, run, plan)
     for permit in permits:
         _check_permit(permit, plan)
-    rules = {one.rule.rule_id: digest_rule(one.rule) for one in permits}
+    rules = {permit.rule.rule_id: digest_rule(permit.rule) for permit in permits}
     envelope = build_envelope(plan, definitions, rules, of_run)
     _check_secrets(plan, definitions, permits)
     args = plan.model_dump(mode="json", exclude_defaults=True)
@@ -75,7 +75,7 @@ def draft_mandate(policy: Policy, run: RunRef, plan: Plan, definitions: Definiti
 
 def build_envelope(plan: Plan, definitions: Definitions, rules: Mapping[str, str], of_run: str = "") -> Envelope:
     """Return the envelope of a plan; raises `InvalidInput` for a tool without a definition or a wrong folder."""
-    tools = tuple(_build_tool(one, place, definitions) for place, one in enumerate(plan.tools))
+    tools = tuple(_build_tool(calls, place, definitions) for place, calls in enumerate(plan.tools))
     most = to_units(plan.sum) if plan.sum is not None else None
     return Envelope(
         for_s=plan.for_s,
@@ -88,45 +88,45 @@ def build_envelope(plan: Plan, definitions: Definitions, rules: Mapping[str, str
     )
 
 
-def _build_tool(one: PlannedCalls, place: int, definitions: Definitions) -> MandatedTool:
-    definition = definitions.get(one.tool)
+def _build_tool(calls: PlannedCalls, place: int, definitions: Definitions) -> MandatedTool:
+    definition = definitions.get(calls.tool)
     if definition is None:
-        raise InvalidInput(f"tools[{place}]: the agent has no tool {one.tool!r}. It has: {', '.join(definitions)}.")
-    found = [*list_limits(one)]
-    found += [Constraint(path=path, kind=ConstraintKind.HOSTS, value=[*hosts]) for path, hosts in one.hosts.items()]
+        raise InvalidInput(f"tools[{place}]: the agent has no tool {calls.tool!r}. It has: {', '.join(definitions)}.")
+    limits = [*list_limits(calls)]
+    limits += [Constraint(path=path, kind=ConstraintKind.HOSTS, value=[*hosts]) for path, hosts in calls.hosts.items()]
     try:
-        found += [
+        limits += [
             Constraint(path=path, kind=ConstraintKind.WITHIN, value=check_root(folder))
-            for path, folder in one.within.items()
+            for path, folder in calls.within.items()
         ]
     except SaysoError as error:
         raise InvalidInput(f"tools[{place}].within: {error.message}") from error
     total = None
-    if one.sum is not None:
-        total = MandateSum(of=one.sum.of, max=to_units(one.sum.max) if one.sum.max is not None else None)
+    if calls.sum is not None:
+        total = MandateSum(of=calls.sum.of, max=to_units(calls.sum.max) if calls.sum.max is not None else None)
     return MandatedTool(
-        tool=one.tool,
+        tool=calls.tool,
         definition=definition.digest,
-        subagent=one.subagent,
-        constraints=tuple(sorted(found, key=lambda limit: (limit.path, limit.kind))),
-        free=one.free,
-        count=one.count,
+        subagent=calls.subagent,
+        constraints=tuple(sorted(limits, key=lambda limit: (limit.path, limit.kind))),
+        free=calls.free,
+        count=calls.count,
         sum=total,
         place=place,
-        ask=one.ask,
+        ask=calls.ask,
     )
 
 
 def _find_permits(policy: Policy, run: RunRef, plan: Plan) -> tuple[_Permit, ...]:
     """Return the rules that permit the plan; raises `InvalidInput` for calls that nothing would let run."""
-    about = [one for one in policy.live if one.covers(Subject.TOOL_CALL) and is_about_agent(one, run.agent)]
-    permitting = [one for one in about if one.mandates is not None]
+    about = [rule for rule in policy.live if rule.covers(Subject.TOOL_CALL) and is_about_agent(rule, run.agent)]
+    permitting = [rule for rule in about if rule.mandates is not None]
     for place, calls in enumerate(plan.tools):
         if calls.ask:
             continue
-        rules = [one for one in about if may_be_about(one, calls.tool)]
-        allowed = policy.default is Action.ALLOW or any(one.action is Action.ALLOW for one in rules)
-        if not allowed and not any(one in permitting for one in rules):
+        rules = [rule for rule in about if may_be_about(rule, calls.tool)]
+        allowed = policy.default is Action.ALLOW or any(rule.action is Action.ALLOW for rule in rules)
+        if not allowed and not any(rule in permitting for rule in rules):
             raise InvalidInput(
                 f"tools[{place}]: no rule lets a mandate cover calls of {calls.tool}. Leave it out of the plan, or add "
                 "`mandates:` to the rule that asks about it."
@@ -136,25 +136,25 @@ def _find_permits(policy: Policy, run: RunRef, plan: Plan) -> tuple[_Permit, ...
             "No rule in force permits mandates. Add `mandates:` to the rules whose calls they may cover."
         )
     silent = [calls for calls in plan.tools if not calls.ask]
-    found = ((one, tuple(calls for calls in silent if may_be_about(one, calls.tool))) for one in permitting)
-    return tuple(_Permit(one, one.mandates, calls) for one, calls in found if calls and one.mandates is not None)
+    pairs = ((rule, tuple(calls for calls in silent if may_be_about(rule, calls.tool))) for rule in permitting)
+    return tuple(_Permit(rule, rule.mandates, calls) for rule, calls in pairs if calls and rule.mandates is not None)
 
 
 def _check_permit(permit: _Permit, plan: Plan) -> None:
     name, grants = f"The rule {permit.rule.rule_id} lets a mandate", permit.grants
     if plan.for_s > grants.longest:
         raise InvalidInput(f"{name} last at most {grants.longest} s, not {plan.for_s} s. Choose a shorter time.")
-    count = min(plan.count, sum(one.count or plan.count for one in permit.calls))
+    count = min(plan.count, sum(calls.count or plan.count for calls in permit.calls))
     if grants.count is not None and count > grants.count:
         raise InvalidInput(f"{name} cover at most {grants.count} calls, not {count}. Plan fewer.")
     for calls in permit.calls:
         _check_calls(name, permit, calls)
     if grants.sum is None:
         return
-    sums = [one.sum.max for one in permit.calls if one.sum is not None]
-    known = [one for one in sums if one is not None]
+    sums = [calls.sum.max for calls in permit.calls if calls.sum is not None]
+    known = [amount for amount in sums if amount is not None]
     total = sum(known, Decimal()) if len(known) == len(sums) else None
-    most = min((one for one in (total, plan.sum) if one is not None), default=None)
+    most = min((amount for amount in (total, plan.sum) if amount is not None), default=None)
     if most is None or most > grants.sum.max:
         limit = write_amount(to_units(grants.sum.max))
         planned = write_amount(to_units(most)) if most is not None else "any amount"
@@ -187,7 +187,7 @@ def _check_secrets(plan: Plan, definitions: Definitions, permits: Iterable[_Perm
 
 def _decide(policy: Policy, run: RunRef, plan: Plan, permits: tuple[_Permit, ...]) -> PolicyDecision:
     """Return the decision that asks about a plan, under the strictest terms of the rules that it would silence."""
-    terms = guard_terms(strictest_terms([_raise_quorum(one) for one in permits] or [policy.terms]))
+    terms = guard_terms(strictest_terms([_raise_quorum(permit) for permit in permits] or [policy.terms]))
     try:
         check_quorum(terms)
     except ValueError as error:
@@ -197,13 +197,13 @@ def _decide(policy: Policy, run: RunRef, plan: Plan, permits: tuple[_Permit, ...
                 "Correct `people` of its `mandates:`, or its reviewers."
             ) from error
         raise InvalidInput(f"Nobody can approve this plan as a whole: {error}. Split it.") from error
-    names = ", ".join(one.rule.rule_id for one in permits)
+    names = ", ".join(permit.rule.rule_id for permit in permits)
     others = "denied" if plan.outside is Outside.DENY else "asked about"
     reason = f"A plan: calls inside it run without asking, and all others are {others} while it lasts."
     reason = f"{reason} It covers calls about which these rules ask: {names}." if names else reason
-    found: dict[str, Any] = {"action": Action.REQUEST_APPROVAL, "reason": reason, "terms": terms}
+    fields: dict[str, Any] = {"action": Action.REQUEST_APPROVAL, "reason": reason, "terms": terms}
     first = permits[0].rule.rule_id if permits else None
-    decision = PolicyDecision(**found, policy_id=first, rule_version=policy.version)
+    decision = PolicyDecision(**fields, policy_id=first, rule_version=policy.version)
     return settle_managers(decision, decision.terms, run.who, policy.terms)
 
 

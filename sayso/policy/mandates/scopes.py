@@ -40,10 +40,10 @@ def list_mandate_counters(mandate: Mandate, tool: str | None = None) -> Iterator
     yield Wanted(mandate.count_counter, mandate.per_s)
     if mandate.envelope.sum is not None:
         yield Wanted(mandate.sum_counter, mandate.per_s)
-    for one in mandate.envelope.tools:
-        if one.tool != tool:
+    for part in mandate.envelope.tools:
+        if part.tool != tool:
             continue
-        if one.count is not None:
-            yield Wanted(mandate.name_counter(one, "count"), mandate.per_s)
-        if one.sum is not None and one.sum.max is not None:
-            yield Wanted(mandate.name_counter(one, "sum"), mandate.per_s)
+        if part.count is not None:
+            yield Wanted(mandate.name_counter(part, "count"), mandate.per_s)
+        if part.sum is not None and part.sum.max is not None:
+            yield Wanted(mandate.name_counter(part, "sum"), mandate.per_s)

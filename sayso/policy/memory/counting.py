@@ -55,17 +55,17 @@ def find_counted(before: SuspensionRecord | None, change: Change) -> Counted:
 def list_limits(added: Iterable[Charge]) -> dict[str, tuple[Charge, int | None]]:
     """Return each counter's latest charge, and the most it may hold before the charges for all to be within limits."""
     sums: dict[str, int] = {}
-    found: dict[str, tuple[Charge, int | None]] = {}
-    for one in added:
-        if one.sample:
+    limits: dict[str, tuple[Charge, int | None]] = {}
+    for charge in added:
+        if charge.sample:
             continue
-        total = sums[one.counter] = sums.get(one.counter, 0) + one.amount
-        latest, room = found.get(one.counter, (one, None))
-        if one.most is not None:
-            left = one.most - total
-            room = left if room is None else min(room, left)
-        found[one.counter] = (one if one.slot > latest.slot else latest, room)
-    return found
+        total = sums[charge.counter] = sums.get(charge.counter, 0) + charge.amount
+        latest, room = limits.get(charge.counter, (charge, None))
+        if charge.most is not None:
+            spare = charge.most - total
+            room = spare if room is None else min(room, spare)
+        limits[charge.counter] = (charge if charge.slot > latest.slot else latest, room)
+    return limits
 
 
 def _list_held(record: SuspensionRecord) -> Iterator[Charge]:
@@ -92,23 +92,23 @@ class CounterBook:
 
     def read(self, wanted: Iterable[Wanted], now_ms: int) -> Readings:
         """Return what the counters hold at this time."""
-        found: dict[str, Reading] = {}
-        for one in wanted:
-            if one.question is not None:
+        readings: dict[str, Reading] = {}
+        for need in wanted:
+            if need.question is not None:
                 fault = "this desk asks no assessors"
-                found[one.counter] = Reading(assessment=assess_unanswered(one.question, fault))
+                readings[need.counter] = Reading(assessment=assess_unanswered(need.question, fault))
                 continue
-            if one.denials:
-                found[one.counter] = Reading(denials=self._denials.get(one.counter, ()))
+            if need.denials:
+                readings[need.counter] = Reading(denials=self._denials.get(need.counter, ()))
                 continue
-            grants = self._list_grants(one.counter, now_ms) if one.grants else ()
-            mandates = self._list_mandates(one.counter, now_ms) if one.tool is not None else ()
-            held = one.grants or one.tool is not None
-            found[one.counter] = Reading(grants=grants, mandates=mandates) if held else self._read(one, now_ms)
+            grants = self._list_grants(need.counter, now_ms) if need.grants else ()
+            mandates = self._list_mandates(need.counter, now_ms) if need.tool is not None else ()
+            held = need.grants or need.tool is not None
+            readings[need.counter] = Reading(grants=grants, mandates=mandates) if held else self._read(need, now_ms)
             counters = [counter for grant in grants for counter in list_counters(grant)]
-            counters += [counter for mandate in mandates for counter in list_mandate_counters(mandate, one.tool)]
-            found |= {counter.counter: self._read(counter, now_ms) for counter in counters}
-        return found
+            counters += [counter for mandate in mandates for counter in list_mandate_counters(mandate, need.tool)]
+            readings |= {counter.counter: self._read(counter, now_ms) for counter in counters}
+        return readings
 
     def apply(self, before: SuspensionRecord | None, change: Change) -> None:
         """Count what a change adds and takes back; raises `OverLimit`, and then counts nothing."""
@@ -141,29 +141,28 @@ class CounterBook:
             first = first_slot(charge.per_s, charge.slot)
             if room is not None and _sum(self._sums.get(counter, Counter()), first) > room:
                 raise OverLimit
-        for one in charges:
-            if one.sample:
-                self._samples[one.counter] = [*self._samples.get(one.counter, []), (one.slot, one.amount)][
-                    -MOST_SAMPLES:
-                ]
+        for charge in charges:
+            if charge.sample:
+                samples = [*self._samples.get(charge.counter, []), (charge.slot, charge.amount)]
+                self._samples[charge.counter] = samples[-MOST_SAMPLES:]
             else:
-                self._sums.setdefault(one.counter, Counter())[one.slot] += one.amount
+                self._sums.setdefault(charge.counter, Counter())[charge.slot] += charge.amount
 
     def remove(self, charges: Iterable[Charge]) -> None:
         """Take placed charges back."""
-        for one in charges:
-            if one.sample and (one.slot, one.amount) in self._samples.get(one.counter, []):
-                self._samples[one.counter].remove((one.slot, one.amount))
-            elif not one.sample:
-                self._sums.setdefault(one.counter, Counter())[one.slot] -= one.amount
+        for charge in charges:
+            if charge.sample and (charge.slot, charge.amount) in self._samples.get(charge.counter, []):
+                self._samples[charge.counter].remove((charge.slot, charge.amount))
+            elif not charge.sample:
+                self._sums.setdefault(charge.counter, Counter())[charge.slot] -= charge.amount
 
     def _list_grants(self, scope: str, now_ms: int) -> tuple[Grant, ...]:
-        found = (one for one in self._grants.values() if name_scope(one.rule_id, one.agent) == scope)
-        return tuple(one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE)
+        grants = (grant for grant in self._grants.values() if name_scope(grant.rule_id, grant.agent) == scope)
+        return tuple(grant for grant in grants if grant.find_state(now_ms) is GrantState.IN_FORCE)
 
     def _list_mandates(self, scope: str, now_ms: int) -> tuple[Mandate, ...]:
-        found = (one for one in self._mandates.values() if name_scope_of(one) == scope)
-        return tuple(one for one in found if one.find_state(now_ms) is GrantState.IN_FORCE)
+        mandates = (mandate for mandate in self._mandates.values() if name_scope_of(mandate) == scope)
+        return tuple(mandate for mandate in mandates if mandate.find_state(now_ms) is GrantState.IN_FORCE)
 
     def _read(self, wanted: Wanted, now_ms: int) -> Reading:
         first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))

@@ -27,10 +27,10 @@ _PLACE = re.compile(r"(args|context)(\.[A-Za-z_][A-Za-z0-9_-]{0,99}){1,10}")
 
 def read_period(text: str) -> int:
     """Return a period such as `90d` in seconds; raises `ValueError`."""
-    found = _PERIOD.fullmatch(text)
-    if found is None:
+    match = _PERIOD.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a period; write a number and s, m, h, d or w, as in 1h or 90d")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def write_period(seconds: int) -> str:
@@ -153,7 +153,7 @@ Stated = Sequence[tuple[MemoryKey, Any]]
 def list_stated(fields: Mapping[str, Any]) -> Stated:
     """Return the keys among the fields of a condition, those below `over` apart."""
     over: Over | None = fields["over"]
-    found: tuple[tuple[MemoryKey, Any], ...] = (
+    keys: tuple[tuple[MemoryKey, Any], ...] = (
         ("limit", fields["limit"]),
         ("budget", fields["budget"]),
         ("over.limit", over.limit if over is not None else None),
@@ -162,7 +162,7 @@ def list_stated(fields: Mapping[str, Any]) -> Stated:
         ("above", fields["above"]),
         ("repeats", fields["repeats"]),
     )
-    return tuple((key, stated) for key, stated in found if stated is not None)
+    return tuple((key, stated) for key, stated in keys if stated is not None)
 
 
 def check_memory(keys: Stated, *, allows: bool, models: bool) -> None:

@@ -19,7 +19,7 @@ def remember(policy: Policy, event: PolicyEvent, times: int = 0, readings: Readi
     """
     if not policy.remembering:
         return event
-    blank = {one.counter: Reading(assessment=_assume_low(one.question)) for one in policy.list_wanted(event)}
+    blank = {need.counter: Reading(assessment=_assume_low(need.question)) for need in policy.list_wanted(event)}
     ledger = Ledger(policy, blank | dict(readings))
     for _ in range(times):
         ledger.judge_start(event, by_person=False)
@@ -84,20 +84,20 @@ class Ledger:
         return decision
 
     def _check_read(self, event: PolicyEvent) -> None:
-        if any(one.counter not in self.readings for one in self.policy.list_wanted(event)):
+        if any(need.counter not in self.readings for need in self.policy.list_wanted(event)):
             raise Unavailable("The rules have changed while the call was judged; nothing was started. Try again.")
 
     def _find_used_up(self, decision: PolicyDecision) -> str | None:
         """Return the first rule with a limit that has no room for the same call again; None with a grant or mandate."""
         if decision.granted_by:
             return None
-        limits = {one.counter: one for one in decision.due_charges if one.most is not None}
-        for one in decision.remembered:
-            charge = limits.get(one.counter)
+        limits = {charge.counter: charge for charge in decision.due_charges if charge.most is not None}
+        for entry in decision.remembered:
+            charge = limits.get(entry.counter)
             if charge is not None and charge.most is not None:
-                known = self.readings.get(one.counter)
+                known = self.readings.get(entry.counter)
                 if known is not None and known.total + charge.amount > charge.most:
-                    return one.rule_id
+                    return entry.rule_id
         return None
 
     def _judge(self, event: PolicyEvent) -> PolicyDecision:
@@ -106,7 +106,7 @@ class Ledger:
         return self.policy.judge(event)
 
     def _count(self, charges: Sequence[Charge], times: int = 1) -> None:
-        for one in charges:
-            known = self.readings.get(one.counter)
-            if known is not None and not one.sample:
-                self.readings[one.counter] = Reading(total=known.total + times * one.amount)
+        for charge in charges:
+            known = self.readings.get(charge.counter)
+            if known is not None and not charge.sample:
+                self.readings[charge.counter] = Reading(total=known.total + times * charge.amount)

@@ -85,8 +85,8 @@ def recall(rule: PolicyRule, event: PolicyEvent) -> Recalled:
 def hide_amounts(remembered: Iterable[Remembered], masked: JsonObject) -> tuple[Remembered, ...]:
     """Return what rules remembered without amounts that are masked in these arguments of the call."""
     return tuple(
-        one.model_copy(update={"amount": None}) if one.of and find_argument(masked, one.of) == MASK else one
-        for one in remembered
+        entry.model_copy(update={"amount": None}) if entry.of and find_argument(masked, entry.of) == MASK else entry
+        for entry in remembered
     )
 
 
@@ -98,13 +98,13 @@ def find_percentile(amounts: list[int], percentile: int) -> int:
 
 def _combine(says: list[tuple[str, bool | str]]) -> bool | str:
     """All keys must hold, of `limit` and `budget` below `over` one; what is unknown counts only if it matters."""
-    over = [one for key, one in says if key.startswith("over.")]
-    others = [one for key, one in says if not key.startswith("over.")]
+    over = [value for key, value in says if key.startswith("over.")]
+    others = [value for key, value in says if not key.startswith("over.")]
     if over:
-        others.append(True if True in over else next((one for one in over if isinstance(one, str)), False))
+        others.append(True if True in over else next((value for value in over if isinstance(value, str)), False))
     if False in others:
         return False
-    return next((one for one in others if isinstance(one, str)), True)
+    return next((value for value in others if isinstance(value, str)), True)
 
 
 def _say(part: _Part, reading: Reading) -> bool | str:
@@ -155,7 +155,7 @@ def _list_parts(rule: PolicyRule, event: PolicyEvent) -> Sequence[_Part | _Unkno
     """Return each key with its counter, or with the reason why its counter is unknown; each event is read once."""
     stated, held = rule.condition.memory, event.parts.get(rule.rule_id)
     if held is None or held[0] is not stated:
-        held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, one, event) for key, one in stated)
+        held = event.parts[rule.rule_id] = stated, tuple(_try_part(rule, key, value, event) for key, value in stated)
     return held[1]
 
 

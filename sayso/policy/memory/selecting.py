@@ -56,10 +56,10 @@ def find_amount(event: PolicyEvent, key: MemoryKey, path: str) -> tuple[int, str
 def find_value(event: PolicyEvent, name: str) -> Any:
     """Return what the call has under a name such as `args.order.total`; raises `InvalidInput` without it."""
     place = _split(name)
-    found = _follow(getattr(event.who if place.of_who else event, place.field, None), place.steps)
-    if found is None:
+    value = _follow(getattr(event.who if place.of_who else event, place.field, None), place.steps)
+    if value is None:
         raise InvalidInput(f"{name} is missing")
-    return found
+    return value
 
 
 def find_argument(args: JsonObject, path: str) -> Any:
@@ -67,10 +67,10 @@ def find_argument(args: JsonObject, path: str) -> Any:
     return _follow(args, _split(path).steps)
 
 
-def _follow(found: Any, steps: tuple[str, ...]) -> Any:
+def _follow(value: Any, steps: tuple[str, ...]) -> Any:
     for step in steps:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def fold(value: Any, name: str) -> JsonValue:

@@ -20,19 +20,19 @@ def weigh_memory(
     remembered: list[Remembered] = []
     limited, reached = True, list[str]()
     for rule in rules:
-        found = recalled.get(rule.rule_id)
-        if found is not None:
-            remembered += found.remembered
-        if found is not None and rule.action is Action.ALLOW:
-            allowance = found.charges if rule is deciding else allowance
-            reached += [rule.rule_id] if limited and found.applies is False else []
-        elif found is not None:
-            charges += found.charges if limited else map(_unlimit, found.charges)
+        entry = recalled.get(rule.rule_id)
+        if entry is not None:
+            remembered += entry.remembered
+        if entry is not None and rule.action is Action.ALLOW:
+            allowance = entry.charges if rule is deciding else allowance
+            reached += [rule.rule_id] if limited and entry.applies is False else []
+        elif entry is not None:
+            charges += entry.charges if limited else map(_unlimit, entry.charges)
         limited = limited and rule is not deciding
     if reached:
         reason = f"{reason} What {_join_rules(reached)} is used up."
-    found_all = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
-    return found_all | {"reason": reason}
+    fields = {"remembered": tuple(remembered), "charges": tuple(charges), "allowance": allowance}
+    return fields | {"reason": reason}
 
 
 def list_shadow_charges(
@@ -43,9 +43,9 @@ def list_shadow_charges(
     A rule that allows counts what it would have allowed.
     """
     for rule, action in shadows:
-        found = recalled.get(rule.rule_id)
-        if found is not None and (action is Action.ALLOW or rule.action is not Action.ALLOW):
-            yield from map(_unlimit, found.charges)
+        entry = recalled.get(rule.rule_id)
+        if entry is not None and (action is Action.ALLOW or rule.action is not Action.ALLOW):
+            yield from map(_unlimit, entry.charges)
 
 
 def _unlimit(charge: Charge) -> Charge:

@@ -12,10 +12,10 @@ from sayso.records.tool_names import find_alike
 
 def describe_provenance(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
     """Return the values of `run`, `who` and `subagents`, without those that are unknown."""
-    found: dict[str, Any] = {"run": _describe_run(event, prices), "who": _describe_who(event)}
+    facts: dict[str, Any] = {"run": _describe_run(event, prices), "who": _describe_who(event)}
     if event.subagent_name is not None:
-        found["subagents"] = [one for one in event.subagent_name.split("/") if one]
-    return found
+        facts["subagents"] = [name for name in event.subagent_name.split("/") if name]
+    return facts
 
 
 def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely: bool) -> bool:
@@ -32,18 +32,18 @@ def check_after(patterns: tuple[str, ...], progress: Progress | None, *, loosely
 
 
 def _describe_run(event: PolicyEvent, prices: Prices) -> dict[str, Any]:
-    found: dict[str, Any] = {"started_by": event.started_by, "tenant": event.tenant, "environment": event.environment}
+    facts: dict[str, Any] = {"started_by": event.started_by, "tenant": event.tenant, "environment": event.environment}
     progress = event.progress
     if progress is not None and progress.tools is not None:
-        found["tools"] = list(progress.tools)
+        facts["tools"] = list(progress.tools)
     if progress is not None and progress.usage is not None:
-        found |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
-    return {name: value for name, value in found.items() if value not in (None, "")}
+        facts |= count_usage(progress.usage) | {"cost": compute_cost(progress.usage, prices)}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def _describe_who(event: PolicyEvent) -> dict[str, Any]:
-    found: dict[str, Any] = {"key": event.key}
+    facts: dict[str, Any] = {"key": event.key}
     if (who := event.who) is not None:
-        found |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
-        found["groups"] = list(who.groups) if who.owner is not None else None
-    return {name: value for name, value in found.items() if value not in (None, "")}
+        facts |= {"owner": who.owner, "person": who.person, "issuer": who.issuer}
+        facts["groups"] = list(who.groups) if who.owner is not None else None
+    return {name: value for name, value in facts.items() if value not in (None, "")}

@@ -19,7 +19,7 @@ MANAGERS = {"manager_of:who.person": "person_manager", "manager_of:who.owner": "
 
 def names_managers(terms: RuleTerms) -> bool:
     """Return whether the terms name a manager as a reviewer."""
-    return any(one in MANAGERS for one in _list_named(terms))
+    return any(name in MANAGERS for name in _list_named(terms))
 
 
 def refuse_expressions(reviewers: Iterable[str]) -> None:
@@ -28,20 +28,20 @@ def refuse_expressions(reviewers: Iterable[str]) -> None:
     An agent writes its arguments, so it could name its own reviewers.
     """
     reviewers = tuple(reviewers)
-    if facts := sorted(one for one in reviewers if _FACT.match(one.removeprefix(GROUP_PREFIX))):
+    if facts := sorted(name for name in reviewers if _FACT.match(name.removeprefix(GROUP_PREFIX))):
         raise ValueError(
             f"the reviewer {facts[0]!r} reads as a fact of the run, which names nobody; write the name of a person or "
             f"{GROUP_PREFIX}NAME, or {' or '.join(MANAGERS)}, and a rule for each value that needs other reviewers"
         )
-    if unknown := sorted(one for one in reviewers if one.startswith(MANAGER_PREFIX) and one not in MANAGERS):
+    if unknown := sorted(name for name in reviewers if name.startswith(MANAGER_PREFIX) and name not in MANAGERS):
         raise ValueError(f"there is no reviewer {unknown[0]!r}; use {' or '.join(MANAGERS)}")
 
 
 def check_managers(terms: RuleTerms, who: Who | None) -> bool:
     """Return true if every manager that the terms name is known; raises `InvalidInput` otherwise."""
-    for one in _list_named(terms):
-        if one in MANAGERS and _find_manager(one, who) is None:
-            raise InvalidInput(f"the {one.removeprefix(MANAGER_PREFIX)} of this run has no known manager")
+    for name in _list_named(terms):
+        if name in MANAGERS and _find_manager(name, who) is None:
+            raise InvalidInput(f"the {name.removeprefix(MANAGER_PREFIX)} of this run has no known manager")
     return True
 
 
@@ -74,8 +74,8 @@ def _list_named(terms: RuleTerms) -> list[str]:
 
 
 def _resolve(reviewers: tuple[str, ...], who: Who | None) -> tuple[str, ...]:
-    found = (_find_manager(one, who) if one in MANAGERS else one for one in reviewers)
-    return tuple(dict.fromkeys(one for one in found if one is not None))
+    names = (_find_manager(name, who) if name in MANAGERS else name for name in reviewers)
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def _find_manager(reviewer: str, who: Who | None) -> str | None:

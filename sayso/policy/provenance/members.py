@@ -17,5 +17,5 @@ def find_misnamed(expression: str) -> str | None:
     for variable, known in MEMBERS.items():
         for name in find_members(expression, variable):
             if name not in known:
-                return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{one}' for one in known)}"
+                return f"there is no `{variable}.{name}`; use {', '.join(f'{variable}.{fact}' for fact in known)}"
     return None

@@ -26,13 +26,13 @@ Prices = Mapping[str, ModelPrice]
 
 def digest_prices(prices: Prices) -> JsonObject:
     """Return what the version of the rules includes of the prices, in the order in which they are tried."""
-    return {"model_prices": [[name, one.input, one.output] for name, one in prices.items()]} if prices else {}
+    return {"model_prices": [[name, price.input, price.output] for name, price in prices.items()]} if prices else {}
 
 
 def count_usage(usage: Sequence[ModelUsage]) -> dict[str, int | None]:
     """Return the tokens and the model calls of a run; the calls are None if unknown."""
-    given, made = sum(one.input_tokens for one in usage), sum(one.output_tokens for one in usage)
-    known = [one.model_calls for one in usage if one.model_calls is not None]
+    given, made = sum(use.input_tokens for use in usage), sum(use.output_tokens for use in usage)
+    known = [use.model_calls for use in usage if use.model_calls is not None]
     calls = sum(known) if len(known) == len(usage) else None
     return {"tokens": given + made, "input_tokens": given, "output_tokens": made, "model_calls": calls}
 
@@ -40,11 +40,11 @@ def count_usage(usage: Sequence[ModelUsage]) -> dict[str, int | None]:
 def compute_cost(usage: Sequence[ModelUsage], prices: Prices) -> float | None:
     """Return what the model calls cost; None if one of the models has no price."""
     cost = 0.0
-    for one in usage:
-        price = _find_price(one.model, prices)
+    for use in usage:
+        price = _find_price(use.model, prices)
         if price is None:
             return None
-        cost += (one.input_tokens * price.input + one.output_tokens * price.output) / _UNIT
+        cost += (use.input_tokens * price.input + use.output_tokens * price.output) / _UNIT
     return cost
 
 

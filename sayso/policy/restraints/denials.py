@@ -62,14 +62,14 @@ def describe_denial(record: SuspensionRecord, item: Item) -> NamedDenial:
 
 def find_first(denials: Iterable[EarlierDenial], run_id: str, thread_id: str | None) -> EarlierDenial | None:
     """Return the first denial in this run or thread."""
-    held = [one for one in denials if _is_of(one, run_id, thread_id)]
-    return min(held, key=lambda one: one.at_ms, default=None)
+    held = [denial for denial in denials if _is_of(denial, run_id, thread_id)]
+    return min(held, key=lambda denial: denial.at_ms, default=None)
 
 
 def find_last(denials: Iterable[EarlierDenial], run: RunRef, place: tuple[str, str]) -> EarlierDenial | None:
     """Return the last denial in this run or thread, or of this agent, but for that of the item itself."""
-    about = [one for one in denials if one.agent == run.agent or _is_of(one, run.id, run.thread_id)]
-    return max((one for one in about if one.place != place), key=lambda one: one.at_ms, default=None)
+    about = [denial for denial in denials if denial.agent == run.agent or _is_of(denial, run.id, run.thread_id)]
+    return max((denial for denial in about if denial.place != place), key=lambda denial: denial.at_ms, default=None)
 
 
 def _is_of(denial: EarlierDenial, run_id: str, thread_id: str | None) -> bool:

@@ -37,7 +37,7 @@ class _Cap(NamedTuple):
 def want_restraints(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> Iterator[Wanted]:
     """Yield what to read to know whether rules that may ask about a call deny it."""
     for rule in _list_about(rules, event):
-        yield from (one.wanted for one in _list_caps(rule, event))
+        yield from (cap.wanted for cap in _list_caps(rule, event))
         if rule.after_denial is AfterDenial.DENY and (name := _name_denials(event)):
             yield Wanted(name, 0, denials=True)
 
@@ -56,23 +56,23 @@ def restrain(
     for rule in _list_asking(rules, event, decision):
         if rule.after_denial is AfterDenial.DENY and (denial := _find_denial(event, readings)) is not None:
             return _deny(decision, _describe(denial))
-        for one in _list_caps(rule, event):
-            reading = readings.get(one.wanted.counter)
-            if reading is not None and reading.total >= one.most:
-                return _deny(decision, one.reason)
-            asked.append(Charge(counter=one.wanted.counter, per_s=one.wanted.per_s, most=one.most))
+        for cap in _list_caps(rule, event):
+            reading = readings.get(cap.wanted.counter)
+            if reading is not None and reading.total >= cap.most:
+                return _deny(decision, cap.reason)
+            asked.append(Charge(counter=cap.wanted.counter, per_s=cap.wanted.per_s, most=cap.most))
     return decision.model_copy(update={"asked": tuple(asked)}) if asked else decision
 
 
 def _list_about(rules: Iterable["PolicyRule"], event: "PolicyEvent") -> list["PolicyRule"]:
     if event.subject is not Subject.TOOL_CALL:
         return []
-    return [one for one in rules if one.restrains and may_be_about(one, event.tool_name or "")]
+    return [rule for rule in rules if rule.restrains and may_be_about(rule, event.tool_name or "")]
 
 
 def _list_asking(rules: Iterable["PolicyRule"], event: "PolicyEvent", decision: PolicyDecision) -> list["PolicyRule"]:
     doubtful = decision.in_doubt is not None or bool(decision.resembles)
-    return [one for one in _list_about(rules, event) if doubtful or one.rule_id == decision.policy_id]
+    return [rule for rule in _list_about(rules, event) if doubtful or rule.rule_id == decision.policy_id]
 
 
 def _list_caps(rule: "PolicyRule", event: "PolicyEvent") -> Iterator[_Cap]:

@@ -70,7 +70,7 @@ def read_url(value: JsonValue, schemes: JsonValue = None) -> JsonObject:
 def read_hosts(value: JsonValue, schemes: JsonValue = None) -> JsonValue:
     """Return the host of a URL, or those of a list of URLs; http and https alone unless `schemes` names others."""
     if isinstance(value, list):
-        return [read_url(one, schemes)["host"] for one in value]
+        return [read_url(url, schemes)["host"] for url in value]
     return read_url(value, schemes)["host"]
 
 
@@ -89,11 +89,11 @@ def read_mail(value: JsonValue) -> JsonObject:
     texts = value if isinstance(value, list) else [value]
     if len(texts) > MOST_ADDRESSES:
         raise Uncomputable(f"it has {len(texts)} entries; the limit is {MOST_ADDRESSES}")
-    found = [address for one in texts for address in _read_addresses(one)]
-    if not found:
+    addresses = [address for text in texts for address in _read_addresses(text)]
+    if not addresses:
         raise Uncomputable("it has no address")
-    domains = dict.fromkeys(one.rpartition("@")[2] for one in found)
-    return {"addresses": [*dict.fromkeys(found)], "domains": [*domains], "count": len(found)}
+    domains = dict.fromkeys(address.rpartition("@")[2] for address in addresses)
+    return {"addresses": [*dict.fromkeys(addresses)], "domains": [*domains], "count": len(addresses)}
 
 
 def _read_host(text: str) -> str:
@@ -132,7 +132,7 @@ def _read_ipv4(host: str) -> IPv4Address:
     parts = host.split(".")
     limits = [256] * (len(parts) - 1) + [256 ** max(0, 5 - len(parts))]
     numbers = [_read_number(text, limit) for text, limit in zip(parts, limits, strict=True)]
-    return IPv4Address(sum(one << (24 - 8 * place) for place, one in enumerate(numbers[:-1])) + numbers[-1])
+    return IPv4Address(sum(number << (24 - 8 * place) for place, number in enumerate(numbers[:-1])) + numbers[-1])
 
 
 def _read_number(text: str, limit: int) -> int:
@@ -179,7 +179,7 @@ def _read_url_path(text: str) -> str:
 def _read_addresses(value: JsonValue) -> list[str]:
     text = read_text(value, MOST_MAIL_CHARS)
     if is_plain_mail(text):
-        return [_join(*one.strip().split("@")) for one in text.split(",")]
+        return [_join(*part.strip().split("@")) for part in text.split(",")]
     if any(sign in text for sign in "()\n\t\\") or "=?" in text:
         raise Uncomputable("it has a comment, an escape or a line end, which programs read differently")
     try:
@@ -190,10 +190,10 @@ def _read_addresses(value: JsonValue) -> list[str]:
         raise Uncomputable("its addresses cannot be read")
     if any(group.display_name is not None for group in header.groups):
         raise Uncomputable("it has a group, whose members are unknown")
-    found = [_join(one.username, one.domain) for one in header.addresses]
-    if sorted(found) != sorted(address.lower().removesuffix(".") for _, address in getaddresses([text])):
+    addresses = [_join(address.username, address.domain) for address in header.addresses]
+    if sorted(addresses) != sorted(address.lower().removesuffix(".") for _, address in getaddresses([text])):
         raise Uncomputable("its addresses can be read in two ways")
-    return found
+    return addresses
 
 
 def _join(local: str, domain: str) -> str:

@@ -37,32 +37,34 @@ class Computing:
 
     def compute(self, reading: Reading) -> dict[str, JsonValue]:
         """Return the variables of a condition; those that cannot be computed are missing."""
-        for one in reading.variables:
-            self._compute(one.call)
-        return {one.name: self._value(one) for one in reading.variables if one.call in self._found}
+        for variable in reading.variables:
+            self._compute(variable.call)
+        return {variable.name: self._value(variable) for variable in reading.variables if variable.call in self._found}
 
     def describe_fault(self, reading: Reading, name: str) -> str:
         """Return why a variable could not be computed, as in `shell(args.command): it is not …`; empty if it was."""
-        call = next((one.call for one in reading.variables if one.name == name), None)
+        call = next((variable.call for variable in reading.variables if variable.name == name), None)
         return f"{call.label}: {self._faults[call]}" if call in self._faults else ""
 
     def weigh(self, reading: Reading) -> float:
         """Return at most how many microseconds it takes to compute what a condition reads and is not known yet."""
-        calls = dict.fromkeys(one.call for one in reading.variables)
+        calls = dict.fromkeys(variable.call for variable in reading.variables)
         return sum(self._weigh(call) for call in calls if call not in self._found and call not in self._faults)
 
     def count_entries(self, reading: Reading) -> int:
         """Return at most how many entries the computed lists have over which a condition can go."""
         lists = {
-            one.call for one in reading.variables if one.call.shorthand.kind_of(one.field) in (Kind.TEXTS, Kind.ANY)
+            variable.call
+            for variable in reading.variables
+            if variable.call.shorthand.kind_of(variable.field) in (Kind.TEXTS, Kind.ANY)
         }
         return sum(map(self._count, lists))
 
     def list_computed(self, reading: Reading) -> list[Computed]:
         """Return the values that were computed for a condition, with the parts of their calls."""
-        calls = dict.fromkeys(one.call for one in reading.variables)
+        calls = dict.fromkeys(variable.call for variable in reading.variables)
         known = (call for call in calls if call in self._found)
-        return [(one.name, one.path, one.parameter, one.is_constant, self._found[one]) for one in known]
+        return [(call.name, call.path, call.parameter, call.is_constant, self._found[call]) for call in known]
 
     def learn(self, computed: Iterable[Computed]) -> None:
         """Keep values that were computed elsewhere, for the record."""
@@ -71,9 +73,9 @@ class Computing:
 
     def list_recorded(self, readings: Iterable[Reading]) -> JsonObject:
         """Return the computed values that conditions read, as they write them, such as `mail(args.to).domains`."""
-        read = [one for reading in readings for one in reading.variables]
-        known = [one for one in read if one.call in self._found and one.call.shorthand.recorded]
-        return {one.label: shorten(self._value(one)) for one in known}
+        read = [variable for reading in readings for variable in reading.variables]
+        known = [variable for variable in read if variable.call in self._found and variable.call.shorthand.recorded]
+        return {variable.label: shorten(self._value(variable)) for variable in known}
 
     def _value(self, variable: Variable) -> JsonValue:
         value = self._found[variable.call]
@@ -111,8 +113,8 @@ class Computing:
     def _read(self, call: Call) -> Any:
         value: Any = self._values
         for step in call.path:
-            found = isinstance(value, list) if isinstance(step, int) else isinstance(value, Mapping)
-            if not found or (step not in value if isinstance(step, str) else step >= len(value)):
+            fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, Mapping)
+            if not fits or (step not in value if isinstance(step, str) else step >= len(value)):
                 raise Uncomputable(f"there is no {call.source}")
             value = value[step]
         return value

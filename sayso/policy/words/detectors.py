@@ -73,12 +73,12 @@ def has_mail(value: JsonValue) -> bool:
 
 def has_iban(value: JsonValue) -> bool:
     """Whether a text holds an IBAN of the right length whose checksum is right."""
-    return _any(one for text in _list_texts(value) for one in _list_ibans(text))
+    return _any(hit for text in _list_texts(value) for hit in _list_ibans(text))
 
 
 def has_card(value: JsonValue) -> bool:
     """Whether a text or number holds a card number: a known prefix, its length, and the Luhn checksum."""
-    return _any(one for text in _list_texts(value) for one in _list_cards(text))
+    return _any(hit for text in _list_texts(value) for hit in _list_cards(text))
 
 
 def has_secret(value: JsonValue) -> bool:
@@ -91,12 +91,12 @@ def is_card(digits: str) -> bool:
     if not _CARD.fullmatch(digits):
         return False
     doubled = [int(sign) * (1 + place % 2) for place, sign in enumerate(reversed(digits))]
-    return sum(one - 9 if one > 9 else one for one in doubled) % 10 == 0
+    return sum(digit - 9 if digit > 9 else digit for digit in doubled) % 10 == 0
 
 
 def _list_texts(value: JsonValue) -> list[str]:
     """Return all texts, also keys, with invisible characters removed and letters, digits and dashes in plain form."""
-    return [one if one.isascii() else _plain(one) for one in _bounded(_walk(value))]
+    return [text if text.isascii() else _plain(text) for text in _bounded(_walk(value))]
 
 
 def _walk(value: JsonValue) -> Iterator[str]:
@@ -136,8 +136,8 @@ def _plain_sign(sign: str) -> str:
 
 def _list_ibans(separated: str) -> Iterator[bool]:
     text = _SEPARATORS.sub(" ", separated)
-    for found in _IBAN.finditer(text):
-        yield begins_with_iban(text[found.start() : found.start() + _LONGEST_IBAN])
+    for match in _IBAN.finditer(text):
+        yield begins_with_iban(text[match.start() : match.start() + _LONGEST_IBAN])
 
 
 def _list_cards(text: str) -> Iterator[bool]:
@@ -154,9 +154,9 @@ def _list_cards(text: str) -> Iterator[bool]:
                     yield is_card(digits)
 
 
-def _any(found: Iterator[bool]) -> bool:
-    for count, one in enumerate(found):
-        if one:
+def _any(hits: Iterator[bool]) -> bool:
+    for count, hit in enumerate(hits):
+        if hit:
             return True
         if count >= MOST_NUMBERS:
             raise Uncomputable(f"it has more than {MOST_NUMBERS} numbers")

@@ -56,10 +56,10 @@ class Folder:
 def stamp(path: Path | None) -> Stamp:
     """Return what changes when a file is written or replaced."""
     try:
-        found = path.stat() if path else None
+        stat = path.stat() if path else None
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino) if stat else None
 
 
 def refuse_files(name: str) -> bytes:
@@ -71,13 +71,13 @@ def collect_files(raw: bytes, folder: Path) -> dict[str, str]:
     """Return the texts of the files that the lists of a rules file name, by name, without those that cannot be read."""
     content = read_document(raw, "").content
     lists = content.get("lists") if isinstance(content, dict) else None
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for value in lists.values() if isinstance(lists, dict) else ():
         name = value.get("file") if isinstance(value, dict) else None
         if isinstance(name, str):
             with suppress(InvalidInput, UnicodeDecodeError):
-                found[name] = Folder(folder).read(name).decode("utf-8-sig")
-    return found
+                texts[name] = Folder(folder).read(name).decode("utf-8-sig")
+    return texts
 
 
 def pick_file(files: Mapping[str, str]) -> ReadList:
@@ -173,7 +173,7 @@ def _read_lists(
                 document.report((*loc, "file"), f"lists.{name}: {error.message}")
         elif not isinstance(value, list):
             document.report(loc, f"lists.{name}: must be a list such as [a, b], or `file:` with the name of a file")
-        elif any(isinstance(one, dict | list) or one is None for one in value):
+        elif any(isinstance(entry, dict | list) or entry is None for entry in value):
             document.report(loc, f"lists.{name}: an entry must be a text, a number, true or false")
         elif any(map(_is_too_large, value)):
             document.report(loc, f"lists.{name}: {_TOO_LARGE}")

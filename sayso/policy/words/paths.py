@@ -40,7 +40,7 @@ def is_within(value: JsonValue, root: str) -> bool:
     paths = value if isinstance(value, list) else [value]
     if not paths:
         raise Uncomputable("the list has no path")
-    return all(_is_below(one, folder) for one in paths)
+    return all(_is_below(path, folder) for path in paths)
 
 
 def check_root(root: JsonValue) -> str:

@@ -78,9 +78,9 @@ def _read_builtin(name: str, args: Words) -> Unwrapped:
     if name in VARIABLES:
         return Unwrapped(settings=list_settings(name, args))
     if name == "eval":
-        return Unwrapped([" ".join(fixed(name, one) for one in args)])
+        return Unwrapped([" ".join(fixed(name, word) for word in args)])
     if name == "trap":
-        return Unwrapped([fixed(name, one) for one in args[:1] if one.text not in ("-", "")])
+        return Unwrapped([fixed(name, word) for word in args[:1] if word.text not in ("-", "")])
     check_builtin(name, args)
     return Unwrapped()
 
@@ -89,46 +89,46 @@ def _unwrap(name: str, wrapper: _Wrapper, args: Words) -> Unwrapped:
     flags, valued = wrapper.flags.split(), wrapper.valued.split()
     if name == "command" and args and args[0].text in ("-v", "-V"):
         return Unwrapped()
-    found, replaced = Unwrapped(), ""
-    left = [*args]
-    while left:
-        setting = _ASSIGNMENT.match(left[0].known)
-        if wrapper.assigns and setting is not None and not left[0].splits:
-            found.settings.append((setting[1], _cut(left[0], setting.end())))
-            left = left[1:]
+    unwrapped, replaced = Unwrapped(), ""
+    rest = [*args]
+    while rest:
+        setting = _ASSIGNMENT.match(rest[0].known)
+        if wrapper.assigns and setting is not None and not rest[0].splits:
+            unwrapped.settings.append((setting[1], _cut(rest[0], setting.end())))
+            rest = rest[1:]
             continue
-        word = fixed(name, left[0])
+        word = fixed(name, rest[0])
         if word == "--":
-            left = left[1:]
+            rest = rest[1:]
             break
         if not word.startswith("-"):
             break
-        option, value, left = _read_option(name, flags, valued, left)
+        option, value, rest = _read_option(name, flags, valued, rest)
         if option in ("-u", "--unset") and name == "env":
-            found.settings.append((value, None))
+            unwrapped.settings.append((value, None))
         replaced = value if option == "-I" else replaced
-    found.words = left[wrapper.before :]
-    for one in left[: wrapper.before]:
-        fixed(name, one)
+    unwrapped.words = rest[wrapper.before :]
+    for argument in rest[: wrapper.before]:
+        fixed(name, argument)
     if name == "xargs":
-        _add_read_words(found, replaced)
-    return found
+        _add_read_words(unwrapped, replaced)
+    return unwrapped
 
 
-def _read_option(name: str, flags: list[str], valued: list[str], left: Words) -> tuple[str, str, Words]:
+def _read_option(name: str, flags: list[str], valued: list[str], rest: Words) -> tuple[str, str, Words]:
     """Return an option, its value and the words behind it: `-n 10`, `-n10` and `--max-args=10` are alike."""
-    word = fixed(name, left[0])
+    word = fixed(name, rest[0])
     if word in flags:
-        return word, "", left[1:]
+        return word, "", rest[1:]
     if word in valued:
-        if len(left) == 1:
+        if len(rest) == 1:
             raise Uncomputable(f"an option of {name} has no value")
-        return word, fixed(name, left[1]), left[2:]
+        return word, fixed(name, rest[1]), rest[2:]
     long, sign, value = word.partition("=")
     if long.startswith("--") and sign and long in valued:
-        return long, value, left[1:]
+        return long, value, rest[1:]
     if not word.startswith("--") and word[:2] in valued:
-        return word[:2], word[2:], left[1:]
+        return word[:2], word[2:], rest[1:]
     raise Uncomputable(f"an option of {name} is not known")
 
 
@@ -136,16 +136,16 @@ def _cut(word: Word, begin: int) -> Word:
     return Word(word.text[begin:]) if word.text is not None else Word(None, word.lead[begin:])
 
 
-def _add_read_words(found: Unwrapped, replaced: str) -> None:
+def _add_read_words(unwrapped: Unwrapped, replaced: str) -> None:
     """Add to the command of `xargs` the words that it reads: in place of a text, or at the end."""
-    if not found.words:
+    if not unwrapped.words:
         return
-    if posixpath.basename(fixed("xargs", found.words[0])) in _STARTERS:
+    if posixpath.basename(fixed("xargs", unwrapped.words[0])) in _STARTERS:
         raise Uncomputable("xargs adds arguments to a program that starts others")
     if replaced:
-        found.words = [_replace(one, replaced) for one in found.words]
+        unwrapped.words = [_replace(word, replaced) for word in unwrapped.words]
     else:
-        found.words = [*found.words, ANYTHING]
+        unwrapped.words = [*unwrapped.words, ANYTHING]
 
 
 def _replace(word: Word, replaced: str) -> Word:
@@ -154,8 +154,8 @@ def _replace(word: Word, replaced: str) -> Word:
 
 
 def _read_shell(name: str, args: Words) -> Unwrapped:
-    words = [fixed(name, one) for one in args]
-    options = [one for one in words[:1] if one.startswith(("-", "+"))]
+    words = [fixed(name, word) for word in args]
+    options = [word for word in words[:1] if word.startswith(("-", "+"))]
     if not options:
         return Unwrapped()
     if not re.fullmatch(r"-[eu]*c", options[0]) or len(words) < 2:

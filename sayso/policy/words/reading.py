@@ -58,7 +58,7 @@ class Call:
     @property
     def source(self) -> str:
         """The argument as a condition states it, such as `args.items[0]`."""
-        steps = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in self.path[1:])
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path[1:])
         return f"{self.path[0]}{''.join(steps)}"
 
     @property
@@ -106,7 +106,7 @@ class _Token(NamedTuple):
 class _Reader:
     expression: str
     tokens: list[_Token]
-    found: dict[tuple[Call, str], str] = field(default_factory=dict)
+    names: dict[tuple[Call, str], str] = field(default_factory=dict)
     spans: list[tuple[int, int, str]] = field(default_factory=list)
 
     def read(self) -> None:
@@ -185,7 +185,7 @@ class _Reader:
             return "", place
         token = self._token(place + 1)
         if self._text(place) != "." or token is None or token.kind != "name":
-            known = ", ".join(f".{one}" for one in fields)
+            known = ", ".join(f".{name}" for name in fields)
             raise self._fault(place - 1, f"{call.label} has several values; read one of them: {known}")
         if token.text not in fields:
             raise WordFault(f"{call.name}() has no {token.text!r}; {suggest(token.text, fields)}", token.start)
@@ -193,12 +193,12 @@ class _Reader:
 
     def _replace(self, start: int, end: int, call: Call, fact: str) -> None:
         kind = call.shorthand.kind_of(fact)
-        if (call, fact) not in self.found:
-            number = sum(1 for one, other in self.found if one.shorthand.kind_of(other) is kind)
+        if (call, fact) not in self.names:
+            number = sum(1 for known, value in self.names if known.shorthand.kind_of(value) is kind)
             if number >= MOST_VARIABLES:
                 raise self._fault(start, f"the condition reads more than {MOST_VARIABLES} computed values; split it")
-            self.found[call, fact] = f"_{kind}{number}"
-        self.spans.append((self.tokens[start].start, self.tokens[end - 1].end, self.found[call, fact]))
+            self.names[call, fact] = f"_{kind}{number}"
+        self.spans.append((self.tokens[start].start, self.tokens[end - 1].end, self.names[call, fact]))
 
     def _token(self, place: int) -> _Token | None:
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
@@ -228,7 +228,7 @@ def read_words(expression: str) -> Reading:
         text = text[:start] + name + blanks[len(name) :] + text[end:]
     return Reading(
         text,
-        tuple(Variable(name, call, fact) for (call, fact), name in reader.found.items()),
+        tuple(Variable(name, call, fact) for (call, fact), name in reader.names.items()),
         tuple(dict.fromkeys(_list_named(tokens, "lists"))),
         tuple(dict.fromkeys(_list_named(tokens, "constants"))),
     )
@@ -237,7 +237,7 @@ def read_words(expression: str) -> Reading:
 def list_text_tests(expression: str) -> Iterator[tuple[str, str]]:
     """Yield the arguments whose text a condition searches, such as `args.command`, with the function that does."""
     tokens = list(_tokenize(expression))
-    texts = [one.text for one in tokens]
+    texts = [token.text for token in tokens]
     for place, token in enumerate(tokens):
         if token.kind != "name" or token.text not in _SOURCES or texts[place - 1 : place] == ["."]:
             continue
@@ -273,9 +273,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _tokenize(expression: str) -> Iterator[_Token]:
-    for found in _TOKEN.finditer(expression):
-        if found.lastgroup is not None and found.lastgroup != "comment":
-            yield _Token(found.lastgroup, found[0], found.start(), found.end())
+    for match in _TOKEN.finditer(expression):
+        if match.lastgroup is not None and match.lastgroup != "comment":
+            yield _Token(match.lastgroup, match[0], match.start(), match.end())
 
 
 def _list_named(tokens: Sequence[_Token], source: str) -> Iterator[str]:
@@ -283,7 +283,7 @@ def _list_named(tokens: Sequence[_Token], source: str) -> Iterator[str]:
     for place, token in enumerate(tokens):
         if token.text != source or token.kind != "name" or (place and tokens[place - 1].text == "."):
             continue
-        sign, name, end = (*(one.text for one in tokens[place + 1 : place + 4]), "", "", "")[:3]
+        sign, name, end = (*(part.text for part in tokens[place + 1 : place + 4]), "", "", "")[:3]
         plain = _PLAIN.fullmatch(name)
         if sign == "." and name.isidentifier():
             yield name

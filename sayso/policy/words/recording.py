@@ -17,10 +17,10 @@ _ARGUMENT = re.compile(r"\w+\(args\.?([^.\[,)]*)")
 def shorten(value: JsonValue) -> JsonValue:
     """Return a value with its long texts and lists cut."""
     if isinstance(value, dict):
-        return {name: shorten(one) for name, one in value.items()}
+        return {name: shorten(part) for name, part in value.items()}
     if isinstance(value, list):
         more = [f"… {len(value) - MOST_SHOWN} more"] if len(value) > MOST_SHOWN else []
-        return [*(shorten(one) for one in value[:MOST_SHOWN]), *more]
+        return [*(shorten(entry) for entry in value[:MOST_SHOWN]), *more]
     return f"{value[:MOST_SHOWN_CHARS]}…" if isinstance(value, str) and len(value) > MOST_SHOWN_CHARS else value
 
 
@@ -30,15 +30,15 @@ def mask_computed(computed: JsonObject, args: JsonObject, redacted: JsonObject) 
 
 
 def _reads_secret(label: str, args: JsonObject, redacted: JsonObject) -> bool:
-    found = _ARGUMENT.match(label)
-    if found is None or args == redacted:
+    match = _ARGUMENT.match(label)
+    if match is None or args == redacted:
         return False  # it reads the context, which has no secrets, or nothing is secret
-    return found[1] not in args or args[found[1]] != redacted[found[1]]
+    return match[1] not in args or args[match[1]] != redacted[match[1]]
 
 
 def _mask(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
-        return {name: _mask(one) for name, one in value.items()}
+        return {name: _mask(part) for name, part in value.items()}
     if isinstance(value, list):
         return [MASK] if value else []
     return MASK if isinstance(value, str) else value

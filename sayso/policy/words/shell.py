@@ -46,64 +46,64 @@ class Findings:
 
 def read_shell(value: JsonValue) -> JsonObject:
     """Return what a command runs: a text for bash, or a list of the program and its arguments, without a shell."""
-    found = find_commands(value)
+    findings = find_commands(value)
     return {
-        "programs": [*dict.fromkeys(found.programs)],
-        "calls": [*dict.fromkeys(found.calls)],
-        "commands": found.started,
-        "pipes": found.pipes,
-        "reads_files": [*dict.fromkeys(found.reads)],
-        "writes_files": [*dict.fromkeys(found.writes)],
-        "substitutes": found.substitutes,
+        "programs": [*dict.fromkeys(findings.programs)],
+        "calls": [*dict.fromkeys(findings.calls)],
+        "commands": findings.started,
+        "pipes": findings.pipes,
+        "reads_files": [*dict.fromkeys(findings.reads)],
+        "writes_files": [*dict.fromkeys(findings.writes)],
+        "substitutes": findings.substitutes,
     }
 
 
 def find_commands(value: JsonValue) -> Findings:
     """Return what a command runs, with the words of each command; raises `Uncomputable`."""
-    found = Findings()
+    findings = Findings()
     if isinstance(value, list):
-        words = [Word(read_text(one, MOST_CHARS)) for one in value[: MOST_ENTRIES + 1]]
+        words = [Word(read_text(text, MOST_CHARS)) for text in value[: MOST_ENTRIES + 1]]
         if not 0 < len(words) <= MOST_ENTRIES:
             raise Uncomputable(f"a list of words has at least one and at most {MOST_ENTRIES}")
-        _add_program(words, found, 0)
+        _add_program(words, findings, 0)
     else:
-        _read(read_text(value, MOST_CHARS), found, 0)
-    if not found.programs:
+        _read(read_text(value, MOST_CHARS), findings, 0)
+    if not findings.programs:
         raise Uncomputable("it has no command")
-    return found
+    return findings
 
 
-def _read(text: str, found: Findings, depth: int) -> None:
+def _read(text: str, findings: Findings, depth: int) -> None:
     if depth > MOST_DEPTH:
         raise Uncomputable("it has commands within commands within commands")
     script = read_script(text, MOST_ENTRIES, MOST_NESTING)
     for command in script.commands:
-        _add_command(command, found, depth)
-    _add_files(script, found)
-    found.pipes += script.pipes
-    found.substitutes = found.substitutes or script.substitutes
+        _add_command(command, findings, depth)
+    _add_files(script, findings)
+    findings.pipes += script.pipes
+    findings.substitutes = findings.substitutes or script.substitutes
 
 
-def _add_command(command: Command, found: Findings, depth: int) -> None:
+def _add_command(command: Command, findings: Findings, depth: int) -> None:
     for name, value in command.settings:
         check_variable(name, value)
     if command.words:
-        _add_program(command.words, found, depth)
+        _add_program(command.words, findings, depth)
 
 
-def _add_program(words: Words, found: Findings, depth: int) -> None:
+def _add_program(words: Words, findings: Findings, depth: int) -> None:
     """Add the program of a command, and those that it starts by its arguments."""
-    found.started += 1
+    findings.started += 1
     while words:
         name, args = _name_program(words[0]), words[1:]
-        found.programs.append(name)
-        found.calls += name_calls(name, args)
-        found.commands.append((name, args))
+        findings.programs.append(name)
+        findings.calls += name_calls(name, args)
+        findings.commands.append((name, args))
         unwrapped: Unwrapped = unwrap(name, args)
         for text in unwrapped.scripts:
-            _read(text, found, depth + 1)
+            _read(text, findings, depth + 1)
         for inner in unwrapped.others:
-            _add_program(inner, found, depth)
+            _add_program(inner, findings, depth)
         for variable, value in unwrapped.settings:
             check_variable(variable, value)
         words = unwrapped.words
@@ -121,8 +121,8 @@ def _name_program(word: Word) -> str:
     return usual[1] if usual else path
 
 
-def _add_files(script: Script, found: Findings) -> None:
-    for words, files in ((script.reads, found.reads), (script.writes, found.writes)):
+def _add_files(script: Script, findings: Findings) -> None:
+    for words, files in ((script.reads, findings.reads), (script.writes, findings.writes)):
         for word in words:
             if not word.text:
                 raise Uncomputable("the name of a file is computed by the shell, or the redirection is unusual")
@@ -130,4 +130,4 @@ def _add_files(script: Script, found: Findings) -> None:
                 raise Uncomputable("the shell opens a network connection for the redirection")
             if word.text != "/dev/null":
                 files.append(word.text)
-                found.calls += [f"> {word.text}"] if files is found.writes else []
+                findings.calls += [f"> {word.text}"] if files is findings.writes else []

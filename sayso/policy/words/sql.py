@@ -49,24 +49,24 @@ def read_sql(value: JsonValue, database: JsonValue = None) -> JsonObject:
     dialect, parser = _make_parser(name)
     try:
         parsed_tokens = dialect.tokenize(text)
-        check_spans(text, tokens, [(one.start, one.end + 1) for one in parsed_tokens])
+        check_spans(text, tokens, [(token.start, token.end + 1) for token in parsed_tokens])
         limit = FEW_STEPS + MOST_STEPS_PER_TOKEN * len(tokens)
         parsed = parser(limit, dialect=dialect).parse(parsed_tokens, text)
     except (import_module("sqlglot.errors").SqlglotError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise Uncomputable("it is not SQL that the parser knows") from error
     except RecursionError as error:
         raise Uncomputable("it is nested too deeply") from error
-    statements = [one for one in parsed if one is not None and not is_a(one, "Semicolon")]
+    statements = [statement for statement in parsed if statement is not None and not is_a(statement, "Semicolon")]
     if not statements:
         raise Uncomputable("it has no statement")
     tree = Tree(statements, name)
     check_words(words, tree, name)
     return {
         "statements": len(statements),
-        "kinds": [*dict.fromkeys(_name_kind(one) for one in statements)],
+        "kinds": [*dict.fromkeys(_name_kind(statement) for statement in statements)],
         "tables": [*tree.tables],
         "functions": [*dict.fromkeys(words.functions)],
-        "writes": not all(is_a(one, *_READS) for one in statements) or tree.has(*_CHANGES),
+        "writes": not all(is_a(statement, *_READS) for statement in statements) or tree.has(*_CHANGES),
         "has_where": tree.is_limited,
     }
 

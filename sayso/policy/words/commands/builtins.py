@@ -42,8 +42,8 @@ def check_builtin(name: str, args: Words) -> None:
     if name in _HARMLESS:
         return
     known = {
-        "set": lambda: all(_SET.fullmatch(fixed(name, one)) for one in args) and bool(args),
-        "wait": lambda: all(re.fullmatch("%?[0-9]+", fixed(name, one)) for one in args),
+        "set": lambda: all(_SET.fullmatch(fixed(name, word)) for word in args) and bool(args),
+        "wait": lambda: all(re.fullmatch("%?[0-9]+", fixed(name, word)) for word in args),
         "printf": lambda: bool(args) and not args[0].may_be_option and not _COUNTS.search(fixed(name, args[0])),
         "test": lambda: _is_plain_test(args),
         "[": lambda: bool(args) and args[-1].text == "]" and _is_plain_test(args[:-1]),
@@ -54,11 +54,11 @@ def check_builtin(name: str, args: Words) -> None:
 
 def _is_plain_test(args: Words) -> bool:
     """Whether a test has no computed operator, and none that evaluates a text, such as `-v`."""
-    texts = [one.text for one in args]
-    if any(one.splits for one in args) or "-v" in texts or "-R" in texts:
+    texts = [word.text for word in args]
+    if any(word.splits for word in args) or "-v" in texts or "-R" in texts:
         return False
     if None not in texts:
-        return all(_LITERAL_TEST.fullmatch(one) for one in texts if one is not None)
+        return all(_LITERAL_TEST.fullmatch(text) for text in texts if text is not None)
     if texts[:1] == ["!"]:
         args, texts = args[1:], texts[1:]
     is_unary = len(args) == 2 and texts[0] in _TESTS
@@ -67,7 +67,7 @@ def _is_plain_test(args: Words) -> bool:
 
 def list_settings(name: str, args: Words) -> list[tuple[str, Word | None]]:
     """Return the variables that a command sets, with their values; raises `Uncomputable` for unknown options."""
-    found: list[tuple[str, Word | None]] = []
+    settings: list[tuple[str, Word | None]] = []
     for word in args:
         variable, sign, value = word.known.partition("=")
         if word.splits or (word.text is None and not sign):
@@ -76,7 +76,7 @@ def list_settings(name: str, args: Words) -> list[tuple[str, Word | None]]:
             if word.known not in VARIABLES[name]:
                 raise Uncomputable(f"an option of {name} is not known")
         elif sign:
-            found.append((variable, Word(None, value) if word.text is None else Word(value)))
+            settings.append((variable, Word(None, value) if word.text is None else Word(value)))
         else:
-            found.append((variable, None))
-    return found
+            settings.append((variable, None))
+    return settings

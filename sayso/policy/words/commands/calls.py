@@ -51,7 +51,7 @@ class _Finder:
         return [call, *self.extra, *_list_doubtful(call, harmless, self.rest)]
 
     def _is_version(self) -> bool:
-        texts = [one.text for one in self.rest]
+        texts = [word.text for word in self.rest]
         return not texts or (len(texts) == 1 and texts[0] in ("--version", "-v", "--help", "-h", "-version", "-help"))
 
     def _find_second(self, call: str, first: str) -> str:

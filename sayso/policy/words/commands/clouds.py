@@ -29,7 +29,7 @@ AWS = Tool(
 
 def _dashed(options: str) -> str:
     """Return options with one and with two dashes; both are read alike."""
-    return " ".join(f"{one} -{one}" for one in options.split())
+    return " ".join(f"{option} -{option}" for option in options.split())
 
 
 _TERRAFORM = {

@@ -77,7 +77,7 @@ _CONTAINER = words(
     "update wait",
 )
 _IMAGE = words("build history import load pull push save tag")
-_LISTS = [f"{one} {verb}" for one in ("network", "volume", "context", "config", "secret") for verb in ("list", "ls")]
+_LISTS = [f"{kind} {verb}" for kind in ("network", "volume", "context", "config", "secret") for verb in ("list", "ls")]
 _COMPOSE_OPTIONS = Tool(
     flags=words("--ansi --progress"),
     valued=words("-f --file -p --project-name --project-directory --profile --env-file --ansi --progress"),
@@ -100,15 +100,15 @@ DOCKER = Tool(
     )
     | {"compose": _COMPOSE_OPTIONS},
     aliases={
-        **{f"container {one}": one for one in _CONTAINER},
+        **{f"container {verb}": verb for verb in _CONTAINER},
         **dict.fromkeys(("container ls", "container list", "container ps"), "ps"),
         "container remove": "rm",
-        **{f"image {one}": one for one in _IMAGE},
+        **{f"image {verb}": verb for verb in _IMAGE},
         **dict.fromkeys(("image ls", "image list"), "images"),
         **dict.fromkeys(("image rm", "image remove"), "rmi"),
         **dict.fromkeys(("buildx build", "buildx b", "builder build"), "build"),
-        **{f"{one} remove": f"{one} rm" for one in ("network", "volume", "context", "config", "secret", "node")},
-        **{one: one.replace("list", "ls") for one in _LISTS},
+        **{f"{kind} remove": f"{kind} rm" for kind in ("network", "volume", "context", "config", "secret", "node")},
+        **{command: command.replace("list", "ls") for command in _LISTS},
         "system info": "info",
         "system events": "events",
     },
@@ -117,5 +117,5 @@ DOCKER = Tool(
 DOCKER_COMPOSE = Tool(
     flags=_COMPOSE_OPTIONS.flags,
     valued=_COMPOSE_OPTIONS.valued,
-    harmless={name.removeprefix("compose "): one for name, one in _COMPOSE.items()},
+    harmless={name.removeprefix("compose "): options for name, options in _COMPOSE.items()},
 )

@@ -82,7 +82,7 @@ class Tool:
 
 def words(*texts: str) -> frozenset[str]:
     """Return the words of texts."""
-    return frozenset(one for text in texts for one in text.split())
+    return frozenset(word for text in texts for word in text.split())
 
 
 GROUP = Tool()

@@ -123,8 +123,8 @@ class WordReader(ABC):
                 return
             self.place += 1
             documents, self.pending = self.pending, []
-            for one in documents:
-                self._skip_document(one)
+            for document in documents:
+                self._skip_document(document)
 
     def expect_document(self, delimiter: str, strips: bool, is_literal: bool) -> None:
         """Note that a here-document begins on the next line."""

@@ -79,14 +79,14 @@ class _Reader(WordReader):
             self.skip_blanks()
             if self.peek(2) != ";;" and self.peek() in (";", "&"):
                 self.place += 1
-            elif self.peek() != "\n" and self._find_end([one for one in ends if one in ("", ")", ";;")]) is None:
+            elif self.peek() != "\n" and self._find_end([end for end in ends if end in ("", ")", ";;")]) is None:
                 raise Uncomputable(UNKNOWN)
 
     def _find_end(self, ends: Sequence[str]) -> str | None:
         if self.place == len(self.text):
             return "" if "" in ends else None
         word = self._peek_reserved()
-        return next((one for one in ends if one and (one == word or (one in (")", ";;") and self.sees(one)))), None)
+        return next((end for end in ends if end and (end == word or (end in (")", ";;") and self.sees(end)))), None)
 
     def _peek_reserved(self) -> str:
         word = _RESERVED_WORD.match(self.text, self.place)
@@ -164,7 +164,7 @@ class _Reader(WordReader):
         if self._read_plain() != "in":
             raise Uncomputable("a loop without `in` is not one that Sayso can read")
         words = self._read_words()
-        settings = [(name, one) for one in words] or [(name, Word(""))]
+        settings = [(name, word) for word in words] or [(name, Word(""))]
         self.script.commands.append(Command(settings=[*settings]))
         if self.peek() == ";" and self.peek(2) != ";;":
             self.place += 1
@@ -273,7 +273,7 @@ class _Reader(WordReader):
         if delimiter is None:
             raise Uncomputable("it has a here-document or here-string that Sayso does not know")
         self.place = delimiter.end()
-        self.expect_document(next(one for one in delimiter.groups() if one is not None), strips, delimiter[4] is None)
+        self.expect_document(next(end for end in delimiter.groups() if end is not None), strips, delimiter[4] is None)
 
     def read_substitution(self) -> None:
         """Read the commands up to the closing bracket; `place` is behind the opening one."""

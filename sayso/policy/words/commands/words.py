@@ -59,7 +59,7 @@ def split_executed(args: Words) -> tuple[Words, list[Words]]:
             is_inside = word.text in _EXECUTES
             if is_inside:
                 executed.append([])
-    return own, [one for one in executed if one]
+    return own, [command for command in executed if command]
 
 
 _NAMES = frozenset(

@@ -65,10 +65,11 @@ class Words:
 def read_tokens(tokens: Sequence[Token], database: str) -> Words:
     """Return what each word is; raises `Uncomputable` for calls and starts of statements that are not known."""
     starts = [token for before, token in pairwise([_END, *tokens]) if before.text == ";" and token.text != ";"]
-    for one in starts:
-        if one.text != "(" and one.word not in STARTS:
-            raise Uncomputable(f"it has a statement that begins with {one.text}, which the reader does not know")
-    changes = any(one.word in STARTS - QUERY_STARTS for one in starts) or any(one.word in CHANGES for one in tokens)
+    for start in starts:
+        if start.text != "(" and start.word not in STARTS:
+            raise Uncomputable(f"it has a statement that begins with {start.text}, which the reader does not know")
+    changes = any(start.word in STARTS - QUERY_STARTS for start in starts)
+    changes = changes or any(token.word in CHANGES for token in tokens)
     reader = _Reader(database, changes)
     reader.words.statements = len(starts)
     padded = [_NONE, *tokens, _NONE, _NONE, _NONE]
@@ -92,7 +93,7 @@ class _Reader:
     def add(self, token: Token, before: Token, after: Sequence[Token]) -> None:
         """Sort a word or a name in quotes, by the tokens around it."""
         name = token.word.lstrip("#") or token.text[1:-1].lower()
-        is_outer_join = self._database == "oracle" and [one.text for one in after] == ["(", "+", ")"]
+        is_outer_join = self._database == "oracle" and [sign.text for sign in after] == ["(", "+", ")"]
         is_call = after[0].text == "(" and not is_outer_join
         if token.word and not (is_call and name in self._functions):
             self.words.counts[name] += 1
@@ -159,8 +160,8 @@ def check_words(words: Words, tree: Tree, database: str) -> None:
         raise refuse_call(unknown[0], database)
     if unknown := sorted(words.names - tree.names):
         raise Uncomputable(f"it has the word {unknown[0]}, which the reader does not know")
-    if found := sorted(list_reserved(database) & tree.bare_names):
-        raise Uncomputable(f"it has {found[0]} as a name without quotes, which databases read differently")
+    if reserved := sorted(list_reserved(database) & tree.bare_names):
+        raise Uncomputable(f"it has {reserved[0]} as a name without quotes, which databases read differently")
     for word, classes in _PLACES.items():
         if words.counts[word] != tree.count(*classes) + _count_parts(word, tree):
             raise Uncomputable(f"it has {word} where the reader expects none")

@@ -84,25 +84,25 @@ def list_tokens(text: str, database: str) -> list[Token]:
     tokens: list[Token] = []
     place = 0
     while place < len(text):
-        found = pattern.match(text, place)
-        if found is None:
+        match = pattern.match(text, place)
+        if match is None:
             where = f"{database} may read" if database else "databases read"
             advice = "" if database else '; name the database, as in sql(args.query, "postgres")'
             raise Uncomputable(f"it has {text[place : place + 2]!r}, which {where} differently{advice}")
-        kind = found.lastgroup or ""
+        kind = match.lastgroup or ""
         if kind not in ("blank", "comment"):
             if len(tokens) >= MOST_TOKENS:
                 raise Uncomputable(f"it has more than {MOST_TOKENS} tokens")
-            tokens.append(Token(kind, found[0], place, found.end()))
+            tokens.append(Token(kind, match[0], place, match.end()))
             _check_token(tokens, database)
-        place = found.end()
+        place = match.end()
     return tokens
 
 
 @cache
 def _make_pattern(database: str) -> re.Pattern[str]:
     names = [r'"(?:[^"]|"")*+"'] if database not in ("", *_TEXT_IN_DOUBLE) else []
-    prefixes = "".join(one for one, known in _PREFIXES.items() if database in known)
+    prefixes = "".join(prefix for prefix, known in _PREFIXES.items() if database in known)
     texts = [rf"(?i:[{prefixes}])?'(?:[^']|'')*+'" if prefixes else r"'(?:[^']|'')*+'"]
     texts += [r'"(?:[^"]|"")*+"'] if database in _TEXT_IN_DOUBLE else []
     names += [r"`(?:[^`]|``)++`"] if database in _BACKTICKS else []
@@ -119,9 +119,9 @@ def _make_pattern(database: str) -> re.Pattern[str]:
         "parameter": r"\$\d+" if database in _DOLLARS else r"@@?\w+" if database == "tsql" else r"(?!)",
         "word": rf"\#{{1,2}}{word}|{word}" if database == "tsql" else word,
         "number": rf"(?>{'0[xX][0-9a-fA-F]+|' if database else ''}(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?!\w)",
-        "sign": rf"(?!--|/\*)(?:{'|'.join(re.escape(one) for one in signs)})",
+        "sign": rf"(?!--|/\*)(?:{'|'.join(re.escape(sign) for sign in signs)})",
     }
-    return re.compile("|".join(f"(?P<{kind}>{one})" for kind, one in groups.items()), re.DOTALL)
+    return re.compile("|".join(f"(?P<{kind}>{group})" for kind, group in groups.items()), re.DOTALL)
 
 
 def _list_signs(database: str) -> list[str]:

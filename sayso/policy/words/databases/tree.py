@@ -46,11 +46,11 @@ class Tree:
 
     def __init__(self, statements: Sequence[Any], database: str) -> None:
         self._database = database
-        self._nodes = [node for one in statements for node in one.walk()]
+        self._nodes = [node for statement in statements for node in statement.walk()]
         self.statements = len(statements)
         for node in self._nodes:
             _check_node(node)
-        if not all(is_a(one, *_STATEMENTS) for one in statements):
+        if not all(is_a(statement, *_STATEMENTS) for statement in statements):
             raise Uncomputable("it has a statement that the reader does not know")
         self.tables = [*dict.fromkeys(name for node in self.find("Table") for name in self._list_names(node))]
         for node in self.find("Column"):
@@ -75,8 +75,8 @@ class Tree:
     @property
     def bare_names(self) -> set[str]:
         """The names without quotes, in small letters."""
-        found = (node for node in self.find("Identifier", "Var") if not is_a(node.parent, "When", "OnConflict"))
-        return {str(node.name).lower() for node in found if not node.args.get("quoted")}
+        nodes = (node for node in self.find("Identifier", "Var") if not is_a(node.parent, "When", "OnConflict"))
+        return {str(node.name).lower() for node in nodes if not node.args.get("quoted")}
 
     @property
     def calls(self) -> set[str]:
@@ -157,7 +157,7 @@ class Tree:
             return self._names_column(condition.left) or self._names_column(condition.right)
         if is_a(condition, "Binary") and condition.left == condition.right:
             return False
-        return any(self._is_sure(one) for one in condition.find_all(*classes(("Column",))))
+        return any(self._is_sure(column) for column in condition.find_all(*classes(("Column",))))
 
     def _is_sure(self, column: Any) -> bool:
         """Whether it is a column for sure: in SQLite and T-SQL, double quotes may also hold a text."""
@@ -178,7 +178,8 @@ def is_a(node: Any, *names: str) -> bool:
 
 def _check_alias(alias: Any) -> None:
     columns = alias.args.get("columns") or ()
-    if columns and (alias.name.lower() in _CLAUSES or not all(is_a(one, "Identifier", "ColumnDef") for one in columns)):
+    are_names = all(is_a(column, "Identifier", "ColumnDef") for column in columns)
+    if columns and (alias.name.lower() in _CLAUSES or not are_names):
         raise Uncomputable(f"it has {alias.name} after a table, which the reader does not know")
 
 
