@@ -288,7 +288,7 @@ def find_args(expression: str) -> list[str]:
 def find_members(expression: str, variable: str) -> list[str]:
     """Return the names that a condition reads of a variable; none where the expression binds another value to it."""
     tokens = _TOKEN.findall(expression)
-    bound = any(tokens[at - 1 : at + 2] == ["(", variable, ","] for at in range(1, len(tokens)))
+    bound = any(tokens[place - 1 : place + 2] == ["(", variable, ","] for place in range(1, len(tokens)))
     return [] if bound else list(dict.fromkeys(name for _, _, name in _find_reads(tokens, variable)))
 
 
@@ -296,7 +296,7 @@ def find_members(expression: str, variable: str) -> list[str]:
 def reads_any(expression: str, variables: tuple[str, ...]) -> bool:
     """Return whether a condition names one of the variables."""
     tokens = _TOKEN.findall(expression)
-    return any(word in variables and (not at or tokens[at - 1] != ".") for at, word in enumerate(tokens))
+    return any(word in variables and (not place or tokens[place - 1] != ".") for place, word in enumerate(tokens))
 
 
 def find_comparisons(expression: str) -> list[Comparison]:

@@ -54,7 +54,7 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
 
 
 def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
-    pairs = ((first, later) for at, later in enumerate(rules) for first in rules[:at])
+    pairs = ((first, later) for place, later in enumerate(rules) for first in rules[:place])
     for first, later in islice(pairs, MOST_PAIRS):
         if not _is_wider(first, later):
             continue

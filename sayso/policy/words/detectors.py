@@ -100,14 +100,14 @@ def _list_texts(value: JsonValue) -> list[str]:
 
 
 def _walk(value: JsonValue) -> Iterator[str]:
-    left = [value]
-    while left:
-        node = left.pop()
+    nodes = [value]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, dict):
             yield from node
-            left += reversed(node.values())
+            nodes += reversed(node.values())
         elif isinstance(node, list | tuple):
-            left += reversed(node)
+            nodes += reversed(node)
         elif node is not None:
             yield node if isinstance(node, str) else json.dumps(node)
 
