@@ -47,13 +47,13 @@ async def inbox(
     wiring, place = wiring_of(request), read_cursor(after)
     if not q and not after and await is_first_visit(request, visitor):
         return RedirectResponse("/welcome", 303)
-    if found_place := await find_place(request, q):
-        return RedirectResponse(found_place, 303)
+    if target := await find_place(request, q):
+        return RedirectResponse(target, 303)
     query = await asyncio.to_thread(queries.parse_query, q)
     reviewer, since_ms = visitor.principal.reviewer("web"), monotonic_ms()
     filters = await read_filters(wiring, reviewer, query, now_ms(), since_ms)
     earlier = await find_again(wiring, reviewer, query, kept.split(","), searched) if kept else Found(searched=searched)
-    found = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
+    page = Found() if query.problem else await find_open(wiring, reviewer, query, place, since_ms, earlier)
     response = await show(
         request,
         visitor,
@@ -62,17 +62,17 @@ async def inbox(
         since_ms=since_ms,
         search=query.text,
         query=query,
-        found=found,
-        sections=group_cards(await asyncio.to_thread(make_inbox_rows, found.cards)),
+        found=page,
+        sections=group_cards(await asyncio.to_thread(make_inbox_rows, page.cards)),
         after=after,
         filters=filters,
         views=await wiring.part(ViewStore).list_of(visitor.name),
         most_views=MOST_VIEWS,
         most=MOST,
         waiting=await wiring.runs.count_pending() if filters.waiting is None else filters.waiting,
-        finished="" if found.cards or query or after else await _read_finished(wiring),
+        finished="" if page.cards or query or after else await _read_finished(wiring),
     )
-    release_apart(found.cards)
+    release_apart(page.cards)
     return response
 
 

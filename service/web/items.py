@@ -131,9 +131,9 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
 
 async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     desk, until = wiring_of(request).desk, post["until"]
-    found = await desk.suspensions.read(suspension_id)
-    item = find_item(found.record, item_id)
-    waits = item.open and found.record.status is Status.PENDING
+    suspension = await desk.suspensions.read(suspension_id)
+    item = find_item(suspension.record, item_id)
+    waits = item.open and suspension.record.status is Status.PENDING
     if waits and until == str(item.terms.deadline_at_ms):
         return  # the form was sent twice
     if not (until.isascii() and until.isdigit() and len(until) <= 15):
@@ -196,10 +196,10 @@ async def _read_decision(
     request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post
 ) -> tuple[Item, DecisionRequest, Shown | None]:
     wiring = wiring_of(request)
-    found = await wiring.desk.suspensions.read(suspension_id)
-    item = find_item(found.record, item_id)
+    suspension = await wiring.desk.suspensions.read(suspension_id)
+    item = find_item(suspension.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    view = await asyncio.to_thread(look_at, found.record, item, definition, shown=SHOW in post)
+    view = await asyncio.to_thread(look_at, suspension.record, item, definition, shown=SHOW in post)
     await check_shown(wiring.part(ChannelNotes), visitor.name, view, post.get("answer", ""))
     limit_bytes = wiring.settings.body_limit_bytes
     decision = await asyncio.to_thread(
@@ -234,8 +234,8 @@ async def _gather(
 ) -> dict[str, Any]:
     """Return what the page shows. Secrets are masked unless the form asks for them, which is logged."""
     wiring = wiring_of(request)
-    found = await wiring.desk.suspensions.read(suspension_id)
-    record, item = found.record, find_item(found.record, item_id)
+    suspension = await wiring.desk.suspensions.read(suspension_id)
+    record, item = suspension.record, find_item(suspension.record, item_id)
     run = await wiring.runs.read(record.run.id)
     end, trail = await wiring.trails.find_end(record.run.id), await read_trail(wiring.runs, record.run.id)
     external = await read_external_events(wiring.part(ExternalEvents), record.run.id, until_ms=record.created_at_ms)
@@ -249,17 +249,17 @@ async def _gather(
     forms = await asyncio.to_thread(view.make_forms, definition)
     versions = list_versions(item) if view.shown or not view.has_secrets else []
     chosen = post.get(VERSION) or request.query_params.get(VERSION)
-    version = next((one for one in versions if one.digest == chosen), None)
+    version = next((version for version in versions if version.digest == chosen), None)
     lines = view.mask_lines(describe_both(trail, external.entries))
     claims = find_claims(view.record, definition, view.secrets.scrub(find_model_text(record.id, trail)))
     return {
         "title": item.tool.name,
-        "now_ms": found.now_ms,
+        "now_ms": suspension.now_ms,
         "record": view.record,
         "item": view.item,
         "has_secrets": view.has_secrets,
         "shown": view.shown,
-        "hold": deadlines.describe_hold(record, item, freezes, found.now_ms),
+        "hold": deadlines.describe_hold(record, item, freezes, suspension.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
@@ -277,9 +277,9 @@ async def _gather(
         "forms": forms,
         "granting": await asyncio.to_thread(make_grant_form, wiring.rules.policy(), item, post),
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
-        "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), found.now_ms),
+        "fatigue": find_warning(await wiring.part(Recents).read(visitor.name), suspension.now_ms),
         **await read_discussion(wiring.part(Comments), wiring.attachments, view, lines),
-        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), found.now_ms),
+        **await asyncio.to_thread(_describe, record, item, visitor.principal.reviewer("web"), suspension.now_ms),
         **await describe_precedents(wiring, record, item, visitor.name, definition, view.secrets),
         **await asyncio.to_thread(_describe_args, view.record, view.item, version, definition, earlier),
     }
@@ -306,7 +306,7 @@ def _describe(record: SuspensionRecord, item: Item, visitor: Actor, now_ms: int)
         "resemblance": sentences.describe_resemblance(item.resembles),
         "origins": sentences.describe_origins(record.run, record.progress),
         "deadlock": sentences.describe_deadlock(record, item),
-        "deliveries": [(one.state, describe_delivery(one)) for one in item.deliveries],
+        "deliveries": [(delivery.state, describe_delivery(delivery)) for delivery in item.deliveries],
         "silence": describe_silence(item.deliveries, live=is_live(record, item)),
         "claim": find_claim(item.claim, now_ms) if item.open else None,
         "waits_for_answer": find_open_inquiry(item.inquiries) is not None,

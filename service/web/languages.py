@@ -101,4 +101,4 @@ def _list_preferred(header: str) -> list[str]:
             continue
         if quality > 0:
             preferred.append((-quality, code.strip().replace("-", "_")))
-    return [code for _, code in sorted(preferred, key=lambda one: one[0])]
+    return [code for _, code in sorted(preferred, key=lambda entry: entry[0])]

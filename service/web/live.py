@@ -61,7 +61,7 @@ async def follow(
 
 async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
     """Return the runs that exist: one that was deleted does not end the stream of the others."""
-    found: list[str] = []
+    existing: list[str] = []
     for run in dict.fromkeys(runs):
         try:
             await wiring.runs.read(run)
@@ -69,8 +69,8 @@ async def _find_runs(wiring: Wiring, runs: tuple[str, ...]) -> list[str]:
             if len(runs) == 1:
                 raise
         else:
-            found.append(run)
-    return found
+            existing.append(run)
+    return existing
 
 
 async def _stream(
@@ -91,7 +91,7 @@ async def _stream(
             while not closing.is_set():
                 principal = await wiring.credentials.identify(visitor.token, in_use=False, within_ms=CHECKED_MS)
                 written: list[str] = []
-                if changed.is_set() or any(one.is_set() for one in of_runs.values()):
+                if changed.is_set() or any(topic.is_set() for topic in of_runs.values()):
                     written += await changes.write(changed, principal.reviewer("web"))
                 if moved.is_set() or not others.left_s:
                     moved.clear()

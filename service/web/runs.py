@@ -211,8 +211,8 @@ def may_cancel(latest: Sequence[SuspensionRecord], by: Actor, *, is_admin: bool)
 
 
 async def _mask_titles(request: Request, runs: Sequence[Run]) -> list[Run]:
-    found = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
-    secrets = {record.id: collect_secrets([record]) for record in split_readable(found)[0]}
+    records = await wiring_of(request).desk.suspensions.read_page([run.suspension_id for run in runs])
+    secrets = {record.id: collect_secrets([record]) for record in split_readable(records)[0]}
     return [
         run.model_copy(update={"title": secrets[run.suspension_id].scrub(run.title)})
         if run.suspension_id in secrets
@@ -226,20 +226,20 @@ async def _find(
 ) -> tuple[list[Run], list[UnreadableRecord], int | None]:
     """Return a page of runs, those in `kept` that still fit first, its damaged ones, and where the next begins."""
     wiring = wiring_of(request)
-    found = [run for run in await wiring.runs.read_many(kept) if isinstance(run, Run) and status in (None, run.status)]
+    page = [run for run in await wiring.runs.read_many(kept) if isinstance(run, Run) and status in (None, run.status)]
     damaged: list[UnreadableRecord] = []
     position = skip
     while position < skip + MOST_SEARCHED:
         limit = min(_BATCH, skip + MOST_SEARCHED - position)
         runs = await wiring.runs.list_runs(status=status, skip=position, limit=limit)
         for run in runs:
-            if len(found) >= PAGE:
-                return found, damaged, position
+            if len(page) >= PAGE:
+                return page, damaged, position
             position += 1
             if isinstance(run, UnreadableRecord):
                 damaged.append(run)
             elif agent.casefold() in run.agent.casefold() and run.id not in kept:
-                found.append(run)
+                page.append(run)
         if len(runs) < limit:
-            return found, damaged, None
-    return found, damaged, position
+            return page, damaged, None
+    return page, damaged, position

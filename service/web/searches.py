@@ -19,10 +19,10 @@ async def find_place(request: Request, wanted: str) -> str | None:
     try:
         return f"/runs/{(await wiring.runs.read(wanted)).id}"
     except NotFound:
-        found = await wiring.desk.suspensions.read_page([wanted])
-    if not found:
+        records = await wiring.desk.suspensions.read_page([wanted])
+    if not records:
         return None
-    record = found[0]
+    record = records[0]
     if isinstance(record, UnreadableRecord):
         raise describe_unreadable(record)
     return item_href(record, record.items[0]) if record.items else f"/runs/{record.run.id}"

@@ -104,7 +104,7 @@ async def send_again(request: Request, visitor: SignedIn) -> Response:
         require_role(caller.roles, "admin")
         chosen = [name.removeprefix(_MESSAGE) for name in post if name.startswith(_MESSAGE)]
         if post.get("act") == "all":
-            chosen = [one.id for one in await managing.list_failures(wiring, caller)]
+            chosen = [failure.id for failure in await managing.list_failures(wiring, caller)]
         if not chosen:
             raise InvalidInput(_("Choose the messages to send again."))
         await managing.send_again(wiring, caller, chosen)
@@ -146,7 +146,7 @@ async def change_sender(request: Request, visitor: SignedIn, sender_id: str) -> 
 
 
 def _read_draft(post: Post) -> EndpointDraft:
-    events = tuple(one for one in WebhookEvent if post.get(f"event:{one}"))
+    events = tuple(event for event in WebhookEvent if post.get(f"event:{event}"))
     if not events:
         raise InvalidInput(_("Choose at least one event."))
     scheme: managing.Scheme = "ed25519" if post.get("signature") == "ed25519" else "hmac"
@@ -176,13 +176,13 @@ async def _gather(
     request: Request, visitor: Visitor, post: Post, *, sentence: str = "", done: str = "", secret: Secret | None = None
 ) -> dict[str, Any]:
     wiring, caller = wiring_of(request), visitor.principal
-    found = await managing.list_endpoints(wiring, caller)
+    endpoints = await managing.list_endpoints(wiring, caller)
     return {
         "title": _("Webhooks"),
-        "endpoints": _list_rows(found),
-        "urls": {one.id: one.url for one in found},
+        "endpoints": _list_rows(endpoints),
+        "urls": {endpoint.id: endpoint.url for endpoint in endpoints},
         "failures": await managing.list_failures(wiring, caller),
-        "senders": [one for one in await sending.list_senders(wiring, caller) if one.revoked_at_ms is None],
+        "senders": [sender for sender in await sending.list_senders(wiring, caller) if sender.revoked_at_ms is None],
         "base": wiring.settings.public_url,
         "events": list(WebhookEvent),
         "typed": {**dict.fromkeys(("url", "description", "signature", "name", "reviewer"), ""), **post},
@@ -195,9 +195,9 @@ async def _gather(
 def _list_rows(endpoints: Sequence[Endpoint]) -> list[EndpointRow]:
     return [
         EndpointRow(
-            one,
-            public_key_of(one.secrets[0].secret) if managing.scheme_of(one) == "ed25519" else None,
-            everything=len(one.events) == len(WebhookEvent),
+            endpoint,
+            public_key_of(endpoint.secrets[0].secret) if managing.scheme_of(endpoint) == "ed25519" else None,
+            everything=len(endpoint.events) == len(WebhookEvent),
         )
-        for one in endpoints
+        for endpoint in endpoints
     ]

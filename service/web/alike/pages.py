@@ -136,11 +136,11 @@ async def _gather(
     first = lines[0].card if lines else None
     return {
         "title": f"{len(lines)} × {tables[0].title}" if len(tables) == 1 else _("Selected items"),
-        "items": [*(one.card.row_id for one in lines), *(card.row_id for card in alone)],
+        "items": [*(line.card.row_id for line in lines), *(card.row_id for card in alone)],
         "tables": tables,
         "alone": alone,
         "lines": lines,
-        "ticked": {one.card.row_id for one in lines if not one.reasons} if ticked is None else {*ticked},
+        "ticked": {line.card.row_id for line in lines if not line.reasons} if ticked is None else {*ticked},
         "typed": reason,
         "pick": PICK,
         "denial": describe_denial(first.record) if first is not None else "",
@@ -156,15 +156,15 @@ async def _find_alike(request: Request, visitor: Visitor, row_id: str) -> list[C
     (seed,) = await _read_cards(request, visitor, [row_id]) or (None,)
     if seed is None or not seed.alike:
         return [seed] if seed is not None else []
-    found: list[Card] = []
+    cards: list[Card] = []
     for position in range(0, MOST_SEARCHED, _READ_AT_ONCE):
         ids = await wiring.runs.inbox(position, _READ_AT_ONCE)
         records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-        same = [one for one in records if _may_hold(one, seed)]
-        found += [card for card in await _make_cards(request, visitor, same) if card.alike == seed.alike]
-        if len(ids) < _READ_AT_ONCE or len(found) >= MOST:
+        same = [record for record in records if _may_hold(record, seed)]
+        cards += [card for card in await _make_cards(request, visitor, same) if card.alike == seed.alike]
+        if len(ids) < _READ_AT_ONCE or len(cards) >= MOST:
             break
-    return found[:MOST]
+    return cards[:MOST]
 
 
 def _may_hold(record: SuspensionRecord, seed: Card) -> bool:

@@ -65,8 +65,8 @@ _PHRASES: Mapping[str, str] = {
 
 def read_picks(post: Post) -> dict[str, Pick]:
     """Return the ticked items by the id of their row; a value that the page did not write is left out."""
-    found = {name.removeprefix(PICK): _PICKED.fullmatch(text) for name, text in post.items() if name.startswith(PICK)}
-    return {row_id: Pick(match[1], match[2]) for row_id, match in found.items() if match is not None}
+    matches = {name.removeprefix(PICK): _PICKED.fullmatch(text) for name, text in post.items() if name.startswith(PICK)}
+    return {row_id: Pick(match[1], match[2]) for row_id, match in matches.items() if match is not None}
 
 
 def read_shown(line: Line, table: Table, pick: Pick, post: Post) -> Shown | None:
@@ -92,7 +92,7 @@ def describe_result(href: str, record: SuspensionRecord, item_id: str, error: Sa
 
 def count_results(results: Iterable[Result]) -> list[str]:
     """Return how many items share a phrase, such as `10 approved` and `1 changed: look again`; the good ones first."""
-    counts = Counter((not one.good, one.phrase) for one in results)
+    counts = Counter((not result.good, result.phrase) for result in results)
     return [f"{count} {phrase}" for (_bad, phrase), count in sorted(counts.items(), key=lambda entry: entry[0][0])]
 
 

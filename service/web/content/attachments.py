@@ -11,12 +11,12 @@ async def read_files(attachments: Attachments, view: ItemView) -> dict[str, obje
     record, item = view.record, view.item
     files = _mask(await attachments.list_all(record.run.id, record.id, item.item_id), view)
     return {
-        "agent_files": [one for one in files if one.author_kind == "agent"],
+        "agent_files": [file for file in files if file.author_kind == "agent"],
         "file_limit_bytes": attachments.limit_bytes,
-        "files": [one for one in files if one.author_kind == "human"],
+        "files": [file for file in files if file.author_kind == "human"],
     }
 
 
 def _mask(files: Iterable[Attachment], view: ItemView) -> list[Attachment]:
     scrub = view.secrets.scrub if view.secrets.masked else str
-    return [one.model_copy(update={"name": scrub(one.name), "preview": scrub(one.preview)}) for one in files]
+    return [file.model_copy(update={"name": scrub(file.name), "preview": scrub(file.preview)}) for file in files]

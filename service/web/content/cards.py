@@ -233,14 +233,14 @@ def _arrange(item: Item, schema: JsonObject | None) -> _Arranged:
     Only what cards show is kept, however long the arguments are.
     """
     key = sha256(item.tool.model_dump_json().encode()).digest(), schema is not None, find_spoken()
-    found = _ARRANGED.get(key)
-    if found is None:
+    layout = _ARRANGED.get(key)
+    if layout is None:
         view = render_call(item.tool.name, item.tool.args, schema)
-        found = make_headline(item, view), replace(view, notable=(), body=(), rest=())
-        _ARRANGED[key] = found
+        layout = make_headline(item, view), replace(view, notable=(), body=(), rest=())
+        _ARRANGED[key] = layout
         if len(_ARRANGED) > _MOST_ARRANGED:
             _ARRANGED.popitem(last=False)
-    return found
+    return layout
 
 
 def _describe_claim(item: Item, reviewer: Actor, now_ms: int) -> str:

@@ -47,7 +47,7 @@ async def read_discussion(
     return {
         **await read_files(attachments, view),
         "lines": insert_remarks(lines, remarks),
-        "remarks": [one for one in remarks if one.href == item_href(record, item)],
+        "remarks": [remark for remark in remarks if remark.href == item_href(record, item)],
         "nonce": new_id("com"),
     }
 
@@ -57,13 +57,13 @@ def list_remarks(comments: Iterable[Comment], records: Iterable[SuspensionRecord
     tools = {(record.id, item.item_id): item.tool.name for record in records for item in record.items}
     return [
         Remark(
-            author=one.author,
-            text=secrets.scrub(one.text) if secrets.masked else one.text,
-            at_ms=one.at_ms,
-            href=f"/items/{one.suspension_id}/{one.item_id}",
-            about=tools.get((one.suspension_id, one.item_id), _("another item")),
+            author=comment.author,
+            text=secrets.scrub(comment.text) if secrets.masked else comment.text,
+            at_ms=comment.at_ms,
+            href=f"/items/{comment.suspension_id}/{comment.item_id}",
+            about=tools.get((comment.suspension_id, comment.item_id), _("another item")),
         )
-        for one in comments
+        for comment in comments
     ]
 
 
@@ -75,4 +75,4 @@ def insert_remarks(lines: Sequence[Line], remarks: Sequence[Remark]) -> list[Lin
         while rest and rest[0].at_ms < line.at_ms:
             result.append(rest.pop(0).line)
         result.append(line)
-    return [*result, *(one.line for one in rest)]
+    return [*result, *(remark.line for remark in rest)]

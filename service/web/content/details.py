@@ -50,7 +50,7 @@ def list_decisions(item: Item, *, minor: bool = False) -> list[DecisionLine]:
         )
         for decision in item.decisions
     ]
-    voided = [DecisionLine(describe_voided(one), "", one.at_ms, [], "") for one in item.voided]
+    voided = [DecisionLine(describe_voided(decision), "", decision.at_ms, [], "") for decision in item.voided]
     return sorted((*lines, *voided), key=lambda line: line.at_ms)
 
 

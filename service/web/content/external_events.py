@@ -40,8 +40,8 @@ async def read_external_events(
     """Return the run's latest external entries, up to `until_ms` if given."""
     entries = build_entries(await external_events.read_all(run_id))
     if until_ms is not None:
-        entries = [one for one in entries if one.at_ms <= until_ms]
-    entries.sort(key=lambda one: one.at_ms)
+        entries = [entry for entry in entries if entry.at_ms <= until_ms]
+    entries.sort(key=lambda entry: entry.at_ms)
     return ExternalEntries(entries[-MAX_EXTERNAL_EVENTS:], len(entries) > MAX_EXTERNAL_EVENTS)
 
 

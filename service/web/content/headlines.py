@@ -23,7 +23,7 @@ class Headline:
 def make_headline(item: Item, view: View) -> Headline:
     """Return the headline of an item whose secrets are masked, without arguments that the view's headline names."""
     summary = summarize(item.tool.args)
-    shown = tuple(one for one in summary.shown if view.renderer == "tree" or not _names(view.headline, one))
+    shown = tuple(leaf for leaf in summary.shown if view.renderer == "tree" or not _names(view.headline, leaf))
     return Headline(item.tool.name, shown[:_IN_HEADLINE], shown[_IN_HEADLINE:], summary.hidden_values)
 
 

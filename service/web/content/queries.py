@@ -61,8 +61,8 @@ class Term(NamedTuple):
     @property
     def span_ms(self) -> int | None:
         """The span of a `due:` term, ms; None if it is not one."""
-        found = _SPAN.fullmatch(self.value)
-        return int(found[1]) * _UNITS_MS[found[2]] if found else None
+        match = _SPAN.fullmatch(self.value)
+        return int(match[1]) * _UNITS_MS[match[2]] if match else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Query:
     @property
     def free(self) -> str:
         """The terms that belong to no filter."""
-        return " ".join(one.text for one in self.terms if not one.kind)
+        return " ".join(term.text for term in self.terms if not term.kind)
 
     @property
     def of_open_items(self) -> bool:
@@ -112,7 +112,7 @@ class Query:
 
     def replace(self, kind: str, text: str = "") -> str:
         """Return the search with this text in place of the terms of one filter."""
-        return " ".join([*(one.text for one in self.terms if one.kind != kind), *([text] if text else [])])
+        return " ".join([*(term.text for term in self.terms if term.kind != kind), *([text] if text else [])])
 
 
 EVERYTHING = Query()
@@ -128,10 +128,12 @@ def parse_query(text: str) -> Query:
     return Query(
         text,
         terms,
-        filters=tuple((one.kind, _make_filter(one)) for one in terms if _is_filter(one)),
-        tests=tuple(_make_test(one) for one in terms if not one.kind or (one.kind == "risk" and one.value in _FLAGS)),
-        due_within_ms=min((one.span_ms or 0 for one in terms if one.kind == "due"), default=None),
-        unusual=any(one.kind == "risk" and one.value == _UNUSUAL for one in terms),
+        filters=tuple((term.kind, _make_filter(term)) for term in terms if _is_filter(term)),
+        tests=tuple(
+            _make_test(term) for term in terms if not term.kind or (term.kind == "risk" and term.value in _FLAGS)
+        ),
+        due_within_ms=min((term.span_ms or 0 for term in terms if term.kind == "due"), default=None),
+        unusual=any(term.kind == "risk" and term.value == _UNUSUAL for term in terms),
     )
 
 
@@ -140,13 +142,13 @@ def write_term(key: str, name: str) -> str:
     return f'{key}:"{name.replace(chr(34), chr(34) * 2)}"'
 
 
-def _read_term(found: re.Match[str]) -> Term:
-    key, quoted, end, bare = found.groups()
+def _read_term(match: re.Match[str]) -> Term:
+    key, quoted, end, bare = match.groups()
     value = (quoted.replace('""', '"') if bare is None else bare).casefold()
     kind = (key or "").casefold()
     if kind == "is":
         kind = "mine" if value == "mine" else "risk"
-    return Term(found[0] if bare is not None or end else f'{found[0]}"', kind, value, bare is None)
+    return Term(match[0] if bare is not None or end else f'{match[0]}"', kind, value, bare is None)
 
 
 def _find_problem(term: Term) -> str:
@@ -181,11 +183,11 @@ def _make_test(term: Term) -> _Test:
     if term.kind:
         return _FLAGS[term.value]
     value = term.value
-    found = None if term.whole else _COMPARISON.fullmatch(value)
-    wanted = _parse_number(found[3]) if found else None
-    if found is None or wanted is None:
+    match = None if term.whole else _COMPARISON.fullmatch(value)
+    wanted = _parse_number(match[3]) if match else None
+    if match is None or wanted is None:
         return lambda record, item: any(value in text.casefold() for text in _list_searched(record, item))
-    name, compare = found[1], _OPERATORS[found[2]]
+    name, compare = match[1], _OPERATORS[match[2]]
 
     def test(_: SuspensionRecord, item: Item) -> bool:
         numbers = (_parse_number(leaf.text) for leaf in list_values(item.tool.args) if _is_named(leaf, name))

@@ -40,7 +40,9 @@ class ItemView:
         forms = make_forms(self.item, definition, nested=True)
         if not self.has_secrets or self.shown:
             return forms
-        return replace(forms, allowed=tuple(one for one in forms.allowed if one is Answer.DENY), args=(), value=())
+        return replace(
+            forms, allowed=tuple(answer for answer in forms.allowed if answer is Answer.DENY), args=(), value=()
+        )
 
     def mask_result(self, result: Result | None) -> Result | None:
         """Return the call's result with secrets masked."""
@@ -84,4 +86,4 @@ def mask_lines(lines: Sequence[Line], secrets: Redacted) -> list[Line]:
     if not secrets.masked:
         return [*lines]
     scrub = secrets.scrub
-    return [replace(one, text=scrub(one.text), note=scrub(one.note), data=scrub(one.data)) for one in lines]
+    return [replace(line, text=scrub(line.text), note=scrub(line.note), data=scrub(line.data)) for line in lines]

@@ -39,11 +39,11 @@ async def serve_file(
     request: Request, visitor: SignedIn, suspension_id: str, item_id: str, attachment_id: str
 ) -> Response:
     """Return a file: an image by its bytes for display, anything else as a download."""
-    found, content = await read_attachment(wiring_of(request), suspension_id, item_id, attachment_id)
+    attachment, content = await read_attachment(wiring_of(request), suspension_id, item_id, attachment_id)
     media_type = find_media_type(content) or "application/octet-stream"
     shown = media_type.startswith("image/") and is_showable(content)
     media_type = media_type if shown or not media_type.startswith("image/") else "application/octet-stream"
-    name = _UNSAFE.sub("_", found.name)[:100]
+    name = _UNSAFE.sub("_", attachment.name)[:100]
     return Response(
         content,
         media_type=media_type,

@@ -31,11 +31,11 @@ class Others:
 
     async def read_change(self) -> str | None:
         """Return everybody by item as JSON if that has changed since the last one."""
-        found = await self._presence.read(now_ms())
-        self._until_ms = found.until_ms
+        present = await self._presence.read(now_ms())
+        self._until_ms = present.until_ms
         others = {
             row_id: [write_signs(name) for name in names if name != self._name]
-            for row_id, names in found.people.items()
+            for row_id, names in present.people.items()
         }
         others = {row_id: names for row_id, names in others.items() if names}
         if others == self._sent:

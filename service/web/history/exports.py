@@ -71,11 +71,11 @@ It also matches without a formula, so that a text of many line breaks is searche
 async def write_csv(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
     """Yield the lines of a CSV. Hidden characters have signs, and no cell is a formula."""
     yield _write_row(_COLUMNS)
-    async for found in _take(wiring, wanted, bounds):
-        if isinstance(found, str):
-            yield _write_row([_write_cell(found)])
+    async for entry in _take(wiring, wanted, bounds):
+        if isinstance(entry, str):
+            yield _write_row([_write_cell(entry)])
         else:
-            yield await asyncio.to_thread(_write_cells, found)  # long texts take hundreds of milliseconds
+            yield await asyncio.to_thread(_write_cells, entry)  # long texts take hundreds of milliseconds
 
 
 async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -> AsyncGenerator[str]:
@@ -83,11 +83,11 @@ async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -
     yield '{"items": ['
     notes: list[str] = []
     before = "\n"
-    async for found in _take(wiring, wanted, bounds):
-        if isinstance(found, str):
-            notes.append(found)
+    async for entry in _take(wiring, wanted, bounds):
+        if isinstance(entry, str):
+            notes.append(entry)
         else:
-            yield before + json.dumps(found)
+            yield before + json.dumps(entry)
             before = ",\n"
     yield f'\n], "notes": {json.dumps(notes)}, "cut": {json.dumps(bounds.sentence in notes)}}}\n'
 
@@ -95,14 +95,14 @@ async def write_json(wiring: Wiring, wanted: Filter, bounds: Bounds = _BOUNDS) -
 async def _take(wiring: Wiring, wanted: Filter, bounds: Bounds) -> AsyncGenerator[JsonObject | str]:
     """Yield the exported items, and sentences on what is missing."""
     count = 0
-    async for found in search(wiring, wanted, 0, bounds.suspensions):
-        if isinstance(found, Found) and count < bounds.items:
-            if found.damaged is not None:
-                yield f"{found.damaged.suspension_id} cannot be read: {found.damaged.reason}"
-            elif found.record is not None and found.item is not None and found.row is not None:
+    async for match in search(wiring, wanted, 0, bounds.suspensions):
+        if isinstance(match, Found) and count < bounds.items:
+            if match.damaged is not None:
+                yield f"{match.damaged.suspension_id} cannot be read: {match.damaged.reason}"
+            elif match.record is not None and match.item is not None and match.row is not None:
                 count += 1
-                comments = await wiring.part(Comments).list_all(found.record.run.id)
-                yield _describe(found.record, found.item, found.row, list_remarks(comments, [], found.secrets))
+                comments = await wiring.part(Comments).list_all(match.record.run.id)
+                yield _describe(match.record, match.item, match.row, list_remarks(comments, [], match.secrets))
             continue
         yield bounds.sentence
         return
@@ -132,13 +132,13 @@ def _describe(record: SuspensionRecord, item: Item, row: Row, remarks: Sequence[
         record.id,
         item.item_id,
         row.look_ms,
-        [one.export for one in remarks if one.href == row.href],
+        [remark.export for remark in remarks if remark.href == row.href],
     )
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _write_cells(found: JsonObject) -> str:
-    return _write_row(map(_write_cell, found.values()))
+def _write_cells(item: JsonObject) -> str:
+    return _write_row(map(_write_cell, item.values()))
 
 
 def _write_cell(value: JsonValue) -> str:
@@ -146,7 +146,7 @@ def _write_cell(value: JsonValue) -> str:
     if value is None:
         return ""
     text = write_signs(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    text = _LATER.sub(lambda found: f"{found[1]}'{found[2]}" if found[2] else found[1], text)
+    text = _LATER.sub(lambda match: f"{match[1]}'{match[2]}" if match[2] else match[1], text)
     return f"'{text}" if (text.lstrip()[:1] in _FORMULA and text.strip()) or text[:1] in "\t\n" else text
 
 

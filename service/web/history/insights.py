@@ -47,33 +47,33 @@ class Headline:
 @router.get("/insights")
 async def insights(request: Request, visitor: SignedIn, range: Annotated[str, Query(max_length=10)] = "7d") -> Response:
     """Show the insights of a range. A reviewer sees their own row of the reviewers, an admin all."""
-    wanted: Range = next((one for one in RANGES if one == range), "7d")
-    found = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
+    wanted: Range = next((choice for choice in RANGES if choice == range), "7d")
+    insights = await read_insights(wiring_of(request), wanted, None if visitor.is_admin else visitor.name)
     return await show(
         request,
         visitor,
         "pages/insights.html",
         title=_("Insights"),
-        insights=found,
+        insights=insights,
         limits=read_limits(wiring_of(request)),
-        headlines=list_headlines(found),
-        points=_list_plotted(found),
+        headlines=list_headlines(insights),
+        points=_list_plotted(insights),
         ranges=RANGE_NAMES,
         hourly=wanted in ("24h", "7d"),
-        now_ms=found.to_ms,
+        now_ms=insights.to_ms,
     )
 
 
-def list_headlines(found: Insights) -> list[Headline]:
+def list_headlines(insights: Insights) -> list[Headline]:
     """Return the numbers at the top of the page."""
-    now, before, earlier = found.now, found.before, _(_BEFORE[found.range])
-    waiting = describe_change(found.waiting, found.waiting_before, _(_AGO[found.range]))
+    now, before, earlier = insights.now, insights.before, _(_BEFORE[insights.range])
+    waiting = describe_change(insights.waiting, insights.waiting_before, _(_AGO[insights.range]))
     decided = describe_change(now.decided, before.decided, earlier)
     median = _compare_times(now.p50_ms, before.p50_ms, earlier)
     most = _compare_times(now.p95_ms, before.p95_ms, earlier)
     fallback = describe_change(now.fallback, before.fallback, earlier)
     return [
-        Headline(_("Waiting now"), f"{found.waiting:,}", waiting),
+        Headline(_("Waiting now"), f"{insights.waiting:,}", waiting),
         Headline(_("Decided"), f"{now.decided:,}", decided),
         Headline(_("Median time to decision"), _describe_time(now.p50_ms), median),
         Headline(_("95 % decided within"), _describe_time(now.p95_ms), most),
@@ -103,12 +103,12 @@ def _describe_time(span_ms: int | None) -> str:
     return "–" if span_ms is None else describe_brief(span_ms)
 
 
-def _list_plotted(found: Insights) -> list[list[float]]:
+def _list_plotted(insights: Insights) -> list[list[float]]:
     """Return the columns of the plot: times in seconds, then one column for each line."""
-    points = found.points
+    points = insights.points
     return [
-        [one.from_ms / 1000 for one in points],
-        [one.waiting for one in points],
-        [one.decided for one in points],
-        [one.fallback for one in points],
+        [point.from_ms / 1000 for point in points],
+        [point.waiting for point in points],
+        [point.decided for point in points],
+        [point.fallback for point in points],
     ]

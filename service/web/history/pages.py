@@ -37,7 +37,7 @@ def read_filter(
     q: Annotated[str, Query(max_length=LONGEST_SEARCH)] = "",
 ) -> Filter:
     """Return the filter of a request; an unknown verdict matches everything."""
-    texts = (one.strip() for one in (by, tool, agent, fallback, edited, q))
+    texts = (text.strip() for text in (by, tool, agent, fallback, edited, q))
     return Filter(verdict if verdict in STATES else "", *texts)
 
 
@@ -73,8 +73,8 @@ async def decided(
     page = await _read_page(request, wanted, skip, kept.split(",")[:PAGE] if kept else [])
     searched += (page.following or skip) - skip
     last = (await runs.decided(page.following - 1, 1))[:1] if page.following is not None else []
-    found = dict.fromkeys(row.href.split("/")[2] for row in page.rows)
-    further = [urlencode({"after": one, "kept": ",".join(found), "searched": searched}) for one in last]
+    ids = dict.fromkeys(row.href.split("/")[2] for row in page.rows)
+    further = [urlencode({"after": cursor, "kept": ",".join(ids), "searched": searched}) for cursor in last]
     return await show(
         request,
         visitor,
@@ -110,17 +110,17 @@ async def _read_page(request: Request, wanted: Filter, skip: int, kept: list[str
     """Return a page of rows, those in `kept` first; all items of its last suspension are on it."""
     wiring, page, position = wiring_of(request), _Page(), skip
     if kept:
-        page.rows += [found.row for found in await find_again(wiring, wanted, kept) if found.row is not None]
-    async with aclosing(search(wiring, wanted, skip, MOST_SEARCHED)) as found_ones:
-        async for found in found_ones:
-            if not isinstance(found, Found):
-                page.following = found
+        page.rows += [match.row for match in await find_again(wiring, wanted, kept) if match.row is not None]
+    async with aclosing(search(wiring, wanted, skip, MOST_SEARCHED)) as matches:
+        async for match in matches:
+            if not isinstance(match, Found):
+                page.following = match
                 return page
-            if len(page.rows) >= PAGE and found.position > position:
+            if len(page.rows) >= PAGE and match.position > position:
                 page.following = position
                 return page
-            position = found.position
-            page.damaged += [found.damaged] if found.damaged is not None else []
-            is_new = found.record is None or found.record.id not in kept
-            page.rows += [found.row] if found.row is not None and is_new else []
+            position = match.position
+            page.damaged += [match.damaged] if match.damaged is not None else []
+            is_new = match.record is None or match.record.id not in kept
+            page.rows += [match.row] if match.row is not None and is_new else []
     return page

@@ -94,7 +94,7 @@ def is_edited(item: Item) -> bool:
 
 def list_deciders(item: Item) -> list[str]:
     """Return who decided: the author of the outcome, then all reviewers of a quorum, and those they stood in for."""
-    actors = [*([item.outcome.by] if item.outcome is not None else []), *(one.by for one in item.decisions)]
+    actors = [*([item.outcome.by] if item.outcome is not None else []), *(decision.by for decision in item.decisions)]
     names = [name for by in actors for name in (describe_actor(by), by.for_person) if name]
     return [*dict.fromkeys(names)]
 
@@ -102,7 +102,7 @@ def list_deciders(item: Item) -> list[str]:
 async def find_again(wiring: Wiring, wanted: Filter, suspension_ids: list[str]) -> list[Found]:
     """Return what still matches in these suspensions, for a search that goes further."""
     records, _damaged = split_readable(await wiring.desk.suspensions.read_page(suspension_ids))
-    return [one for record in records for one in await asyncio.to_thread(_match, record, wanted, 0)]
+    return [match for record in records for match in await asyncio.to_thread(_match, record, wanted, 0)]
 
 
 async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> AsyncGenerator[Found | int]:
@@ -114,7 +114,7 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
     for begin in range(skip, skip + limit, _BATCH):
         count = min(_BATCH, skip + limit - begin)
         ids = await wiring.runs.decided(begin, count)
-        by_id = {id_of(found): found for found in await wiring.desk.suspensions.read_page(ids)}
+        by_id = {id_of(record): record for record in await wiring.desk.suspensions.read_page(ids)}
         for position, suspension_id in enumerate(ids, start=begin + 1):
             record = by_id.get(suspension_id)
             if record is None or suspension_id in seen:
@@ -123,8 +123,8 @@ async def search(wiring: Wiring, wanted: Filter, skip: int, limit: int) -> Async
             if isinstance(record, UnreadableRecord):
                 yield Found(position, None, None, None, record)
                 continue
-            for found in await asyncio.to_thread(_match, record, wanted, position):
-                yield found
+            for match in await asyncio.to_thread(_match, record, wanted, position):
+                yield match
         if len(ids) < count:
             return
     if await wiring.runs.decided(skip + limit, 1):

@@ -77,7 +77,7 @@ async def _gather(
     policy = wiring.rules.policy()
     asking = [rule for rule in policy.rules if rule.action in ASKING]
     rule_id = post.get("rule", asking[0].rule_id if asking else "")
-    call = post.get("call") or _write_sample(next((one for one in asking if one.rule_id == rule_id), None))
+    call = post.get("call") or _write_sample(next((rule for rule in asking if rule.rule_id == rule_id), None))
     previews: tuple[Preview, ...] = ()
     if not sentence and rule_id and channels.by_name:
         previews = await asyncio.to_thread(_preview, channels, policy, rule_id, call, wiring.settings.public_url)
@@ -104,19 +104,20 @@ async def _list_rows(request: Request) -> list[ChannelRow]:
     wiring, channels = wiring_of(request), _open(request)
     linked: dict[str, list[str]] = {name: [] for name in channels.by_name}
     for person in await wiring.reviewers.list_all():
-        for name in {one.channel for one in await wiring.contacts.list_of(person.name) if person.active}:
+        for name in {contact.channel for contact in await wiring.contacts.list_of(person.name) if person.active}:
             linked.setdefault(name, []).append(person.name)
     rows = []
-    for name, one in sorted(channels.by_name.items()):
+    for name, channel in sorted(channels.by_name.items()):
         config = channels.configs.get(name)
         shown = describe_settings(config) if config is not None else ()
-        rows.append(ChannelRow(name, one.kind, one.destination, shown, tuple(linked[name])))
+        rows.append(ChannelRow(name, channel.kind, channel.destination, shown, tuple(linked[name])))
     return rows
 
 
 def _write_sample(rule: PolicyRule | None) -> str:
     """Return a call to begin with, for the first tool that the rule names."""
-    tools = [one for one in rule.condition.tools if not any(sign in one for sign in "*?[")] if rule is not None else []
+    named = rule.condition.tools if rule is not None else ()
+    tools = [tool for tool in named if not any(sign in tool for sign in "*?[")]
     return json.dumps({"tool": tools[0] if tools else "sample_tool", "args": {"order": "A-1", "amount": 250}}, indent=2)
 
 

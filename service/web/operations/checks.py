@@ -35,7 +35,7 @@ class Checks:
         async with self._lock:
             known, at_ms = self._checked.get(wiring.tenant), now_ms()
             if fresh or known is None or not 0 <= at_ms - known.at_ms < KEPT_MS:
-                known = Checked(tuple([one async for one in diagnose(wiring, kinds)]), at_ms)
+                known = Checked(tuple([finding async for finding in diagnose(wiring, kinds)]), at_ms)
                 self._checked[wiring.tenant] = known
             return known
 
@@ -45,5 +45,5 @@ async def find_checked(request: Request, *, fresh: bool = False) -> Checked:
     channels: Channels = request.app.state.channels
     checks: Checks = request.app.state.checks
     return await checks.find(
-        wiring_of(request), {name: one.kind for name, one in channels.by_name.items()}, fresh=fresh
+        wiring_of(request), {name: channel.kind for name, channel in channels.by_name.items()}, fresh=fresh
     )

@@ -44,12 +44,12 @@ async def plant(request: Request, visitor: SignedIn) -> Response:
 
 async def _gather(request: Request, typed: Post, **more: Any) -> dict[str, Any]:
     wiring = wiring_of(request)
-    people = [one.name for one in await wiring.reviewers.list_all() if one.active and "reviewer" in one.roles]
+    people = await wiring.reviewers.list_all()
     plan = drills_of(wiring.settings.drills)
     return {
         "title": _("Drills"),
         "plan": plan,
-        "people": sorted(people),
+        "people": sorted(person.name for person in people if person.active and "reviewer" in person.roles),
         "typed": typed,
         "sentence": "",
         "done": "",

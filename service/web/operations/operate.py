@@ -146,7 +146,10 @@ async def _gather(request: Request, post: Post, sentence: str = "") -> dict[str,
 
 
 def _list_lines(checked: Checked) -> list[Line]:
-    return [Line(_PARTS.get(one.part, one.part), one.ok, one.message, one.todo) for one in checked.findings]
+    return [
+        Line(_PARTS.get(finding.part, finding.part), finding.ok, finding.message, finding.todo)
+        for finding in checked.findings
+    ]
 
 
 def _read_scope(post: Post) -> str:

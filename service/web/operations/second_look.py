@@ -56,12 +56,12 @@ async def take(request: Request, visitor: SignedIn) -> Response:
 
 async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     wiring = wiring_of(request)
-    found = await list_second_look(wiring, visitor.principal.reviewer("web"))
+    calls = await list_second_look(wiring, visitor.principal.reviewer("web"))
     return {
         "title": _("Second looks"),
         "sentence": "",
         "now_ms": await wiring.schedule.now_ms(),
-        "mine": [one for one in found if not one.refusal],
-        "elsewhere": [one for one in found if one.refusal],
+        "mine": [call for call in calls if not call.refusal],
+        "elsewhere": [call for call in calls if call.refusal],
         "verdicts": VERDICTS,
     }

@@ -119,8 +119,8 @@ async def _find_decided(request: Request) -> Decided | None:
     wiring = wiring_of(request)
     ids = await wiring.runs.decided(limit=1)
     records, _ = split_readable(await wiring.desk.suspensions.read_page(ids))
-    found = [(record, item) for record in records for item in record.items if item.outcome is not None]
-    return _describe(*found[-1]) if found else None
+    pairs = [(record, item) for record in records for item in record.items if item.outcome is not None]
+    return _describe(*pairs[-1]) if pairs else None
 
 
 def _describe(record: SuspensionRecord, item: Item) -> Decided:

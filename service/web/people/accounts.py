@@ -99,7 +99,7 @@ async def show_again(request: Request, visitor: Visitor, error: SaysoError, **ty
 async def gather(request: Request, visitor: Visitor, sentence: str = "", done: str = "") -> dict[str, Any]:
     """Return what the account page shows."""
     wiring = wiring_of(request)
-    found = await wiring.reviewers.list_sessions(visitor.name)
+    sessions = await wiring.reviewers.list_sessions(visitor.name)
     preferences = await wiring.duty.find_preferences(visitor.name)
     return {
         "title": _("Me"),
@@ -108,7 +108,7 @@ async def gather(request: Request, visitor: Visitor, sentence: str = "", done: s
         "languages": list_languages(),
         "chosen_language": request.cookies.get(COOKIE, ""),
         "own": id_of_session(hash_token(visitor.token)),
-        "sessions": [(id_of_session(one.token_hash), one.session) for one in found],
+        "sessions": [(id_of_session(login.token_hash), login.session) for login in sessions],
         "shortest": SHORTEST_PASSWORD,
         "longest": LONGEST_PASSWORD,
         "own_keys": await list_own_keys(wiring, visitor.principal),

@@ -136,8 +136,8 @@ async def _gather(request: Request, post: Post, *, sentence: str = "", done: str
 
 def list_damaged(request: Request, kind: str) -> list[UnreadableRecord]:
     """Return the known records of this kind that cannot be read, for a row each."""
-    found = wiring_of(request).inspections.readings.list_unreadable()
-    return [one for one in found if one.suspension_id.startswith(kind)]
+    records = wiring_of(request).inspections.readings.list_unreadable()
+    return [record for record in records if record.suspension_id.startswith(kind)]
 
 
 async def _list_rows(request: Request) -> Sequence[PersonRow]:
@@ -155,16 +155,16 @@ async def _list_rows(request: Request) -> Sequence[PersonRow]:
 async def read_log(request: Request, visitor: SignedIn, skip: Annotated[int, Query(ge=0, le=200_000)] = 0) -> Response:
     """Show what people did and what was refused, the newest first."""
     require_log_reader(visitor.principal.roles)
-    found = await wiring_of(request).activity.read_page(skip, _ENTRIES + 1)
+    page = await wiring_of(request).activity.read_page(skip, _ENTRIES + 1)
     return await show(
         request,
         visitor,
         "pages/activity.html",
         title=_("Activity"),
-        rows=[(one, write_facts(one)) for one in found.entries[:_ENTRIES]],
-        broken_at=found.broken_at,
+        rows=[(entry, write_facts(entry)) for entry in page.entries[:_ENTRIES]],
+        broken_at=page.broken_at,
         skip=skip,
-        following=skip + _ENTRIES if len(found.entries) > _ENTRIES else None,
+        following=skip + _ENTRIES if len(page.entries) > _ENTRIES else None,
     )
 
 

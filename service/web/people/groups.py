@@ -89,13 +89,13 @@ async def _show_again(request: Request, visitor: Visitor, post: Post, error: Say
 
 
 async def _gather(request: Request, visitor: Visitor, post: Post, sentence: str = "", done: str = "") -> dict[str, Any]:
-    found = await wiring_of(request).groups.list_all()
+    groups = await wiring_of(request).groups.list_all()
     changed = post.get("changed")
     return {
         "title": _("Groups"),
         "sentence": sentence,
         "done": done,
-        "groups": [_form(group, visitor, post if group.name == changed else None) for group in found],
+        "groups": [_form(group, visitor, post if group.name == changed else None) for group in groups],
         "typed": {**write_working_hours(None), **(post if changed is None else {})},
     }
 

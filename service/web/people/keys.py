@@ -88,8 +88,8 @@ async def change(request: Request, visitor: SignedIn, key_id: str) -> Response:
             hint = _("Copy it now: it is shown only once. The old key stays valid until its overlap ends.")
             return await _show_key(request, visitor, made, secret, hint)
         if act == "ask":
-            found = await managing.find_key(wiring, visitor.principal, key_id)
-            return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=found)
+            key = await managing.find_key(wiring, visitor.principal, key_id)
+            return await show(request, visitor, "pages/revoke.html", title=_("Revoke a key"), key=key)
         if act != "revoke":
             raise InvalidInput(_("The form names no known action. Open the page again and send it from there."))
         await managing.revoke_key(wiring, visitor.principal, key_id)
@@ -126,14 +126,14 @@ async def revoke_own(request: Request, visitor: SignedIn, key_id: str) -> Respon
 
 
 def _read_kind(post: Post) -> KeyKind:
-    kind: KeyKind | None = next((one for one in get_args(KeyKind) if one == post.get("kind")), None)
+    kind: KeyKind | None = next((kind for kind in get_args(KeyKind) if kind == post.get("kind")), None)
     if kind is None:
         raise InvalidInput(_("Choose the kind of the key."))
     return kind
 
 
 def _read_overlap(post: Post) -> int:
-    seconds = next((one for one, _ in OVERLAPS if str(one) == post.get("overlap")), None)
+    seconds = next((seconds for seconds, _ in OVERLAPS if str(seconds) == post.get("overlap")), None)
     if seconds is None:
         raise InvalidInput(_("Choose how long the old key stays valid."))
     return seconds
@@ -157,8 +157,8 @@ async def _show_again(request: Request, visitor: Visitor, post: Post, error: Say
 async def _gather(request: Request, post: Post, *, sentence: str = "", done: str = "") -> dict[str, Any]:
     wiring, at_ms = wiring_of(request), now_ms()
     uses = await wiring.api_keys.list_uses()
-    found = await wiring.api_keys.scan()
-    rows = [KeyRow(one, uses.get(one.id), one.holds(at_ms), listed) for _hash, one, listed in found]
+    keys = await wiring.api_keys.scan()
+    rows = [KeyRow(key, uses.get(key.id), key.holds(at_ms), listed) for _hash, key, listed in keys]
     return {
         "title": _("Keys"),
         "rows": [row for row in rows if row.holds],

@@ -36,17 +36,17 @@ async def read(
     """Show who would be asked under a rule at a time; by default now, under the first rule that asks."""
     context = await _gather(request, visitor, rule, at)
     try:
-        found = await _plan(request, context) if context["rule_id"] else None
+        plan = await _plan(request, context) if context["rule_id"] else None
     except SaysoError as error:
         show_page_again(request, _PAGE, visitor=visitor, **{**context, "sentence": describe_refusal(error)})
         raise
-    return await show(request, visitor, _PAGE, **{**context, **describe_plan(found)})
+    return await show(request, visitor, _PAGE, **{**context, **describe_plan(plan)})
 
 
 async def _gather(request: Request, visitor: Visitor, rule_id: str, at: str) -> dict[str, Any]:
     wiring = wiring_of(request)
     zone = ZoneInfo((await wiring.duty.find_preferences(visitor.name)).time_zone)
-    rules = [one.rule_id for one in wiring.rules.policy().rules if one.action in ASKING]
+    rules = [rule.rule_id for rule in wiring.rules.policy().rules if rule.action in ASKING]
     return {
         "title": _("Who is asked"),
         "sentence": "",
@@ -65,9 +65,9 @@ async def _plan(request: Request, context: dict[str, Any]) -> Plan:
     return await plan(wiring, request.app.state.channels, policy, context["rule_id"], call, at_ms)
 
 
-def describe_plan(found: Plan | None) -> dict[str, object]:
+def describe_plan(plan: Plan | None) -> dict[str, object]:
     """Return what `parts/plan.html` shows of a plan."""
-    asked: tuple[Asked, ...] = found.asked if found is not None else ()
-    steps = [(step, [*rows]) for step, rows in groupby(asked, lambda one: one.step)]
-    names = {one.reviewer: name_reviewers([one.reviewer]) if one.reviewer else _("everybody") for one in asked}
-    return {"plan": found, "steps": steps, "names": names}
+    asked: tuple[Asked, ...] = plan.asked if plan is not None else ()
+    steps = [(step, [*rows]) for step, rows in groupby(asked, lambda entry: entry.step)]
+    names = {entry.reviewer: name_reviewers([entry.reviewer]) if entry.reviewer else _("everybody") for entry in asked}
+    return {"plan": plan, "steps": steps, "names": names}

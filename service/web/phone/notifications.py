@@ -86,8 +86,8 @@ async def _add_browser(request: Request, visitor: Visitor, post: Post) -> None:
 
 async def _remove(request: Request, visitor: Visitor, post: Post) -> None:
     wiring = wiring_of(request)
-    found = {one.id: one for one in await wiring.contacts.list_of(visitor.name)}
-    contact = found.get(post.get("which", ""))
+    contacts = {contact.id: contact for contact in await wiring.contacts.list_of(visitor.name)}
+    contact = contacts.get(post.get("which", ""))
     if contact is not None and isinstance(_channels(request).find(contact.channel), PushChannel):
         await forget_browser(wiring, contact.channel, contact.address, by=visitor.name)
     elif contact is not None:
@@ -115,13 +115,13 @@ def _channels(request: Request) -> Channels:
 
 
 def _of_kind(request: Request, kind: type[Kind]) -> list[Kind]:
-    return [one for one in _channels(request).by_name.values() if isinstance(one, kind)]
+    return [channel for channel in _channels(request).by_name.values() if isinstance(channel, kind)]
 
 
 def _find(request: Request, kind: type[Kind], post: Post) -> Kind:
-    for one in _of_kind(request, kind):
-        if one.name == post.get("channel"):
-            return one
+    for channel in _of_kind(request, kind):
+        if channel.name == post.get("channel"):
+            return channel
     raise InvalidInput(_("This channel is no longer configured. Open the page again."))
 
 
@@ -135,8 +135,8 @@ async def _gather(
         "sentence": sentence,
         "done": done,
         "address": address,
-        "push": [(one.name, await one.public_key()) for one in push],
-        "mail": [one.name for one in mail],
-        "browsers": [one for one in contacts if one.channel in {channel.name for channel in push}],
-        "addresses": [one for one in contacts if one.channel in {channel.name for channel in mail}],
+        "push": [(channel.name, await channel.public_key()) for channel in push],
+        "mail": [channel.name for channel in mail],
+        "browsers": [contact for contact in contacts if contact.channel in {channel.name for channel in push}],
+        "addresses": [contact for contact in contacts if contact.channel in {channel.name for channel in mail}],
     }

@@ -29,25 +29,25 @@ class CasesFound(NamedTuple):
     @property
     def wrong(self) -> int:
         """The number of cases that are not as expected."""
-        return sum(bool(one.fault) for one in self.results)
+        return sum(bool(result.fault) for result in self.results)
 
 
 @router.get("/rules/-/cases")
 async def read(request: Request, visitor: SignedIn) -> Response:
     """Show the cases; those that are not as expected come first."""
-    found = await find_cases(wiring_of(request))
-    results = sorted(found.results, key=lambda one: not one.fault)
+    cases = await find_cases(wiring_of(request))
+    results = sorted(cases.results, key=lambda result: not result.fault)
     return await show(
-        request, visitor, "pages/rule_cases.html", title=_("Cases"), found=found._replace(results=results)
+        request, visitor, "pages/rule_cases.html", title=_("Cases"), found=cases._replace(results=results)
     )
 
 
 async def find_cases(wiring: Wiring) -> CasesFound:
     """Return how the cases of this service's file end; none where the rules in force are of another file."""
-    found = wiring.rules.read_source()
-    if found is None:
+    source = wiring.rules.read_source()
+    if source is None:
         return CasesFound((), ())
-    return await asyncio.to_thread(_run, wiring.rules.policy(), *found)
+    return await asyncio.to_thread(_run, wiring.rules.policy(), *source)
 
 
 def _run(policy: Policy, path: Path, raw: bytes) -> CasesFound:

@@ -69,15 +69,15 @@ class Replay:
 
     @property
     def changed(self) -> int:
-        return sum(one.count for one in self.changes)
+        return sum(change.count for change in self.changes)
 
 
 @router.get("/rules/-/draft")
 async def read(request: Request, visitor: SignedIn) -> Response:
     """Show the form, with the rules of this service's file to begin with."""
     require_role(visitor.principal.roles, "admin")
-    found = wiring_of(request).rules.read_source()
-    text = found[1].decode("utf-8-sig") if found is not None else ""
+    source = wiring_of(request).rules.read_source()
+    text = source[1].decode("utf-8-sig") if source is not None else ""
     return await show(request, visitor, _PAGE, **_describe(text))
 
 
@@ -122,11 +122,11 @@ def _describe(text: str) -> dict[str, Any]:
     }
 
 
-def _summarize(found: Comparison) -> Replay:
-    changes = [_describe_change(before, now, calls) for (before, now), calls in found.changed.items()]
-    missing = [(_(fact), len(calls), [_row(one) for one in calls[:MOST_ROWS]]) for fact, calls in found.missing.items()]
-    same = found.same.total()
-    count = same + sum(one.count for one in changes) + sum(number for _fact, number, _calls in missing)
+def _summarize(comparison: Comparison) -> Replay:
+    changes = [_describe_change(before, now, calls) for (before, now), calls in comparison.changed.items()]
+    missing = [(_(fact), len(calls), [*map(_row, calls[:MOST_ROWS])]) for fact, calls in comparison.missing.items()]
+    same = comparison.same.total()
+    count = same + sum(change.count for change in changes) + sum(number for _fact, number, _calls in missing)
     return Replay(count, same, changes, missing)
 
 
@@ -135,9 +135,9 @@ def _describe_change(before: Effect, now: Effect, calls: Sequence[Changed]) -> C
         before=_(_EFFECTS[before]),
         now=_(_EFFECTS[now]),
         count=len(calls),
-        denied=sum(one.call.verdict == "denied" for one in calls),
+        denied=sum(entry.call.verdict == "denied" for entry in calls),
         risky=now is Effect.ALLOWED,
-        rows=[_row(one.call, one) for one in calls[:MOST_ROWS]],
+        rows=[_row(entry.call, entry) for entry in calls[:MOST_ROWS]],
     )
 
 

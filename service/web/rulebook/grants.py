@@ -93,8 +93,8 @@ async def change(request: Request, visitor: SignedIn, grant_id: str) -> Response
 async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
     grants = wiring_of(request).grants
     uses, now_ms = await grants.list_uses(), await grants.now_ms()
-    trials = await grants.lessons.read_trials(one.grant for one in uses)
-    rows = [_describe(one, grants.find_void(one.grant), now_ms, visitor.name) for one in uses]
+    trials = await grants.lessons.read_trials(use.grant for use in uses)
+    rows = [_describe(use, grants.find_void(use.grant), now_ms, visitor.name) for use in uses]
     proposed = [row for row in rows if row.use.grant.find_state(now_ms) is GrantState.PROBATION]
     return {
         **await _gather_mandates(request, now_ms),
@@ -110,7 +110,7 @@ async def _gather(request: Request, visitor: Visitor) -> dict[str, Any]:
 
 async def _gather_mandates(request: Request, now_ms: int) -> dict[str, Any]:
     mandates = wiring_of(request).grants.mandates
-    rows = [_describe_mandate(one, mandates.find_void(one.grant), now_ms) for one in await mandates.list_uses()]
+    rows = [_describe_mandate(use, mandates.find_void(use.grant), now_ms) for use in await mandates.list_uses()]
     return {
         "mandates": [row for row in rows if row.in_force],
         "ended_mandates": [row for row in rows if not row.in_force],
@@ -126,7 +126,7 @@ def _describe_mandate(use: Use[Mandate], void: bool, now_ms: int) -> MandateRow:
         plan=describe_plan(mandate.envelope),
         state=_("void in part: a rule has changed") if in_force and void else describe_grant_state(state),
         css="approved" if in_force and not void else "denied",
-        people=join_words([one.id for one in mandate.granters]),
+        people=join_words([granter.id for granter in mandate.granters]),
         left=describe_rest(mandate, use.calls, use.total) if in_force else "",
         in_force=in_force,
     )
@@ -141,9 +141,9 @@ def _describe(use: Use[Grant], void: bool, now_ms: int, visitor: str) -> GrantRo
         sentence=describe_grant(grant),
         state=_("void: its rule has changed") if alive and void else describe_grant_state(state),
         css="denied" if void else css,
-        people=join_words([one.id for one in grant.granters]),
+        people=join_words([granter.id for granter in grant.granters]),
         left=describe_left_over(grant, use.calls, use.total) if alive else "",
-        waits=state is GrantState.WAITING and not void and visitor not in [one.id for one in grant.granters],
+        waits=state is GrantState.WAITING and not void and visitor not in [granter.id for granter in grant.granters],
         in_force=state is GrantState.IN_FORCE,
         returns=grant.can_return(now_ms) and not void,
     )

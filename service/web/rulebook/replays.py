@@ -77,8 +77,8 @@ async def read(request: Request, visitor: SignedIn, version: Annotated[str, Quer
     """Show the form, with a version's rules or those of this service's file, and the replays of the last day."""
     require_role(visitor.principal.roles, "admin")
     rules = wiring_of(request).rules
-    found = rules.read_source()
-    text = found[1].decode("utf-8-sig") if found is not None else ""
+    source = rules.read_source()
+    text = source[1].decode("utf-8-sig") if source is not None else ""
     if version:
         text = (await rules.history.versions.read(version)).text.removeprefix("\ufeff")
     return await show(request, visitor, _FORM, **await _describe_form(request, {"text": text}))
@@ -96,7 +96,7 @@ async def start(request: Request, visitor: SignedIn) -> Response:
         if "admin" in visitor.principal.roles:
             form = await _describe_form(request, post)
             errors = error.facts.get("errors")
-            faults = [str(one["message"]) for one in errors] if isinstance(errors, list) else []
+            faults = [str(fault["message"]) for fault in errors] if isinstance(errors, list) else []
             context = {**form, "sentence": describe_refusal(error), "faults": faults}
             show_page_again(request, _FORM, visitor=visitor, **context)
         raise
@@ -109,20 +109,20 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
     require_role(visitor.principal.roles, "admin")
     wiring = wiring_of(request)
     replay = await wiring.rules.history.replays.read(replay_id, await wiring.schedule.now_ms())
-    found = replay.result
-    estimates = (found.find_typical_look_ms(), found.estimate_saved_ms(), found.estimate_added_ms())
+    tally = replay.result
+    estimates = (tally.find_typical_look_ms(), tally.estimate_saved_ms(), tally.estimate_added_ms())
     page = await show(
         request,
         visitor,
         "pages/replay.html",
         title=_("Shadow") if replay.shadow else _("Replay"),
         replay=replay,
-        found=found,
-        rows=_list_rows(found),
-        summed=any(one.sums for one in found.list_cells()),
-        effects={one: describe_effect(one) for one in Effect},
-        changes=[_describe_change(one) for one in found.list_cells() if one.listed],
-        review_time=describe_review_time(found.look_times.total(), *estimates),
+        found=tally,
+        rows=_list_rows(tally),
+        summed=any(cell.sums for cell in tally.list_cells()),
+        effects={effect: describe_effect(effect) for effect in Effect},
+        changes=[_describe_change(cell) for cell in tally.list_cells() if cell.listed],
+        review_time=describe_review_time(tally.look_times.total(), *estimates),
     )
     if not replay.status.ended:
         page.headers["Refresh"] = _REFRESH_S
@@ -140,8 +140,8 @@ async def delete(request: Request, visitor: SignedIn, replay_id: str) -> Respons
 
 def replays_of(request: Request) -> RuleReplays:
     """Return the replays of this process."""
-    found: RuleReplays = request.app.state.rule_replays
-    return found
+    replays: RuleReplays = request.app.state.rule_replays
+    return replays
 
 
 async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
@@ -157,7 +157,7 @@ async def _describe_form(request: Request, post: Post) -> dict[str, Any]:
         "until": post.get("until", str(today)),
         "path": post.get("path", ""),
         "replays": await wiring.rules.history.replays.list_all(now_ms),
-        "statuses": {one: describe_status(one) for one in ReplayStatus},
+        "statuses": {status: describe_status(status) for status in ReplayStatus},
     }
 
 
@@ -179,10 +179,10 @@ def _read_day(text: str) -> datetime:
         raise InvalidInput("Enter both days as 2026-11-01.") from error
 
 
-def _list_rows(found: Tally) -> list[MatrixRow]:
-    cells = found.list_cells()
-    rows = dict.fromkeys((one.past, one.was) for one in cells)
-    by_place = {(one.past, one.was, one.now): one for one in cells}
+def _list_rows(tally: Tally) -> list[MatrixRow]:
+    cells = tally.list_cells()
+    rows = dict.fromkeys((cell.past, cell.was) for cell in cells)
+    by_place = {(cell.past, cell.was, cell.now): cell for cell in cells}
     return [
         MatrixRow(describe_past(past), was, [_describe_cell(by_place.get((past, was, now))) for now in Effect])
         for past, was in rows
@@ -197,7 +197,7 @@ def _describe_cell(cell: Cell | None) -> MatrixCell | None:
 
 
 def _describe_change(cell: Cell) -> ChangedCalls:
-    rows = [ListedRow(_find_place(one), one, summarize(one.args) if one.args else None) for one in cell.listed]
+    rows = [ListedRow(_find_place(call), call, summarize(call.args) if call.args else None) for call in cell.listed]
     return ChangedCalls(describe_past(cell.past), cell.was, cell.now, cell.count, _is_risky(cell), rows)
 
 
@@ -205,5 +205,5 @@ def _is_risky(cell: Cell) -> bool:
     return cell.changed and cell.now is Effect.ALLOWED and cell.past in (Past.DENIED, Past.REFUSED)
 
 
-def _find_place(one: Listed) -> str:
-    return f"/items/{one.suspension_id}/{one.item_id}" if one.item_id else f"/runs/{one.run_id}"
+def _find_place(call: Listed) -> str:
+    return f"/items/{call.suspension_id}/{call.item_id}" if call.item_id else f"/runs/{call.run_id}"

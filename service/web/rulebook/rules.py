@@ -104,7 +104,7 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
     """Show one rule: in words, as it stands in its file, who is asked, and the last items."""
     wiring = wiring_of(request)
     policy = wiring.rules.policy()
-    rule = next((one for one in policy.rules if one.rule_id == rule_id), None)
+    rule = next((rule for rule in policy.rules if rule.rule_id == rule_id), None)
     hits = await wiring.rules.count_hits(DAYS)
     shadow = await wiring.rules.count_shadow_hits(rule_id, DAYS) if rule is not None and not rule.is_live else {}
     return await show(
@@ -130,9 +130,9 @@ async def read_rule(request: Request, visitor: SignedIn, rule_id: str) -> Respon
 
 def _find_source(wiring: Wiring, rule_id: str) -> tuple[str, RuleSource] | None:
     """Return the name of this service's file and the rule's lines; None where the rule in force is not from it."""
-    found = wiring.rules.read_source()
-    source = find_sources(found[1]).get(rule_id) if found is not None else None
-    return (found[0].name, source) if found is not None and source is not None else None
+    file = wiring.rules.read_source()
+    source = find_sources(file[1]).get(rule_id) if file is not None else None
+    return (file[0].name, source) if file is not None and source is not None else None
 
 
 def _describe_row(rule: PolicyRule, hits: int) -> RuleRow:
@@ -151,7 +151,7 @@ def _describe_row(rule: PolicyRule, hits: int) -> RuleRow:
 
 async def _list_asked(wiring: Wiring, rule_id: str) -> list[AskedRow]:
     entries = await wiring.rules.list_asked(rule_id)
-    records = await wiring.desk.suspensions.read_many(list(dict.fromkeys(one for one, _ in entries)))
+    records = await wiring.desk.suspensions.read_many(list(dict.fromkeys(record_id for record_id, _ in entries)))
     masked = {record.id: mask_record(record) for record in records}
     items = {(record.id, item.item_id): (record, item) for record in masked.values() for item in record.items}
     return [_describe_asked(*items[entry]) for entry in entries if entry in items]
@@ -176,7 +176,7 @@ async def _plan(request: Request, visitor: Visitor, policy: Policy, rule: Policy
         return {"zone": zone, "weeks": [], **describe_plan(None)}
     at_ms = now_ms()
     call = SampleCall(tool=next(iter(rule.condition.tools), "tool"))
-    found = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, at_ms)
+    forecast = await plan(wiring, request.app.state.channels, policy, rule.rule_id, call, at_ms)
     today = datetime.fromtimestamp(at_ms / 1000, tz=zone).date()
     weeks = await plan_weeks(wiring, rule.terms, today, zone)
-    return {"zone": zone, "weeks": weeks, **describe_plan(found)}
+    return {"zone": zone, "weeks": weeks, **describe_plan(forecast)}

@@ -149,7 +149,7 @@ def _read_args(text: str) -> JsonObject:
 
 
 def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str, Any]:
-    tools = dict.fromkeys(tool.name for one in manifests.values() for tool in one.tools)
+    tools = dict.fromkeys(tool.name for manifest in manifests.values() for tool in manifest.tools)
     return {
         "title": _("Try a call"),
         "sentence": "",
@@ -163,7 +163,7 @@ def _describe(form: TrialForm, manifests: dict[str, AgentManifest]) -> dict[str,
 def sketch_args(schema: JsonObject) -> JsonObject:
     """Return arguments to begin with: every property of the schema with its default, its first choice or a blank."""
     properties = schema.get("properties")
-    return {name: _sketch(one) for name, one in properties.items()} if isinstance(properties, dict) else {}
+    return {name: _sketch(child) for name, child in properties.items()} if isinstance(properties, dict) else {}
 
 
 def _sketch(schema: JsonValue) -> JsonValue:
@@ -173,9 +173,9 @@ def _sketch(schema: JsonValue) -> JsonValue:
         if key in schema:
             return schema[key]
     for key in ("examples", "enum"):
-        found = schema.get(key)
-        if isinstance(found, list) and found:
-            return found[0]
+        choices = schema.get(key)
+        if isinstance(choices, list) and choices:
+            return choices[0]
     kind = schema.get("type")
     blanks: dict[str, JsonValue] = {"string": "", "number": 0, "integer": 0, "boolean": False, "array": []}
     return sketch_args(schema) if kind == "object" else blanks.get(str(kind))

@@ -103,10 +103,10 @@ async def _gather(request: Request, visitor: Visitor, version: str) -> dict[str,
 
 
 def _describe(state: VersionState, others: Sequence[VersionState], visitor: str) -> VersionPage:
-    current = next((one for one in others if one.in_force), None)
+    current = next((other for other in others if other.in_force), None)
     beside = _find_before(state, others) if state.in_force else current
     mine, other = _parse(state), _parse(beside) if beside is not None else None
-    words = [*(f"{one.rule_id}: {describe_rule(one)}" for one in mine.rules), describe_default(mine)] if mine else []
+    words = [*(f"{rule.rule_id}: {describe_rule(rule)}" for rule in mine.rules), describe_default(mine)] if mine else []
     differences = list_differences(compare_rulebooks(other, mine)) if mine and other else []
     return VersionPage(
         state=state,
@@ -114,14 +114,14 @@ def _describe(state: VersionState, others: Sequence[VersionState], visitor: str)
         beside=beside.found.version if beside is not None and mine and other else "",
         differences=differences,
         in_force=current.found.version if current is not None else "",
-        mine=any(one.by == visitor for one in state.attestations),
+        mine=any(attestation.by == visitor for attestation in state.attestations),
     )
 
 
 def _find_before(state: VersionState, others: Sequence[VersionState]) -> VersionState | None:
     """Return the version that was in force last before this one."""
     began_ms = max((span.from_ms for span in state.spans), default=0)
-    earlier = [(span.to_ms, one) for one in others for span in one.spans if span.to_ms and span.to_ms <= began_ms]
+    earlier = [(span.to_ms, other) for other in others for span in other.spans if span.to_ms and span.to_ms <= began_ms]
     return max(earlier, key=lambda pair: pair[0])[1] if earlier else None
 
 

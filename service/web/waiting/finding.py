@@ -59,10 +59,10 @@ def read_cursor(text: str) -> OpenItem | None:
     """Return the place that a link names, None for the beginning; raises `InvalidInput`."""
     if not text:
         return None
-    found = _CURSOR.fullmatch(text)
-    if found is None:
+    match = _CURSOR.fullmatch(text)
+    if match is None:
         raise InvalidInput(_("The page's address names no place in the list. Open the inbox again."))
-    return OpenItem(int(found[1]), found[2], found[3] or "")
+    return OpenItem(int(match[1]), match[2], match[3] or "")
 
 
 async def find_open(
@@ -77,20 +77,20 @@ async def find_open(
 
     Buckets that were read after the monotonic time `since_ms` count.
     """
-    found, began_ms, freezes = earlier or Found(), monotonic_ms(), await wiring.freezes.known()
-    found.following = after
+    page, began_ms, freezes = earlier or Found(), monotonic_ms(), await wiring.freezes.known()
+    page.following = after
     wanted = await _choose(wiring, reviewer, query, since_ms)
     until_ms = None if query.due_within_ms is None else now_ms() + query.due_within_ms
     while True:
-        items = await wiring.part(Buckets).list_first(wanted, PAGE, found.following, until_ms)
+        items = await wiring.part(Buckets).list_first(wanted, PAGE, page.following, until_ms)
         cards, damaged = await _make_cards(wiring, reviewer, query, freezes, _list_suspensions(items))
-        found.cards += cards if wanted is None else _keep(cards, items)
-        found.damaged += damaged
-        found.searched += len(items)
-        found.following = items[-1] if len(items) == PAGE else None
+        page.cards += cards if wanted is None else _keep(cards, items)
+        page.damaged += damaged
+        page.searched += len(items)
+        page.following = items[-1] if len(items) == PAGE else None
         over = monotonic_ms() - began_ms > BUDGET_MS
-        if found.following is None or not query or len(found.cards) >= PAGE or over:
-            return found
+        if page.following is None or not query or len(page.cards) >= PAGE or over:
+            return page
 
 
 async def find_again(wiring: Wiring, reviewer: Actor, query: Query, kept: list[str], searched: int) -> Found:

@@ -40,7 +40,7 @@ _SPANS: Mapping[str, str] = {
     "due:1h": mark("Within 1 h"),
     "due:24h": mark("Within 24 h"),
 }
-_SPANS_MS = tuple(one.span_ms or 0 for text in _SPANS for one in parse_query(text).terms)
+_SPANS_MS = tuple(term.span_ms or 0 for text in _SPANS for term in parse_query(text).terms)
 
 
 class Tally(NamedTuple):
@@ -99,10 +99,10 @@ async def read_filters(wiring: Wiring, reviewer: Actor, query: Query, at_ms: int
     if buckets is None:
         return _make_filters(None, query, None)
     due = await wiring.part(Buckets).count_due(
-        [one.facets for one in buckets], [at_ms + span_ms for span_ms in spans_ms]
+        [bucket.facets for bucket in buckets], [at_ms + span_ms for span_ms in spans_ms]
     )
     tallies = await asyncio.to_thread(_count, buckets, due, reviewer, query)
-    return _make_filters(tallies, query, sum(one.size for one in buckets))
+    return _make_filters(tallies, query, sum(bucket.size for bucket in buckets))
 
 
 def _count(buckets: Sequence[Bucket], due: Sequence[tuple[int, ...]], reviewer: Actor, query: Query) -> _Tallies:
@@ -132,7 +132,7 @@ def _list_values(facets: Facets, count: int, due: Sequence[int]) -> Iterable[tup
 
 def _make_filters(tallies: _Tallies | None, query: Query, waiting: int | None) -> Filters:
     counts = tallies.by_kind if tallies is not None else {}
-    is_mine = any(one.kind == "mine" for one in query.terms)
+    is_mine = any(term.kind == "mine" for term in query.terms)
     mine = counts.get("mine", {}).get(_MINE, Tally())
     words = query.replace("mine") if is_mine else query.replace("mine", _MINE)
     return Filters(
@@ -147,14 +147,14 @@ def _make_filters(tallies: _Tallies | None, query: Query, waiting: int | None) -
 
 
 def _list_names(kind: str, query: Query, tallies: Mapping[str, Tally]) -> Menu:
-    chosen = [one for one in query.terms if one.kind == kind]
+    chosen = [term for term in query.terms if term.kind == kind]
     names = sorted(tallies, key=lambda name: (-tallies[name].waiting, name.casefold()))
     listed = [
         Choice(name, query.replace(kind, write_term(kind, name)), tallies[name], _is_chosen(chosen, name))
         for name in names[:MOST_LISTED]
     ]
-    usable = tuple(one for one in listed if len(one.query) <= LONGEST_SEARCH)
-    name = ", ".join(next((one for one in names if _is_chosen([term], one)), term.value) for term in chosen)
+    usable = tuple(choice for choice in listed if len(choice.query) <= LONGEST_SEARCH)
+    name = ", ".join(next((name for name in names if _is_chosen([term], name)), term.value) for term in chosen)
     return Menu(kind, _(_NAMES[kind]), name, query.replace(kind), usable, len(names) - len(usable))
 
 
@@ -165,7 +165,7 @@ def _list_words(
     counted: Mapping[str, str],
     read: Mapping[str, str] | None = None,
 ) -> Menu:
-    chosen = {one.text.casefold(): one for one in query.terms if one.kind == kind}
+    chosen = {term.text.casefold(): term for term in query.terms if term.kind == kind}
     words = {**counted, **(read or {})}
     choices = tuple(
         Choice(
@@ -176,10 +176,10 @@ def _list_words(
         )
         for word, name in words.items()
     )
-    names = ", ".join(_(words[word]) if word in words else one.value for word, one in chosen.items())
+    names = ", ".join(_(words[word]) if word in words else term.value for word, term in chosen.items())
     return Menu(kind, _(_NAMES[kind]), names, query.replace(kind), choices)
 
 
 def _is_chosen(terms: Iterable[Term], name: str) -> bool:
     """Return whether one of the terms names exactly this value."""
-    return any(one.whole and one.value == name.casefold() for one in terms)
+    return any(term.whole and term.value == name.casefold() for term in terms)

@@ -51,8 +51,8 @@ def list_arguments(item: Item) -> list[Leaf]:
 
 def list_prompt(prompt: Prompt) -> list[Leaf]:
     """Return every text of the request that is not empty."""
-    found = {name: value for name, value in prompt.model_dump(mode="json").items() if value}
-    return list_values(found) if found else []
+    values = {name: value for name, value in prompt.model_dump(mode="json").items() if value}
+    return list_values(values) if values else []
 
 
 def _is_plain(item: Item) -> bool:

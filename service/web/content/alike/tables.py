@@ -124,8 +124,8 @@ def make_tables(cards: Iterable[Card], least: int = LEAST) -> tuple[list[Table],
     for card in cards:
         kinds.setdefault(card.alike or card.row_id, []).append(card)
     tables, others = [], []
-    for found in kinds.values():
-        fitting, long = _part_long(found) if found[0].alike and len(found) >= least else ([], found)
+    for group in kinds.values():
+        fitting, long = _part_long(group) if group[0].alike and len(group) >= least else ([], group)
         others += long
         if len(fitting) >= least:
             tables += [_make_table(fitting[start : start + MOST]) for start in range(0, len(fitting), MOST)]
@@ -167,8 +167,8 @@ def _make_table(cards: Sequence[Card]) -> Table:
     in_units = all(card.view.effect for card in cards)  # not in cents: the renderer of payments says which
     columns = tuple(_make_column(place, leaves, in_units) for place in first if place in differing)
     lines = [
-        Line(card, tuple(_make_cell(column, found[column.in_prompt, column.path]) for column in columns))
-        for card, found in zip(cards, leaves, strict=True)
+        Line(card, tuple(_make_cell(column, by_place[column.in_prompt, column.path]) for column in columns))
+        for card, by_place in zip(cards, leaves, strict=True)
     ]
     return Table(
         alike=cards[0].alike,
@@ -182,9 +182,9 @@ def _make_table(cards: Sequence[Card]) -> Table:
 
 def _make_column(place: tuple[bool, str], leaves: Sequence[dict[tuple[bool, str], Leaf]], in_units: bool) -> Column:
     in_prompt, path = place
-    numbers = [] if in_prompt else [_read_number(found[place]) for found in leaves]
+    numbers = [] if in_prompt else [_read_number(by_place[place]) for by_place in leaves]
     known = [number for number in numbers if number is not None]
-    currencies = {_find_currency(found) for found in leaves}
+    currencies = {_find_currency(by_place) for by_place in leaves}
     mixed = _is_amount(path) and len(currencies) > 1
     if not known or len(known) < len(leaves) or mixed:
         return Column(path, in_prompt)
@@ -223,9 +223,9 @@ def _is_amount(path: str) -> bool:
     return _find_name(path) in AMOUNTS
 
 
-def _find_currency(found: dict[tuple[bool, str], Leaf]) -> str:
+def _find_currency(by_place: dict[tuple[bool, str], Leaf]) -> str:
     """Return the currency of a call; empty where it names none, or several."""
-    named = {leaf.text.upper() for (in_prompt, path), leaf in found.items() if not in_prompt and _is_currency(path)}
+    named = {leaf.text.upper() for (in_prompt, path), leaf in by_place.items() if not in_prompt and _is_currency(path)}
     currency = named.pop() if len(named) == 1 else ""
     return currency if _CURRENCY.fullmatch(currency) else ""
 

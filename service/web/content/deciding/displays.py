@@ -85,7 +85,7 @@ def read_shown(
     if edited is not None:
         review = make_review(compare_args(view.item.tool.args, edited), None)
         displays.append(compare_display((*review.changes, *review.same)))
-    display = next((one for one in displays if one.hash == post.get("display")), None)
+    display = next((display for display in displays if display.hash == post.get("display")), None)
     missing = {int(place) for place in unseen.split(",") if place}
     if display is None or max(missing, default=-1) >= len(display.paths):
         return None

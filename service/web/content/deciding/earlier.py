@@ -65,11 +65,11 @@ async def describe_precedents(
 
 async def find_denied(wiring: Wiring, record: SuspensionRecord, item: Item, secrets: Redacted) -> Denied | None:
     """Return the last denial of the same call in this run or thread, or of this agent; None without one."""
-    found = await wiring.part(Precedents).find_denial(record, item)
-    if found is None:
+    denial = await wiring.part(Precedents).find_denial(record, item)
+    if denial is None:
         return None
-    sentence = describe_earlier_denial(found, record.run.id, record.run.thread_id)
-    return Denied(sentence, secrets.scrub(found.message), f"/items/{found.suspension_id}/{found.item_id}")
+    sentence = describe_earlier_denial(denial, record.run.id, record.run.thread_id)
+    return Denied(sentence, secrets.scrub(denial.message), f"/items/{denial.suspension_id}/{denial.item_id}")
 
 
 async def find_since(
@@ -88,8 +88,8 @@ async def find_since(
         return None
     if last.erasure is not None:
         return None
-    approvals = (one for one in reversed(last.decisions) if _is_approval_of(one.by.id, one.action, reviewer))
-    approval = next(approvals, None)
+    own = [decision for decision in last.decisions if decision.by.id == reviewer]
+    approval = next((decision for decision in reversed(own) if decision.action is DecisionAction.APPROVE), None)
     if approval is None:
         return None
     before = last.tool.args if approval.args is None else approval.args
@@ -113,7 +113,3 @@ def compare_calls(before: JsonObject, after: JsonObject, href: str, at_ms: int, 
     fresh = frozenset(row.path for row in changes if row.after in new)
     first = tuple(changes[:MOST_CHANGES])
     return Since(href, at_ms, first, len(rows) - len(changes), len(changes) - len(first), fresh)
-
-
-def _is_approval_of(by: str, action: DecisionAction, reviewer: str) -> bool:
-    return by == reviewer and action is DecisionAction.APPROVE

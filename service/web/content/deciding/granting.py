@@ -80,7 +80,7 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
     if grants is None or not item.open:
         return None
     people = max(grants.people, item.terms.quorum.approve)
-    spans = tuple(dict.fromkeys([*(one for one in _SPANS_S if one < grants.longest), grants.longest]))
+    spans = tuple(dict.fromkeys([*(span for span in _SPANS_S if span < grants.longest), grants.longest]))
     arguments = tuple(_list_arguments(item, grants, post))
     return GrantForm(
         spans=spans,
@@ -93,7 +93,7 @@ def make_grant_form(policy: Policy, item: Item, post: Post) -> GrantForm | None:
         people=people,
         arguments=arguments,
         message=post.get("message", ""),
-        offers=people == 1 and _may_offer(item.terms.quorum) and any(one.number or one.text for one in arguments),
+        offers=people == 1 and _may_offer(item.terms.quorum) and any(arg.number or arg.text for arg in arguments),
     )
 
 
@@ -149,9 +149,9 @@ async def preview_granting(
 ) -> GrantForm:
     """Return the folds with what a decision would let run; raises `InvalidInput` beyond what the rule allows."""
     step, policy = find_grant_step(post), wiring.rules.policy()
-    found = await wiring.desk.suspensions.read(suspension_id)
+    suspension = await wiring.desk.suspensions.read(suspension_id)
     granting = await asyncio.to_thread(read_grant, policy, item, decision, post, step)
-    grant = make_grant(policy, found.record, item, granting, by.reviewer("web"), "gra_shown", found.now_ms)
+    grant = make_grant(policy, suspension.record, item, granting, by.reviewer("web"), "gra_shown", suspension.now_ms)
     form = await asyncio.to_thread(make_grant_form, policy, item, post)
     if grant is None or form is None:
         raise InvalidInput(_("This can no longer be granted. Open the item again."))
@@ -166,7 +166,7 @@ def _list_freed(policy: Policy, item: Item, limited: set[str]) -> list[str]:
     bound = {*limited, *grants.by, *((grants.sum.of,) if grants.sum is not None else ())}
     masked = redact(item.tool.args, None, item.terms.secrets).args
     shown = (path for path, _value in _list_plain(masked, "args"))
-    return [path for path in shown if not any(path == one or path.startswith(f"{one}.") for one in bound)]
+    return [path for path in shown if not any(path == prefix or path.startswith(f"{prefix}.") for prefix in bound)]
 
 
 def _list_typed(post: Post, prefix: str) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def _list_arguments(item: Item, grants: Grants, post: Post) -> list[Argument]:
     masked = redact(item.tool.args, None, item.terms.secrets).args
     summed = grants.sum.of if grants.sum is not None else ""
     typed = STEP in post or WITH in post
-    found: list[Argument] = []
+    arguments: list[Argument] = []
     for path, value in _list_plain(masked, "args"):
         fixed = path in grants.by
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -193,17 +193,17 @@ def _list_arguments(item: Item, grants: Grants, post: Post) -> list[Argument]:
             most=post.get(f"{_MOST}{path}", ""),
             only=post.get(f"{_ONLY}{path}", ""),
         )
-        found.append(argument)
-    return found
+        arguments.append(argument)
+    return arguments
 
 
 def _list_plain(args: Mapping[str, JsonValue], path: str) -> list[tuple[str, JsonValue]]:
-    found: list[tuple[str, JsonValue]] = []
+    pairs: list[tuple[str, JsonValue]] = []
     for name, value in args.items():
         if not name.replace("-", "_").isidentifier() or not name.isascii():
             continue
         if isinstance(value, dict) and path.count(".") < 3:
-            found += _list_plain(value, f"{path}.{name}")
+            pairs += _list_plain(value, f"{path}.{name}")
         elif value is not None and value != MASK and not isinstance(value, dict):
-            found.append((f"{path}.{name}", value))
-    return found
+            pairs.append((f"{path}.{name}", value))
+    return pairs

@@ -96,10 +96,10 @@ def reads_backwards(args: JsonObject) -> bool:
 
 def group_digits(text: str) -> list[str]:
     """Return a number in parts of three digits before its point; joined they are the number."""
-    found = _DIGITS.fullmatch(text)
-    if found is None:
+    match = _DIGITS.fullmatch(text)
+    if match is None:
         return [text]
-    sign, digits, rest = found.groups()
+    sign, digits, rest = match.groups()
     first = len(digits) % 3 or 3
     parts = [digits[:first], *(digits[at : at + 3] for at in range(first, len(digits), 3))]
     return [sign + parts[0], *parts[1:-1], parts[-1] + rest]
@@ -126,14 +126,14 @@ def _grow(key: str, value: JsonValue, minor: bool) -> Branch:
         return Branch(key, children=tuple(_grow_all(value, minor)))
     if not isinstance(value, list) or not value:
         return Branch(key, values=tuple(list_values(value)))
-    if not any(isinstance(one, dict | list) and one for one in value):
-        leaves = tuple(leaf for one in value for leaf in list_values(one))
+    if not any(isinstance(entry, dict | list) and entry for entry in value):
+        leaves = tuple(leaf for entry in value for leaf in list_values(entry))
         if sum(len(leaf.text) + 2 for leaf in leaves) <= _LINE_CHARS:
             return Branch(key, values=leaves, is_list=True)
     columns, table = _tabulate(value, minor)
     if table:
         return Branch(key, columns=columns, table=table)
-    return Branch(key, children=tuple(_grow(f"[{place}]", one, minor) for place, one in enumerate(value)))
+    return Branch(key, children=tuple(_grow(f"[{place}]", entry, minor) for place, entry in enumerate(value)))
 
 
 def _tabulate(value: Sequence[JsonValue], minor: bool) -> tuple[tuple[str, ...], tuple[tuple[Leaf, ...], ...]]:
@@ -142,13 +142,13 @@ def _tabulate(value: Sequence[JsonValue], minor: bool) -> tuple[tuple[str, ...],
     if len(value) < 2 or not isinstance(first, dict) or not 1 <= len(first) <= _MOST_COLUMNS:
         return (), ()
     rows = []
-    for one in value:
-        if not isinstance(one, dict) or one.keys() != first.keys():
+    for entry in value:
+        if not isinstance(entry, dict) or entry.keys() != first.keys():
             return (), ()
-        cells = [list_values(one[key]) for key in first]
+        cells = [list_values(entry[key]) for key in first]
         if any(len(cell) != 1 or cell[0].path or len(cell[0].text) > _CELL_CHARS for cell in cells):
             return (), ()
-        currency = name_currency(one) if not minor else ""
+        currency = name_currency(entry) if not minor else ""
         rows.append(tuple(_name_currency(cell[0], key, currency) for key, cell in zip(first, cells, strict=True)))
     return tuple(map(write_key, first)), tuple(rows)
 

@@ -29,14 +29,14 @@ class Version:
 
 def list_versions(item: Item) -> list[Version]:
     """Return the versions of an open item that waits for more approvals, in the order of their first approval."""
-    found: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     for decision in item.decisions if item.open else ():
         args = args_of(item, decision)
         if decision.action is DecisionAction.APPROVE and args != item.tool.args:
             digest = digest_json(args)
-            earlier = found[digest].reviewers if digest in found else ()
-            found[digest] = Version(digest, args, (*earlier, decision.by.id))
-    return list(found.values())
+            earlier = versions[digest].reviewers if digest in versions else ()
+            versions[digest] = Version(digest, args, (*earlier, decision.by.id))
+    return list(versions.values())
 
 
 def find_version(item: Item, digest: str) -> Version:

@@ -29,17 +29,17 @@ def compare_texts(before: str, after: str) -> tuple[Piece, ...]:
     rest = shortest - head
     tail = next((place for place in range(rest) if old[-1 - place] != new[-1 - place]), rest)
     middle = _compare_words(old[head : len(old) - tail], new[head : len(new) - tail])
-    found = [Piece("same", "".join(old[:head])), *middle, Piece("same", "".join(old[len(old) - tail :]))]
-    return tuple(piece for piece in found if piece.text)
+    pieces = [Piece("same", "".join(old[:head])), *middle, Piece("same", "".join(old[len(old) - tail :]))]
+    return tuple(piece for piece in pieces if piece.text)
 
 
 def _compare_words(old: list[str], new: list[str]) -> list[Piece]:
     if len(old) + len(new) > MOST_WORDS:
         return [Piece("removed", "".join(old)), Piece("added", "".join(new))]
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new).get_opcodes():
         if tag == "equal":
-            found.append(Piece("same", "".join(old[begin:end])))
+            pieces.append(Piece("same", "".join(old[begin:end])))
         else:
-            found += [Piece("removed", "".join(old[begin:end])), Piece("added", "".join(new[new_begin:new_end]))]
-    return found
+            pieces += [Piece("removed", "".join(old[begin:end])), Piece("added", "".join(new[new_begin:new_end]))]
+    return pieces
