@@ -25,4 +25,4 @@ async def list_agents(caller: Caller, parts: Parts) -> AgentList:
     Agents that a worker of an incompatible version registered are left out.
     """
     manifests = await parts.runs.agents()
-    return AgentList(agents=[one for one in map(read_manifest, manifests.values()) if one is not None])
+    return AgentList(agents=[manifest for manifest in map(read_manifest, manifests.values()) if manifest is not None])

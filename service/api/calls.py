@@ -196,14 +196,14 @@ def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifes
         description="",
         approval_denial_policy=body.on_deny,
         tools=tuple(tools.values()),
-        digest=digest_json([one.digest for one in tools.values()]),
+        digest=digest_json([tool.digest for tool in tools.values()]),
     )
 
 
 def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
-    definition = next((one for one in manifest.tools if one.name == call.tool), None)
+    definition = next((tool for tool in manifest.tools if tool.name == call.tool), None)
     if definition is None:
-        known = ", ".join(one.name for one in manifest.tools) or "none"
+        known = ", ".join(tool.name for tool in manifest.tools) or "none"
         why = f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}."
         raise _misfit(why, f"$.calls[{index}].tool", "is not a tool of the agent")
     args = settle_object(definition.parameters, call.args)

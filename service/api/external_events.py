@@ -172,7 +172,7 @@ async def list_external_events(
     run = await find_run(parts, caller, run_id)
     page = await parts.part(ExternalEvents).read(run_id, after=after, limit=limit)
     received = (ExternalEventView.model_validate(event) for event in page.events)
-    views = [one.model_copy(update={"event": run.mask(one.event)}) for one in received]
+    views = [view.model_copy(update={"event": run.mask(view.event)}) for view in received]
     return ExternalEventPage(events=views, next_after=page.position)
 
 

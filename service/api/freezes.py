@@ -74,7 +74,8 @@ class FreezeList(BaseModel):
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
 async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
     """List the current freezes."""
-    return FreezeList(freezes=[FreezeView.model_validate(one) for one in await parts.freezes.in_force(fresh=True)])
+    current = await parts.freezes.in_force(fresh=True)
+    return FreezeList(freezes=[FreezeView.model_validate(freeze) for freeze in current])
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)

@@ -57,7 +57,7 @@ async def readyz(request: Request, parts: OpenParts) -> Ready:
         raise Unavailable("The store was emptied. Restore it from a copy, or run `python -m service.setup`.")
     unreadable = len(await parts.inspections.sample())
     rules: Literal["in force", "held"] = "held" if parts.rulebook.is_held() else "in force"
-    if any(one.scope == TIME for one in await parts.freezes.in_force(fresh=True)):
+    if any(freeze.scope == TIME for freeze in await parts.freezes.in_force(fresh=True)):
         return Ready(clock="in doubt", unreadable=unreadable, rules=rules)
     silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
     return Ready(clock="silent" if silent else "right", unreadable=unreadable, rules=rules)

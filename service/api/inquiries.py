@@ -92,7 +92,7 @@ async def list_inquiries(
     async def read() -> SuspensionRecord:
         return (await find_suspension(parts, caller.owner, suspension_id))[0]
 
-    found = await wait_for(
+    record = await wait_for(
         request,
         suspension_id,
         read,
@@ -100,7 +100,7 @@ async def list_inquiries(
         done=lambda record: record.status is not Status.PENDING or bool(_list_open(record)),
         wait_s=wait,
     )
-    return InquiryPage(status=found.status, inquiries=_list_open(found) if found.status is Status.PENDING else [])
+    return InquiryPage(status=record.status, inquiries=_list_open(record) if record.status is Status.PENDING else [])
 
 
 def _list_open(record: SuspensionRecord) -> list[OpenInquiry]:

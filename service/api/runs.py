@@ -135,16 +135,16 @@ async def list_runs(
     caller: Caller, parts: Parts, status: RunStatus | None = None, skip: Skip = 0, limit: Limit = 50
 ) -> RunPage:
     """List runs, the newest first, or suspended runs by their deadline. Agents see their own, people see all."""
-    found = await parts.runs.list_runs(status=status, owner=caller.owner, skip=skip, limit=limit + 1)
-    more = len(found) > limit
+    runs = await parts.runs.list_runs(status=status, owner=caller.owner, skip=skip, limit=limit + 1)
+    more = len(runs) > limit
     return RunPage(
         runs=[
             RunView.model_validate(run)
-            for run in found[:limit]
+            for run in runs[:limit]
             if isinstance(run, Run) and not (caller.owner is not None and run.is_drill)
         ],
         next_skip=skip + limit if more else None,
-        unreadable=UnreadableView.list_of(found[:limit]),
+        unreadable=UnreadableView.list_of(runs[:limit]),
     )
 
 
@@ -163,12 +163,12 @@ async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts,
 async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> RunSuspensions:
     """Return all suspensions of a run in order, the start first. Each names the previous and the following one."""
     run = await find_run(parts, caller, run_id)
-    found = await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE)
-    records, _ = split_readable(found)
+    chain = await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE)
+    records, _ = split_readable(chain)
     cut = bool(records) and records[0].previous_id is not None
     frozen = await parts.freezes.in_force()
     views = [SuspensionView.of(record, frozen, caller.owner) for record in records]
-    return RunSuspensions(suspensions=views, cut=cut, unreadable=UnreadableView.list_of(found))
+    return RunSuspensions(suspensions=views, cut=cut, unreadable=UnreadableView.list_of(chain))
 
 
 @router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)

@@ -87,8 +87,8 @@ async def list_suspensions(
 
     A page of very large calls has fewer than `limit`; `next_skip` leads to the others.
     """
-    found = await _page(parts, caller, status, skip, limit + 1)
-    listed, frozen = _cut_page(found[:limit]), await parts.freezes.in_force()
+    page = await _page(parts, caller, status, skip, limit + 1)
+    listed, frozen = _cut_page(page[:limit]), await parts.freezes.in_force()
     views = [
         SuspensionView.of(record, frozen, caller.owner)
         for record in listed
@@ -96,7 +96,7 @@ async def list_suspensions(
     ]
     return SuspensionPage(
         suspensions=views,
-        next_skip=skip + len(listed) if len(found) > len(listed) else None,
+        next_skip=skip + len(listed) if len(page) > len(listed) else None,
         unreadable=UnreadableView.list_of(listed),
     )
 
@@ -119,7 +119,7 @@ async def get_suspension(
             return await _with_denials(
                 parts, seen, SuspensionView.of(seen, await parts.freezes.in_force(), caller.owner)
             )
-    found = await wait_for(
+    record = await wait_for(
         request,
         suspension_id,
         read,
@@ -127,7 +127,7 @@ async def get_suspension(
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
-    return SuspensionView.of(found, await parts.freezes.in_force(), caller.owner)
+    return SuspensionView.of(record, await parts.freezes.in_force(), caller.owner)
 
 
 async def _with_denials(parts: Parts, record: SuspensionRecord, view: SuspensionView) -> SuspensionView:
@@ -152,7 +152,7 @@ async def decide_item(
     """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
     saved = await parts.desk.decide(suspension_id, item_id, body, caller.reviewer("api"), key=key)
     item = find_item(saved.record, item_id)
-    own = [DecisionView.model_validate(one) for one in item.decisions if one.by.id == caller.name]
+    own = [DecisionView.model_validate(decision) for decision in item.decisions if decision.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
     return DecidedItem(
         suspension_id=suspension_id,
@@ -173,16 +173,16 @@ async def extend_item(
     return SuspensionView.of(saved.record, await parts.freezes.in_force())
 
 
-def _cut_page(found: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:
+def _cut_page(page: list[SuspensionRecord | UnreadableRecord]) -> list[SuspensionRecord | UnreadableRecord]:
     """Return the first of a page whose arguments are together short enough to write at once, and at least one."""
     room = _PAGE_CHARS
-    for place, record in enumerate(found):
+    for place, record in enumerate(page):
         for item in record.items if isinstance(record, SuspensionRecord) else ():
             size = measure(item.tool.args)
             room -= size.chars + _VALUE_CHARS * size.values
         if room < 0 and place:
-            return found[:place]
-    return found
+            return page[:place]
+    return page
 
 
 async def _page(

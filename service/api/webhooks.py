@@ -152,7 +152,7 @@ async def list_events(caller: Caller) -> EventList:
 @endpoints.get("", operation_id="listEndpoints", responses=_READS)
 async def list_endpoints(caller: Caller, parts: Parts) -> EndpointList:
     """List all endpoints for an admin, and its own for an agent."""
-    return EndpointList(endpoints=[_view(one) for one in await managing.list_endpoints(parts, caller)])
+    return EndpointList(endpoints=[_view(endpoint) for endpoint in await managing.list_endpoints(parts, caller)])
 
 
 @endpoints.post("", status_code=201, operation_id="createEndpoint", responses=WRITES)
@@ -192,7 +192,7 @@ async def delete_endpoint(endpoint_id: EndpointId, caller: Caller, parts: Parts)
 @failures.get("", operation_id="listFailures", responses=_READS)
 async def list_failures(caller: Caller, parts: Parts) -> FailureList:
     """List messages that were refused and not delivered since, with the reasons."""
-    return FailureList(failures=[_view_failure(one) for one in await managing.list_failures(parts, caller)])
+    return FailureList(failures=[_view_failure(failure) for failure in await managing.list_failures(parts, caller)])
 
 
 @failures.post("/redeliver", operation_id="redeliver", responses=WRITES)
@@ -204,7 +204,7 @@ async def redeliver(body: RedeliverRequest, caller: Caller, parts: Parts) -> Red
 @senders.get("", operation_id="listSenders", responses=_READS)
 async def list_senders(caller: Admin, parts: Parts) -> SenderList:
     """List all senders, including revoked ones."""
-    return SenderList(senders=[_view_sender(one) for one in await sending.list_senders(parts, caller)])
+    return SenderList(senders=[_view_sender(sender) for sender in await sending.list_senders(parts, caller)])
 
 
 @senders.post("", status_code=201, operation_id="createSender", responses=WRITES)

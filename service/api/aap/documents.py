@@ -73,7 +73,7 @@ def replays(model: type[BaseModel], description: str, *statuses: int) -> Respons
 def make_document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of the protocol."""
     built = build_openapi(app, _TAGS, {"url": PREFIX})
-    for operation in (one for path in built["paths"].values() for one in path.values()):
+    for operation in (operation for path in built["paths"].values() for operation in path.values()):
         for parameter in operation.get("parameters", ()):
             parameter["schema"].pop("default", None)
         for status, response in operation["responses"].items():

@@ -87,11 +87,11 @@ async def change_instance(
     if delivery is not None:
         await verify_receiver(parts, scope.name, id_, delivery)
     for _ in range(_ATTEMPTS):
-        found = await _find(parts, scope, id_)
+        instance = await _find(parts, scope, id_)
         update: dict[str, object] = {"name": body.instance_name} if body.instance_name is not None else {}
         if "delivery" in body.model_fields_set:
             update["delivery"] = delivery
-        saved = await parts.part(Instances).save(found.model_copy(update=update), idempotency)
+        saved = await parts.part(Instances).save(instance.model_copy(update=update), idempotency)
         if saved is not None:
             return InstanceView.of(saved)
         if await parts.replays.recall(idempotency) is not None:
@@ -103,10 +103,10 @@ async def change_instance(
 async def delete_instance(id_: Id, scope: Provisioner, parts: Parts) -> None:
     """Delete an instance. Its credential, pending requests and undelivered messages end."""
     for _ in range(_ATTEMPTS):
-        found = await parts.part(Instances).read(id_)
-        if found is None or found.scope != scope.name:
+        instance = await parts.part(Instances).read(id_)
+        if instance is None or instance.scope != scope.name:
             break
-        if await parts.part(Instances).delete(found, await parts.schedule.now_ms()):
+        if await parts.part(Instances).delete(instance, await parts.schedule.now_ms()):
             break
     if not await parts.part(Instances).is_gone(id_, scope.name):
         raise _unknown(id_)
@@ -114,10 +114,10 @@ async def delete_instance(id_: Id, scope: Provisioner, parts: Parts) -> None:
 
 
 async def _find(parts: Wiring, scope: Scope, instance_id: str) -> Instance:
-    found = await parts.part(Instances).read(instance_id)
-    if found is None or found.scope != scope.name:
+    instance = await parts.part(Instances).read(instance_id)
+    if instance is None or instance.scope != scope.name:
         raise _unknown(instance_id)
-    return found
+    return instance
 
 
 def _unknown(instance_id: str) -> NotFound:

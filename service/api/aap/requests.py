@@ -83,7 +83,7 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
         first.id,
         read,
         who=caller.owner,
-        done=lambda found: closed_at_ms(found) is not None,
+        done=lambda record: closed_at_ms(record) is not None,
         wait_s=min(LONGEST_WAIT_S, read_duration(wait)) if wait else 0,
         identify=find_instance,
     )
@@ -95,8 +95,8 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
 )
 async def cancel_request(id_: Id, caller: Requester, parts: Parts) -> Response:
     """Cancel a pending request. A decision is final."""
-    found = await _find(parts, caller, id_)
-    saved = await parts.desk.withdraw(found.id, Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER))
+    record = await _find(parts, caller, id_)
+    saved = await parts.desk.withdraw(record.id, Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER))
     return await _show(parts, saved.record)
 
 
@@ -107,14 +107,14 @@ async def consume_approval(request: Request, id_: Id, caller: Requester, parts: 
     """Consume the approval once, immediately before the call starts."""
     if await request.body():
         raise InvalidInput("This request has no body. Send none.")
-    found = await _find(parts, caller, id_)
+    record = await _find(parts, caller, id_)
     revocations = await parts.revocation_cache.find()
     try:
-        saved = await parts.desk.client_redeem(found.id, _ITEM, key, revocations, REPORT_WITHIN_S)
+        saved = await parts.desk.client_redeem(record.id, _ITEM, key, revocations, REPORT_WITHIN_S)
     except (AlreadyRedeemed, Frozen, Withdrawn):
         raise
     except Conflict as error:
-        raise _refuse_consumption(found, error) from error
+        raise _refuse_consumption(record, error) from error
     return await _show(parts, saved.record)
 
 
@@ -123,13 +123,13 @@ async def consume_approval(request: Request, id_: Id, caller: Requester, parts: 
 )
 async def report_outcome(body: NewOutcome, id_: Id, caller: Requester, parts: Parts) -> Response:
     """Report the outcome of a consumed call. Repeating the report changes nothing; a different one is refused."""
-    found = await _find(parts, caller, id_)
-    permit = found.items[0].permit
+    record = await _find(parts, caller, id_)
+    permit = record.items[0].permit
     if permit is None:
         raise Refusal(409, "not_consumed", "The approval was not consumed, so there is no outcome to report.")
     report = Report(success=body.status == "succeeded", error=body.note, at_ms=0)
     try:
-        saved = await parts.desk.conclude(found.id, _ITEM, None, report)
+        saved = await parts.desk.conclude(record.id, _ITEM, None, report)
     except Conflict as error:
         code = "outcome_conflict" if permit.report is not None else "outcome_too_late"
         raise Refusal(409, code, error.message) from error
@@ -153,9 +153,9 @@ async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> R
     return Response(write_request(record, submitted), status, media_type="application/json")
 
 
-def _refuse_consumption(found: SuspensionRecord, error: Conflict) -> Refusal:
-    if status_of(found) != "approved":
-        return Refusal(409, "not_approved", f"The request is {status_of(found)}; there is no approval to consume.")
-    if found.items[0].permit is None and found.status is not Status.CANCELLED:
+def _refuse_consumption(record: SuspensionRecord, error: Conflict) -> Refusal:
+    if status_of(record) != "approved":
+        return Refusal(409, "not_approved", f"The request is {status_of(record)}; there is no approval to consume.")
+    if record.items[0].permit is None and record.status is not Status.CANCELLED:
         return Refusal(409, "approval_expired", error.message)
     return Refusal(409, "approval_withdrawn", error.message)

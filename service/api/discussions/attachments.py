@@ -74,7 +74,7 @@ async def list_files(suspension_id: SuspensionId, item_id: ItemId, caller: Calle
     """List the files of an item. An agent's key lists only what agents attached."""
     await find_suspension(parts, caller.owner, suspension_id)
     files = await list_attachments(parts, suspension_id, item_id, of_agent=caller.owner is not None)
-    return AttachmentPage(attachments=[AttachmentView.model_validate(one) for one in files])
+    return AttachmentPage(attachments=[AttachmentView.model_validate(file) for file in files])
 
 
 @router.get("/{attachment_id}", operation_id="getAttachment", responses=READS)
@@ -84,7 +84,7 @@ async def get_file(
     """Return a file with its content. It is as the sender wrote it: check it before you open it."""
     await find_suspension(parts, caller.owner, suspension_id)
     of_agent = caller.owner is not None
-    found, content = await read_attachment(parts, suspension_id, item_id, attachment_id, of_agent=of_agent)
+    attachment, content = await read_attachment(parts, suspension_id, item_id, attachment_id, of_agent=of_agent)
     return AttachmentContent(
-        attachment=AttachmentView.model_validate(found), content=base64.b64encode(content).decode()
+        attachment=AttachmentView.model_validate(attachment), content=base64.b64encode(content).decode()
     )

@@ -49,11 +49,10 @@ async def comment_on_item(
     """Comment on an item, also after its decision. The answer has all comments on it; the agent reads none."""
     saved = await add_comment(parts, suspension_id, item_id, body.text, caller.name, key)
     run_id = (await parts.desk.suspensions.read(suspension_id)).record.run.id
-    found = await parts.part(Comments).list_all(run_id)
+    comments = await parts.part(Comments).list_all(run_id)
     place = (saved.suspension_id, saved.item_id)
-    return CommentPage(
-        comments=[CommentView.model_validate(one) for one in found if (one.suspension_id, one.item_id) == place]
-    )
+    own = [comment for comment in comments if (comment.suspension_id, comment.item_id) == place]
+    return CommentPage(comments=[CommentView.model_validate(comment) for comment in own])
 
 
 @router.get("/runs/{run_id}/comments", operation_id="listComments", responses=READS | problems(403))
@@ -61,6 +60,5 @@ async def list_comments(run_id: RunId, caller: Person, parts: Parts) -> CommentP
     """Return the comments on all items of a run. They are kept as long as its trail, also after the run's deletion."""
     if not await parts.retention.keeps_trail(run_id):
         await find_run(parts, caller, run_id)
-    return CommentPage(
-        comments=[CommentView.model_validate(one) for one in await parts.part(Comments).list_all(run_id)]
-    )
+    comments = await parts.part(Comments).list_all(run_id)
+    return CommentPage(comments=[CommentView.model_validate(comment) for comment in comments])

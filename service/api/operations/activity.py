@@ -55,7 +55,7 @@ async def list_activity(
     page = await parts.activity.read_page(skip, limit + 1)
     more = len(page.entries) > limit
     return ActivityList(
-        activity=[ActivityView.model_validate(one) for one in page.entries[:limit]],
+        activity=[ActivityView.model_validate(entry) for entry in page.entries[:limit]],
         next_skip=skip + limit if more else None,
         broken_at=page.broken_at,
     )

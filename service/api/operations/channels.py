@@ -66,13 +66,13 @@ class AnswerList(BaseModel):
 @router.get("", operation_id="listChannels", responses=problems(401, 403))
 async def list_channels(_caller: Admin, channels: OpenChannels) -> ChannelList:
     """List the configured channels, without their secrets."""
-    found = []
-    for name, one in sorted(channels.by_name.items()):
+    views = []
+    for name, channel in sorted(channels.by_name.items()):
         config = channels.configs.get(name)
         shown = describe_settings(config) if config is not None else ()
         settings = tuple(map(SettingView.model_validate, shown))
-        found.append(ChannelView(name=name, kind=one.kind, destination=one.destination, settings=settings))
-    return ChannelList(channels=found)
+        views.append(ChannelView(name=name, kind=channel.kind, destination=channel.destination, settings=settings))
+    return ChannelList(channels=views)
 
 
 @router.post("/{channel}/test", operation_id="testChannel", responses=problems(400, 401, 403, 404, 415, 429))
@@ -81,4 +81,4 @@ async def send_test(
 ) -> AnswerList:
     """Send a test card to a person. It asks nobody and has no control that decides."""
     answers = await send_test_card(parts, channels, channel, body.person, caller.name)
-    return AnswerList(answers=[AnswerView.model_validate(one) for one in answers])
+    return AnswerList(answers=[AnswerView.model_validate(answer) for answer in answers])

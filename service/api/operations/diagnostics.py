@@ -53,8 +53,8 @@ class RulesChecked(BaseModel):
 @router.get("/diagnostics", operation_id="getDiagnostics", responses=problems(401, 403))
 async def diagnose_parts(_caller: Person, parts: Parts, channels: OpenChannels) -> FindingList:
     """Check the store, the clock, the workers, the rules and the channels; for people."""
-    kinds = {name: one.kind for name, one in channels.by_name.items()}
-    return FindingList(findings=[FindingView.model_validate(one) async for one in diagnose(parts, kinds)])
+    kinds = {name: channel.kind for name, channel in channels.by_name.items()}
+    return FindingList(findings=[FindingView.model_validate(finding) async for finding in diagnose(parts, kinds)])
 
 
 @router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415, 429))
@@ -64,11 +64,11 @@ async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> Rules
     A check that takes too long is stopped.
     """
     known = await find_known(parts) if caller.owner is None else Known(now_ms=now_ms())
-    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
+    report = await parts.desk.evaluations.check_rules(body.text, body.file, known, lists=body.lists, caller=caller.name)
     return RulesChecked(
-        ok=not found.faults,
-        rules=found.rules,
-        version=found.version,
-        faults=list(found.faults),
-        warnings=list(found.warnings),
+        ok=not report.faults,
+        rules=report.rules,
+        version=report.version,
+        faults=list(report.faults),
+        warnings=list(report.warnings),
     )

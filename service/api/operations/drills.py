@@ -50,7 +50,7 @@ class PlantedView(BaseModel):
 async def list_drills(_caller: Admin, parts: Parts) -> DrillList:
     """List the templates of fire drills."""
     plan = drills_of(parts.settings.drills)
-    return DrillList(every_h=plan.every_h, drills=[DrillView.model_validate(one) for one in plan.drills])
+    return DrillList(every_h=plan.every_h, drills=[DrillView.model_validate(drill) for drill in plan.drills])
 
 
 @router.post("", status_code=201, operation_id="plantDrill", responses=problems(400, 401, 403, 404, 415))

@@ -51,8 +51,9 @@ async def report_headless(
 ) -> HeadlessReport:
     """List the items that a rule's fallback decided at once, with `timeout_s: 0`, so that no person was notified."""
     from_ms, to_ms = _to_ms(since, 0), _to_ms(until, _FOREVER_MS)
-    found = await list_headless(parts, from_ms, to_ms, skip, limit)
-    return HeadlessReport(items=[HeadlessView.model_validate(one) for one in found.items], next_skip=found.next_skip)
+    report = await list_headless(parts, from_ms, to_ms, skip, limit)
+    items = [HeadlessView.model_validate(item) for item in report.items]
+    return HeadlessReport(items=items, next_skip=report.next_skip)
 
 
 class OutcomesView(View):

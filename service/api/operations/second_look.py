@@ -60,9 +60,10 @@ class OpinionRequest(RequestBody):
 @router.get("", operation_id="listSecondLooks", responses=problems(401, 403))
 async def list_waiting(caller: Person, parts: Parts) -> SecondLookList:
     """List calls that were drawn by chance for a second look, up to 50."""
-    found = await list_second_look(parts, caller.reviewer("api"))
+    waiting = await list_second_look(parts, caller.reviewer("api"))
     calls = [
-        WaitingCallView.model_validate(_describe(one.call, one.seq) | {"may_take": not one.refusal}) for one in found
+        WaitingCallView.model_validate(_describe(entry.call, entry.seq) | {"may_take": not entry.refusal})
+        for entry in waiting
     ]
     return SecondLookList(calls=calls, total=await parts.part(Recents).second_look.count())
 

@@ -121,8 +121,8 @@ async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, 
 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
     now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
-    found = await parts.reviewers.list_sessions(name)
-    return SessionList(sessions=[_view(parts, opened, now_ms, own) for opened in found])
+    sessions = await parts.reviewers.list_sessions(name)
+    return SessionList(sessions=[_view(parts, opened, now_ms, own) for opened in sessions])
 
 
 def _view(parts: Wiring, opened: OpenSession, now_ms: int, own: str) -> OpenSessionView:

@@ -142,8 +142,8 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
 @reviewers.get("", operation_id="listReviewers", responses=_ADMIN_READS)
 async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
     """List all reviewers, including deactivated ones."""
-    found = await parts.reviewers.list_all()
-    return ReviewerList(reviewers=[ReviewerView.model_validate(one) for one in found])
+    reviewers = await parts.reviewers.list_all()
+    return ReviewerList(reviewers=[ReviewerView.model_validate(reviewer) for reviewer in reviewers])
 
 
 @reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
@@ -205,11 +205,11 @@ async def rotate_key(
 @keys.get("", operation_id="listKeys", responses=_ADMIN_READS)
 async def list_keys(caller: Person, parts: Parts) -> KeyList:
     """List all keys, including revoked ones; people who are no admins see the reviewer's keys of their own."""
-    found, uses = await managing.list_keys(parts, caller), await parts.api_keys.list_uses()
+    keys, uses = await managing.list_keys(parts, caller), await parts.api_keys.list_uses()
     return KeyList(
         keys=[
             KeyView.model_validate(key).model_copy(update={"last_used_at": uses.get(key.id), "listed": listed})
-            for _, key, listed in found
+            for _, key, listed in keys
         ]
     )
 

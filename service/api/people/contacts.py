@@ -82,4 +82,4 @@ async def unlink_contact(name: ReviewerName, contact_id: ContactId, caller: Admi
 
 
 async def _list(parts: Wiring, name: str) -> ContactList:
-    return ContactList(contacts=[ContactView.model_validate(one) for one in await parts.contacts.list_of(name)])
+    return ContactList(contacts=[ContactView.model_validate(contact) for contact in await parts.contacts.list_of(name)])

@@ -112,5 +112,5 @@ async def _add(parts: Wiring, person: str, body: AbsenceRequest, by: str) -> Abs
     return AbsenceView.model_validate(await parts.duty.add_absence(person, from_ms, to_ms, body.delegate, by))
 
 
-def _show(found: list[Absence]) -> AbsenceList:
-    return AbsenceList(absences=[AbsenceView.model_validate(one) for one in found])
+def _show(absences: list[Absence]) -> AbsenceList:
+    return AbsenceList(absences=[AbsenceView.model_validate(absence) for absence in absences])

@@ -55,7 +55,7 @@ class GroupList(BaseModel):
 @router.get("", operation_id="listGroups", responses=problems(401, 403))
 async def list_groups(caller: Person, parts: Parts) -> GroupList:
     """List all groups."""
-    return GroupList(groups=[GroupView.model_validate(one) for one in await parts.groups.list_all()])
+    return GroupList(groups=[GroupView.model_validate(group) for group in await parts.groups.list_all()])
 
 
 @router.post("", status_code=201, operation_id="createGroup", responses=WRITES)

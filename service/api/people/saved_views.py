@@ -34,8 +34,8 @@ class SavedViewList(BaseModel):
 @account.get("", operation_id="listOwnViews", responses=problems(401, 403))
 async def list_own_views(caller: Member, parts: Parts) -> SavedViewList:
     """List your saved views."""
-    found = await parts.part(ViewStore).list_of(caller.name)
-    return SavedViewList(views=[SavedViewView.model_validate(one) for one in found])
+    views = await parts.part(ViewStore).list_of(caller.name)
+    return SavedViewList(views=[SavedViewView.model_validate(view) for view in views])
 
 
 @account.post("", status_code=201, operation_id="saveOwnView", responses=WRITES)

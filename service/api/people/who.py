@@ -45,6 +45,6 @@ class WhoView(BaseModel):
 async def show_who(body: WhoRequest, caller: Person, parts: Parts, channels: OpenChannels) -> WhoView:
     """Say who would be asked when about a call under a rule, and what happens at its deadline. Nothing is sent."""
     call = body.call or SampleCall(tool="refund")
-    found = await plan(parts, channels, parts.rules.policy(), body.rule, call, int(body.at.timestamp() * 1000))
-    asked = [AskedView.model_validate(one) for one in found.asked]
-    return WhoView(asked=asked, deadline_at=found.deadline_at_ms, end=found.end)
+    forecast = await plan(parts, channels, parts.rules.policy(), body.rule, call, int(body.at.timestamp() * 1000))
+    asked = [AskedView.model_validate(row) for row in forecast.asked]
+    return WhoView(asked=asked, deadline_at=forecast.deadline_at_ms, end=forecast.end)

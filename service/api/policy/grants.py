@@ -133,13 +133,13 @@ async def reinstate_grant(grant_id: GrantId, caller: Person, parts: Parts) -> Gr
 
 
 async def _read(parts: Wiring, grant_id: str) -> GrantView:
-    (found,) = await _describe(parts, [await parts.grants.find_use(grant_id)])
-    return found
+    (view,) = await _describe(parts, [await parts.grants.find_use(grant_id)])
+    return view
 
 
 async def _describe(parts: Wiring, uses: Sequence[Use[Grant]]) -> list[GrantView]:
-    trials, now_ms = await parts.grants.lessons.read_trials(one.grant for one in uses), await parts.grants.now_ms()
-    return [_view(parts, one, trials.get(one.grant.id, Trial()), now_ms) for one in uses]
+    trials, now_ms = await parts.grants.lessons.read_trials(use.grant for use in uses), await parts.grants.now_ms()
+    return [_view(parts, use, trials.get(use.grant.id, Trial()), now_ms) for use in uses]
 
 
 def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantView:
@@ -157,7 +157,7 @@ def _view(parts: Wiring, use: Use[Grant], trial: Trial, now_ms: int) -> GrantVie
             "sum": write_amount(grant.sum.max) if grant.sum is not None else None,
             "at_ms": grant.at_ms,
             "until_ms": grant.until_ms,
-            "granted_by": [one.id for one in grant.granters],
+            "granted_by": [granter.id for granter in grant.granters],
             "calls": use.calls,
             "total": write_amount(use.total),
             "last_used_at": use.last_ms,

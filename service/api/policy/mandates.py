@@ -171,8 +171,8 @@ async def propose_mandate(
 async def list_mandates(caller: Caller, parts: Parts) -> MandateList:
     """List approved mandates with their use, also those that ended in the last month. Agents see their own."""
     uses, now_ms = await parts.grants.mandates.list_uses(), await parts.grants.mandates.now_ms()
-    own = [one for one in uses if caller.owner in (None, one.grant.owner)]
-    return MandateList(mandates=[_view(parts, one, now_ms) for one in own])
+    own = [use for use in uses if caller.owner in (None, use.grant.owner)]
+    return MandateList(mandates=[_view(parts, use, now_ms) for use in own])
 
 
 @router.get("/{mandate_id}", operation_id="getMandate", responses=WAITS)
@@ -182,7 +182,7 @@ async def get_mandate(request: Request, mandate_id: MandateId, caller: Caller, p
     async def read() -> SuspensionRecord:
         return await _find(parts, caller, mandate_id)
 
-    found = await wait_for(
+    record = await wait_for(
         request,
         name_suspension(mandate_id),
         read,
@@ -190,7 +190,7 @@ async def get_mandate(request: Request, mandate_id: MandateId, caller: Caller, p
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
-    return await _read(parts, found)
+    return await _read(parts, record)
 
 
 @router.post("/{mandate_id}/revoke", operation_id="revokeMandate", responses=WRITES)
@@ -212,17 +212,17 @@ async def revoke_mandate(mandate_id: MandateId, caller: Caller, parts: Parts) ->
 
 async def _find_definitions(parts: Wiring, caller: Principal, agent: str, body: MandateRequest) -> Definitions:
     """Return the definitions of the agent's tools: those sent, or those of a registered agent."""
-    sent = [(one.tool, one.definition) for one in body.tools if one.definition is not None]
+    sent = [(entry.tool, entry.definition) for entry in body.tools if entry.definition is not None]
     if not sent:
-        return {one.name: one for one in (await find_agent(parts, agent)).tools}
+        return {tool.name: tool for tool in (await find_agent(parts, agent)).tools}
     if agent != caller.name:
         raise InvalidInput("Workers register their tools. Send definitions only for calls that you run yourself.")
     definitions: dict[str, ToolDefinition] = {}
-    for tool, one in sent:
-        check_size(one.parameters)
-        definition = ToolDefinition(name=tool, **one.model_dump())
-        if definitions.setdefault(tool, definition) != definition:
-            raise InvalidInput(f"The tool {tool!r} has two definitions; send one.")
+    for name, definition in sent:
+        check_size(definition.parameters)
+        tool = ToolDefinition(name=name, **definition.model_dump())
+        if definitions.setdefault(name, tool) != tool:
+            raise InvalidInput(f"The tool {name!r} has two definitions; send one.")
     return definitions
 
 
@@ -278,7 +278,7 @@ def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Man
             "void": parts.grants.mandates.find_void(mandate),
             "sentences": [
                 *plan.calls,
-                *(f"Asked about each time: {one}" for one in plan.asked),
+                *(f"Asked about each time: {call}" for call in plan.asked),
                 plan.limits,
                 plan.outside,
             ],
@@ -287,7 +287,7 @@ def _describe(parts: Wiring, mandate: Mandate, state: MandateState, use: Use[Man
             "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
             "at": mandate.at_ms or None,
             "until": mandate.until_ms if mandate.at_ms else None,
-            "approved_by": [one.id for one in mandate.granters],
+            "approved_by": [granter.id for granter in mandate.granters],
             "calls": use.calls if use is not None else 0,
             "total": write_amount(use.total if use is not None else 0),
             "last_used_at": use.last_ms if use is not None else None,

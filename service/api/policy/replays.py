@@ -24,8 +24,8 @@ ReplayId = Annotated[str, Path(min_length=1, max_length=100, examples=["rpl_019a
 
 async def replays_of(request: Request) -> RuleReplays:
     """Return the replays of this process."""
-    found: RuleReplays = request.app.state.rule_replays
-    return found
+    replays: RuleReplays = request.app.state.rule_replays
+    return replays
 
 
 Replays = Annotated[RuleReplays, Depends(replays_of)]
@@ -157,8 +157,8 @@ async def start_replay(body: StartReplay, caller: Admin, replays: Replays, respo
 @router.get("", operation_id="listReplays", responses=problems(401, 403))
 async def list_replays(_caller: Admin, parts: Parts) -> ReplayList:
     """List the replays of the last day."""
-    found = await parts.rules.history.replays.list_all(await parts.schedule.now_ms())
-    return ReplayList(replays=[view_replay(one) for one in found])
+    replays = await parts.rules.history.replays.list_all(await parts.schedule.now_ms())
+    return ReplayList(replays=[view_replay(replay) for replay in replays])
 
 
 @router.get("/{replay_id}", operation_id="getReplay", responses=problems(400, 401, 403, 404))
@@ -176,7 +176,7 @@ async def delete_replay(replay_id: ReplayId, _caller: Admin, replays: Replays) -
 
 def view_replay(replay: Replay) -> ReplayView:
     """Return the view of a replay."""
-    found = replay.result
+    tally = replay.result
     return ReplayView(
         id=replay.id,
         by=replay.by,
@@ -193,16 +193,16 @@ def view_replay(replay: Replay) -> ReplayView:
         ended_at=replay.ended_at_ms,
         runs=replay.runs,
         of_runs=replay.of_runs,
-        calls=found.count,
-        changed=found.changed,
-        cells=[CellView.model_validate(one) for one in found.list_cells()],
-        changes=[RuleChangeView(**change.model_dump(), count=count) for change, count in found.list_rule_changes()],
-        missing=[MissingView(fact=fact, count=count) for fact, count in found.missing.most_common()],
+        calls=tally.count,
+        changed=tally.changed,
+        cells=[CellView.model_validate(cell) for cell in tally.list_cells()],
+        changes=[RuleChangeView(**change.model_dump(), count=count) for change, count in tally.list_rule_changes()],
+        missing=[MissingView(fact=fact, count=count) for fact, count in tally.missing.most_common()],
         gaps=list(replay.gaps),
         review_time=ReviewTimeView(
-            measured=found.look_times.total(),
-            typical_ms=found.find_typical_look_ms(),
-            saved_ms=found.estimate_saved_ms(),
-            added_ms=found.estimate_added_ms(),
+            measured=tally.look_times.total(),
+            typical_ms=tally.find_typical_look_ms(),
+            saved_ms=tally.estimate_saved_ms(),
+            added_ms=tally.estimate_added_ms(),
         ),
     )

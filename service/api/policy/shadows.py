@@ -83,7 +83,7 @@ async def read_shadow(_caller: Person, parts: Parts) -> ShadowsView:
     state = await read_shadows(parts)
     return ShadowsView(
         current=ShadowView.model_validate(state.current) if state.current is not None else None,
-        ended=[ShadowView.model_validate(one) for one in state.ended],
+        ended=[ShadowView.model_validate(shadow) for shadow in state.ended],
     )
 
 

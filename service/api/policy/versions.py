@@ -76,7 +76,7 @@ class VersionList(BaseModel):
 @router.get("/versions", operation_id="listRuleVersions", responses=problems(401, 403))
 async def list_all(_caller: Person, parts: Parts) -> VersionList:
     """List the versions of the rules, when each was in force, and who attests them."""
-    return VersionList(versions=[VersionView(**_view(one, parts)) for one in await list_versions(parts)])
+    return VersionList(versions=[VersionView(**_view(state, parts)) for state in await list_versions(parts)])
 
 
 @router.get("/versions/{version}", operation_id="getRuleVersion", responses=problems(401, 403, 404))
@@ -104,15 +104,15 @@ def view_text(state: VersionState, parts: Parts) -> VersionText:
 
 
 def _view(state: VersionState, parts: Parts) -> dict[str, Any]:
-    found = state.found
+    version = state.found
     return {
-        "version": found.version,
-        "digest": found.digest,
-        "file": found.file,
+        "version": version.version,
+        "digest": version.digest,
+        "file": version.file,
         "in_force": state.in_force,
         "withdrawn": state.withdrawn,
         "attested": state.attested,
         "needed": parts.settings.policy_attestations,
-        "attestations": [AttestationView.model_validate(one) for one in state.attestations],
-        "spans": [SpanView.model_validate(one) for one in state.spans],
+        "attestations": [AttestationView.model_validate(attestation) for attestation in state.attestations],
+        "spans": [SpanView.model_validate(span) for span in state.spans],
     }

@@ -159,10 +159,10 @@ def read_wait(request: Request) -> int:
 
 
 def _parse_wait(wait: str) -> int:
-    found = _WAIT.fullmatch(wait)
-    if found is None:
+    match = _WAIT.fullmatch(wait)
+    if match is None:
         raise InvalidInput(f"wait must be seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
-    return min(int(found[1]), _ANSWERED_WITHIN_S)
+    return min(int(match[1]), _ANSWERED_WITHIN_S)
 
 
 Wait = Annotated[int, Depends(wait_of)]  # seconds of a long poll

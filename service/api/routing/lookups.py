@@ -35,16 +35,16 @@ async def find_suspension(
     """Return a suspension of `owner`, of anyone if None, and the store's time; raises `unknown`, `Unreadable`."""
     unknown = unknown or NotFound(f"There is no suspension {suspension_id!r} for this credential.")
     try:
-        found = await parts.desk.suspensions.read(suspension_id)
+        suspension = await parts.desk.suspensions.read(suspension_id)
     except NotFound:
         raise unknown from None
     except Unreadable:
         if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
             raise
         raise unknown from None
-    if owner is not None and (found.record.run.owner != owner or found.record.is_drill):
+    if owner is not None and (suspension.record.run.owner != owner or suspension.record.is_drill):
         raise unknown
-    return found.record, found.now_ms
+    return suspension.record, suspension.now_ms
 
 
 async def find_agent(parts: Wiring, name: str) -> AgentManifest:

@@ -69,15 +69,15 @@ def serve_quickly(route: SignedInRoute) -> Respond:
     dependant = route.dependant
     hints = get_type_hints(endpoint, include_extras=True)
     status = route.status_code or 200
-    provided = {one.name or "": _PROVIDED[one.call] for one in dependant.dependencies}
-    names = frozenset(("wait",) if any(one.call is wait_of for one in dependant.dependencies) else ())
-    paths = [_Field(one.name, TypeAdapter(hints[one.name]), ("path", one.name)) for one in dependant.path_params]
+    provided = {dependency.name or "": _PROVIDED[dependency.call] for dependency in dependant.dependencies}
+    names = frozenset(("wait",) if any(dependency.call is wait_of for dependency in dependant.dependencies) else ())
+    paths = [_Field(arg.name, TypeAdapter(hints[arg.name]), ("path", arg.name)) for arg in dependant.path_params]
     bodies = [
-        _Field(one.name, TypeAdapter(hints[one.name]), ("body",), one.field_info.is_required())
-        for one in dependant.body_params
+        _Field(arg.name, TypeAdapter(hints[arg.name]), ("body",), arg.field_info.is_required())
+        for arg in dependant.body_params
     ]
     headers, whole = dependant.response_param_name, dependant.request_param_name
-    known = {*provided, *(one.name for one in (*paths, *bodies)), headers, whole, "return"}
+    known = {*provided, *(field.name for field in (*paths, *bodies)), headers, whole, "return"}
     if hints.keys() - known or len(bodies) > 1:
         raise TypeError(f"{endpoint.__name__} has a parameter that a quick route cannot provide.")
     body = bodies[0] if bodies else None
@@ -88,7 +88,7 @@ def serve_quickly(route: SignedInRoute) -> Respond:
         check_query(request, names)
         sent = await read_json(request, required=body.required) if body is not None else None
         arguments = {name: provide(request, caller) for name, provide in provided.items()}
-        values = [(one, request.path_params[one.name]) for one in paths]
+        values = [(field, request.path_params[field.name]) for field in paths]
         _fit(arguments, [*values, (body, sent)] if body is not None else values)
         if whole is not None:
             arguments[whole] = request
@@ -127,8 +127,8 @@ class QuickRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not scope.get("root_path"):
             for path, respond in self._routes.get(scope["method"], ()):
-                if (found := path.match(scope["path"])) is not None:
-                    scope.update(app=self._app, path_params=found.groupdict(), respond=respond)
+                if (match := path.match(scope["path"])) is not None:
+                    scope.update(app=self._app, path_params=match.groupdict(), respond=respond)
                     await self._guarded(scope, receive, send)
                     return
         await self._rest(scope, receive, send)
@@ -148,7 +148,7 @@ def _fit(arguments: dict[str, Any], values: Iterable[tuple[_Field, Any]]) -> Non
             if error.error_count() > _MANY:
                 summary = f"The body has {error.error_count()} faults, too many to list."
                 raise InvalidInput(f"{summary} Compare it with /api/openapi.json.") from None
-            found = error.errors(include_url=False, include_input=False)
-            faults += [{**fault, "loc": (*field.place, *fault["loc"])} for fault in found]
+            errors = error.errors(include_url=False, include_input=False)
+            faults += [{**fault, "loc": (*field.place, *fault["loc"])} for fault in errors]
     if faults:
         raise misfit(faults)

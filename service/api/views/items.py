@@ -17,8 +17,8 @@ from sayso.transitions.item_states import ItemState
 from service.api.views.base import Timestamp, View
 
 
-def _write_remembered(found: object) -> object:
-    return describe_remembered(found) if isinstance(found, Remembered) else found
+def _write_remembered(value: object) -> object:
+    return describe_remembered(value) if isinstance(value, Remembered) else value
 
 
 class DecisionView(View):

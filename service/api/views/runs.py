@@ -122,5 +122,5 @@ class UnreadableView(View):
     reason: str
 
     @classmethod
-    def list_of(cls, found: Iterable[object]) -> "list[UnreadableView]":
-        return [cls.model_validate(one) for one in found if isinstance(one, UnreadableRecord)]
+    def list_of(cls, records: Iterable[object]) -> "list[UnreadableView]":
+        return [cls.model_validate(record) for record in records if isinstance(record, UnreadableRecord)]

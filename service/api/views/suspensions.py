@@ -93,14 +93,14 @@ class SuspensionView(View):
         items = zip(view.items, record.items, strict=True)
         numbers = owner is not None and owner == record.run.owner
         shown = (
-            one.model_copy(
+            entry.model_copy(
                 update={
                     "state": find_item_state(record, item),
                     "number": (numbers and item.secret_number) or None,
                     "freeze": HoldView.model_validate(held) if (held := find_freeze(record, item, frozen)) else None,
                 }
             )
-            for one, item in items
+            for entry, item in items
         )
         kept = shown if owner is None else map(_hide_draw, shown)
         return view.model_copy(update={"items": tuple(kept)})
