@@ -78,7 +78,7 @@ class Card:
     @property
     def deadline(self) -> str:
         """The deadline as the card's facts state it; empty without one."""
-        return next((one.text for one in self.facts if one.label == _DEADLINE), "")
+        return next((fact.text for fact in self.facts if fact.label == _DEADLINE), "")
 
     @cached_property
     def args_text(self) -> str:
@@ -121,7 +121,7 @@ def build_card(
         choices=item.choices,
         response_schema=item.response_schema,
         target_arg=item.target_arg,
-        decisions=tuple(write_signs(describe_decision(item, one)) for one in item.decisions),
+        decisions=tuple(write_signs(describe_decision(item, decision)) for decision in item.decisions),
         live=live,
         closing="" if live else secrets.scrub(describe_closing(record, item)),
         ended="" if live else describe_end(record, item),
@@ -173,7 +173,7 @@ def _list_facts(record: SuspensionRecord, item: Item) -> list[Line]:
         Line("Quorum", describe_quorum(item)),
         Line("Claimed", _describe_claim(record, item)),
         Line("Earlier questions", f"{earlier}, on the item's page" if earlier > 0 else ""),
-        *(Line(f"Question of {one.by.id}", one.text) for one in item.inquiries[-_LATEST:]),
+        *(Line(f"Question of {inquiry.by.id}", inquiry.text) for inquiry in item.inquiries[-_LATEST:]),
         Line(
             "Number", f"{describe_number(record, item)}, and type them on its page." if item.terms.match_number else ""
         ),
@@ -189,14 +189,14 @@ def _describe_claim(record: SuspensionRecord, item: Item) -> str:
 
 def _list_answers(item: Item) -> tuple[Answer, ...]:
     """Return the decisions that a card may offer. A number is typed on the page, so that no card can ask for less."""
-    return tuple(one for one in item.allowed if one is Answer.DENY or not item.terms.match_number)
+    return tuple(answer for answer in item.allowed if answer is Answer.DENY or not item.terms.match_number)
 
 
 def _list_claims(record: SuspensionRecord, item: Item) -> list[Line]:
     return [
         Line("Task", record.run.title),
         Line("Context", write_pretty(record.run.claimed) if record.run.claimed else ""),
-        *(Line(f"Answer to {one.by.id}", one.answer or "") for one in item.inquiries[-_LATEST:]),
+        *(Line(f"Answer to {inquiry.by.id}", inquiry.answer or "") for inquiry in item.inquiries[-_LATEST:]),
     ]
 
 
@@ -209,7 +209,7 @@ def _warn_of_denial(record: SuspensionRecord, denied: EarlierDenial | None, secr
 
 
 def _list_warnings(item: Item, args: JsonObject) -> list[str]:
-    found = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
+    warnings = [describe_resemblance(item.resembles), *describe_characters({item.tool.name: args})]
     if item.doubt is not None:
-        found.append("This call may already have run.")
-    return [one for one in found if one]
+        warnings.append("This call may already have run.")
+    return [warning for warning in warnings if warning]

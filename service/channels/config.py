@@ -82,11 +82,11 @@ def read_channels(
         document = read_document(path.read_bytes(), path.name)
     except OSError as error:
         raise InvalidChannels(f"{path} cannot be read: {error.strerror}. Correct SAYSO_CHANNELS.") from error
-    found = _list_rows(document)
-    parsed = [_parse(document, name, row, kinds, environ) for name, row in found.items()]
+    rows = _list_rows(document)
+    parsed = [_parse(document, name, row, kinds, environ) for name, row in rows.items()]
     if document.problems:
         raise InvalidChannels("\n".join(map(str, sorted(document.problems))))
-    return tuple(one for one in parsed if one is not None)
+    return tuple(config for config in parsed if config is not None)
 
 
 def _list_rows(document: Document) -> dict[str, Any]:

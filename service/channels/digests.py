@@ -29,7 +29,7 @@ class Digest:
 def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int]) -> Digest:
     """Return the digest of open items, the most pressing first: as many as fit into `most` by their `size`."""
     count, entries = len(cards), list[Entry]()
-    for card in sorted(cards, key=lambda one: one.deadline):
+    for card in sorted(cards, key=lambda card: card.deadline):
         entry = Entry(f"{card.agent} asks: {card.headline}, before {card.deadline}", card.link)
         most -= size(entry)
         if most < 0:

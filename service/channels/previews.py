@@ -55,7 +55,7 @@ class Preview(NamedTuple):
     @property
     def actions(self) -> tuple[str, ...]:
         """The names of its controls, `open` first."""
-        return tuple(sorted(self.rendered.actions, key=lambda one: (one != "open", one)))
+        return tuple(sorted(self.rendered.actions, key=lambda name: (name != "open", name)))
 
 
 def read_sample(raw: bytes, source: str) -> SampleCall:
@@ -63,7 +63,7 @@ def read_sample(raw: bytes, source: str) -> SampleCall:
     try:
         return SampleCall.model_validate(parse_json(raw))
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
         raise InvalidInput(
             f'{source} is not a call: {"; ".join(faults)}. Write it as {{"tool": "refund", "args": {{}}}}.'
         ) from error
@@ -101,8 +101,8 @@ def build_sample(policy: Policy, rule_id: str, call: SampleCall, at_ms: int) -> 
 
 def render_previews(channels: Iterable[Channel], card: Card) -> tuple[Preview, ...]:
     """Return the card on each channel, by name."""
-    found = (Preview(one.name, one.kind, one.render(card)) for one in channels)
-    return tuple(sorted(found, key=lambda one: one.channel))
+    previews = (Preview(channel.name, channel.kind, channel.render(card)) for channel in channels)
+    return tuple(sorted(previews, key=lambda preview: preview.channel))
 
 
 def open_samples(kinds: Mapping[str, ChannelKind]) -> tuple[Channel, ...]:
@@ -113,11 +113,11 @@ def open_samples(kinds: Mapping[str, ChannelKind]) -> tuple[Channel, ...]:
     )
 
 
-def describe_preview(one: Preview) -> str:
+def describe_preview(preview: Preview) -> str:
     """Return a preview as text: a heading, the card, and its controls."""
-    complete = "complete" if one.rendered.complete else "incomplete: it does not show everything that would run"
-    head = f"== {one.channel} ({one.kind}), {complete}; controls: {', '.join(one.actions)}"
-    return f"{head}\n{write_signs(one.rendered.text)}\n"
+    complete = "complete" if preview.rendered.complete else "incomplete: it does not show everything that would run"
+    head = f"== {preview.channel} ({preview.kind}), {complete}; controls: {', '.join(preview.actions)}"
+    return f"{head}\n{write_signs(preview.rendered.text)}\n"
 
 
 def _find_rule(policy: Policy, rule_id: str) -> PolicyRule:
@@ -144,7 +144,7 @@ def _open(path: Path | None, kinds: Mapping[str, ChannelKind]) -> Sequence[Chann
     if path is None:
         return open_samples(kinds)
     configs = read_channels(path, {kind: row.config for kind, row in kinds.items()})
-    return [kinds[one.kind].open(one) for one in configs]
+    return [kinds[config.kind].open(config) for config in configs]
 
 
 def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> str:
@@ -157,8 +157,8 @@ def preview(args: Sequence[str], kinds: Mapping[str, ChannelKind] = KINDS) -> st
     given: Any = parser.parse_args(args)
     call = read_sample(_read_file(given.call), str(given.call))
     card = build_sample_card(load_rulebook(given.rules), given.rule, call, now_ms(), _URL)
-    found = render_previews(_open(given.channels, kinds), card)
-    return "\n".join(map(describe_preview, found)) or "No channel is configured."
+    previews = render_previews(_open(given.channels, kinds), card)
+    return "\n".join(map(describe_preview, previews)) or "No channel is configured."
 
 
 def main() -> int:

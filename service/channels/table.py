@@ -99,20 +99,20 @@ class Channels:
 
 def derive_code_key(configs: Iterable[ChannelConfig]) -> bytes:
     """Return the key of link codes: every process that reads the channels file has it, and the store has not."""
-    return sha256(canonical_json([_reveal(one.model_dump()) for one in configs], limited=False)).digest()
+    return sha256(canonical_json([_reveal(config.model_dump()) for config in configs], limited=False)).digest()
 
 
 def _reveal(value: object) -> JsonValue:
     """Return a configuration with its secrets in plain text, as JSON."""
     if isinstance(value, dict):
-        return {str(name): _reveal(one) for name, one in value.items()}
+        return {str(name): _reveal(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return sorted((_reveal(one) for one in value), key=str)
+        return sorted((_reveal(part) for part in value), key=str)
     return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def open_channels(settings: Settings) -> Channels:
     """Open the channels of the channels file; raises `InvalidChannels`."""
     configs = read_channels(settings.channels, {kind: row.config for kind, row in KINDS.items()})
-    opened = {one.name: KINDS[one.kind].open(one) for one in configs}
-    return Channels(opened, {one.name: one for one in configs})
+    opened = {config.name: KINDS[config.kind].open(config) for config in configs}
+    return Channels(opened, {config.name: config for config in configs})

@@ -81,12 +81,12 @@ async def _find_places(parts: Wiring, channel: Channel, person: str) -> list[Rec
         if not channel.shared_address:
             raise InvalidInput(f"{channel.name} has no destination of its own. Name a person.")
         return [Recipient("", channel.shared_address)]
-    found = await parts.contacts.addresses_of(person, channel.name)
-    if not found:
+    addresses = await parts.contacts.addresses_of(person, channel.name)
+    if not addresses:
         raise InvalidInput(
             f"{person} has no address on {channel.name}, or is deactivated. They link one on their account page."
         )
-    return [Recipient(person, address) for address in found]
+    return [Recipient(person, address) for address in addresses]
 
 
 async def send_card(parts: Wiring, channel: Channel, to: Recipient, card: Card, message_id: str) -> Answer:

@@ -31,8 +31,8 @@ def _find_schema(item: Item, definition: ToolDefinition | None) -> JsonObject | 
     if item.response_schema is not None or definition is None:
         return item.response_schema
     properties: Any = definition.parameters.get("properties")
-    found = properties.get(item.target_arg) if isinstance(properties, dict) else None
-    return found if isinstance(found, dict) else None
+    schema = properties.get(item.target_arg) if isinstance(properties, dict) else None
+    return schema if isinstance(schema, dict) else None
 
 
 def _takes_text(schema: JsonObject | None, typed: str) -> bool:

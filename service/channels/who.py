@@ -101,14 +101,14 @@ class Week(NamedTuple):
 async def plan_weeks(wiring: Wiring, terms: RuleTerms, first: date, zone: ZoneInfo) -> list[Week]:
     """Return who is asked when over the week from a local day on, for each step of a rule."""
     absences = await wiring.duty.list_absences()
-    active = {one.name for one in await wiring.reviewers.list_all() if one.active}
-    steps = [(0, terms.reviewers), *((one.after_s, one.reviewers) for one in terms.escalate)]
+    active = {reviewer.name for reviewer in await wiring.reviewers.list_all() if reviewer.active}
+    steps = [(0, terms.reviewers), *((step.after_s, step.reviewers) for step in terms.escalate)]
     weeks = []
     for step, (after_s, reviewers) in enumerate(steps):
-        listed = [await _list_names(wiring, one) for one in reviewers or ("",)]
+        listed = [await _list_names(wiring, reviewer) for reviewer in reviewers or ("",)]
         names = [name for name in dict.fromkeys(name for some in listed for name in some) if name in active]
         considered = names[:MOST_PEOPLE]
-        delegates = [one.delegate for one in absences if one.delegate in active]
+        delegates = [absence.delegate for absence in absences if absence.delegate in active]
         everybody = dict.fromkeys((*considered, *delegates))
         preferences = {name: await find_preferences(wiring, name, reviewers) for name in everybody}
         list_all = partial(list_days, preferences, considered, absences, first, zone, urgent=terms.urgent)
@@ -136,8 +136,8 @@ class _Planner:
             for reviewer in self.item.terms.reviewers_of(step) or ("",):
                 for row in await self._ask(Asked(step, step_ms, reviewer, "", "", None, "")):
                     asked.setdefault((row.person or row.reviewer, row.channel), row)
-            rows = [one for one in asked.values() if one.step == step]
-            reached = any(one.sent_at_ms is not None and not one.off_duty for one in rows)
+            rows = [row for row in asked.values() if row.step == step]
+            reached = any(row.sent_at_ms is not None and not row.off_duty for row in rows)
             early_ms = step_ms if rows and self.item.terms.channels and not reached else None
         return [*asked.values()]
 
@@ -153,38 +153,38 @@ class _Planner:
     async def _ask(self, base: Asked) -> list[Asked]:
         run, terms = self.record.run, self.item.terms
         present = await list_present(self.wiring, base.reviewer, base.at_ms, run.owner)
-        people = [one for one in present if one not in run.list_excluded(terms)]
+        people = [person for person in present if person not in run.list_excluded(terms)]
         if not terms.channels and people:
             return [base._replace(person=person, reason="The rule names no channels.") for person in people]
-        found: list[Asked] = []
+        rows: list[Asked] = []
         for name in terms.channels or ("",):
-            one, channel = base._replace(channel=name), self.channels.find(name)
+            row, channel = base._replace(channel=name), self.channels.find(name)
             if name and channel is None:
-                found.append(one._replace(reason=f"There is no channel named {name}."))
+                rows.append(row._replace(reason=f"There is no channel named {name}."))
             elif channel is not None and _is_shared(channel, base.reviewer):
-                found.append(one._replace(reviewer="", sent_at_ms=base.at_ms, reason=_OWN))
+                rows.append(row._replace(reviewer="", sent_at_ms=base.at_ms, reason=_OWN))
             elif not people:
-                found.append(one._replace(reason="Nobody is present who may decide."))
+                rows.append(row._replace(reason="Nobody is present who may decide."))
             else:
-                found += [await self._ask_person(one._replace(person=person)) for person in people]
-        return found
+                rows += [await self._ask_person(row._replace(person=person)) for person in people]
+        return rows
 
-    async def _ask_person(self, one: Asked) -> Asked:
-        if not await self.wiring.contacts.addresses_of(one.person, one.channel):
-            return one._replace(reason=f"{one.person} has no address on {one.channel}.")
+    async def _ask_person(self, row: Asked) -> Asked:
+        if not await self.wiring.contacts.addresses_of(row.person, row.channel):
+            return row._replace(reason=f"{row.person} has no address on {row.channel}.")
         terms = self.item.terms
         if terms.urgent:
-            return one._replace(sent_at_ms=one.at_ms)
-        preferences = await find_preferences(self.wiring, one.person, terms.reviewers_of(one.step))
+            return row._replace(sent_at_ms=row.at_ms)
+        preferences = await find_preferences(self.wiring, row.person, terms.reviewers_of(row.step))
         cap = preferences.cap_per_hour
         most = f"At most {cap} interruption{'' if cap == 1 else 's'} an hour." if cap is not None else ""
-        hold = find_hold(preferences, self.record.created_at_ms, terms.deadline_at_ms, one.at_ms)
+        hold = find_hold(preferences, self.record.created_at_ms, terms.deadline_at_ms, row.at_ms)
         if hold is None:
-            return one._replace(sent_at_ms=one.at_ms, reason=most)
+            return row._replace(sent_at_ms=row.at_ms, reason=most)
         if hold.until_ms >= terms.deadline_at_ms:
-            return one._replace(reason=f"Held past the deadline: {hold.reason}.")
+            return row._replace(reason=f"Held past the deadline: {hold.reason}.")
         reason = f"Held: {hold.reason}. {most}".rstrip()
-        return one._replace(sent_at_ms=hold.until_ms, reason=reason, off_duty=hold.off_duty)
+        return row._replace(sent_at_ms=hold.until_ms, reason=reason, off_duty=hold.off_duty)
 
 
 def _is_shared(channel: Channel, reviewer: str) -> bool:
@@ -202,7 +202,7 @@ async def _find_group(wiring: Wiring, reviewer: str) -> Group | None:
 
 async def _list_names(wiring: Wiring, person: str) -> list[str]:
     if not person:
-        return [one.name for one in await wiring.reviewers.list_all() if one.active]
+        return [reviewer.name for reviewer in await wiring.reviewers.list_all() if reviewer.active]
     if group_of(person) is None:
         return [person]
     group = await _find_group(wiring, person)

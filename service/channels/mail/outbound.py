@@ -183,8 +183,8 @@ def explain_failure(error: Exception) -> DeliveryFailed:
         error = error.recipients[0]
     if isinstance(error, aiosmtplib.SMTPResponseException):
         permanent = error.code >= 500
-        found = _WAIT.search(error.message)
-        wait_s = RETRY_S if found is None else float(found[1]) * (1 if found[2].lower().startswith("s") else 60)
+        match = _WAIT.search(error.message)
+        wait_s = RETRY_S if match is None else float(match[1]) * (1 if match[2].lower().startswith("s") else 60)
         wait_s = min(wait_s, LONGEST_RETRY_S)
         reason = f"The mail server refused {_REFUSED.get(type(error), 'the mail')} ({error.code})."
         return DeliveryFailed(reason, permanent=permanent, retry_after_s=0.0 if permanent else wait_s)

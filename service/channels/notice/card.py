@@ -35,7 +35,7 @@ def _write_lines(card: Card) -> Iterator[str]:
         yield _cut(f"Closed: {card.closing}", CLOSING_CHARS)
     if card.urgent and card.live:
         yield "Urgent"
-    yield from (_cut(f"Warning: {one}", LINE_CHARS) for one in card.warnings)
+    yield from (_cut(f"Warning: {warning}", LINE_CHARS) for warning in card.warnings)
     yield from (_cut(f"{label}: {text}", LINE_CHARS) for label, text in card.facts)
     if card.claims:
         yield "; ".join([UNCHECKED, *(_cut(f"{label}: {text}", LINE_CHARS) for label, text in card.claims)])

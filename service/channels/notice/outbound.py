@@ -83,7 +83,7 @@ class NoticeChannel:
     async def _notify(self, card: Card, start: str) -> None:
         loop = asyncio.get_running_loop()
         body = (await loop.run_in_executor(self._threads, self.render, card)).body
-        urls = [one.get_secret_value() for one in self.config.urls]
+        urls = [url.get_secret_value() for url in self.config.urls]
         title, text = f"{start}{body['title']}", body["body"]
         sending = (loop.run_in_executor(self._threads, send_notice, url, title, text) for url in urls)
         try:

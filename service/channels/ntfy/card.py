@@ -55,7 +55,7 @@ def _write_lines(card: Card, *, own_broker: bool) -> Iterator[str]:
     if card.closing:
         yield cut(f"Closed: {card.closing if own_broker else card.ended}", CLOSING_BYTES)
     if own_broker:
-        yield from (cut(f"Warning: {one}", LINE_BYTES) for one in card.warnings)
+        yield from (cut(f"Warning: {warning}", LINE_BYTES) for warning in card.warnings)
     for label, text in card.facts:
         if own_broker or label in _PUBLIC_FACTS:
             yield cut(f"{label}: {text}", LINE_BYTES)

@@ -40,8 +40,8 @@ def render_card(card: Card, *, alert: bool = True) -> Rendered:
 
 def render_digest(cards: Sequence[Card], event_id: str) -> bytes:
     """Return the JSON of a notification about many open items, which opens the inbox."""
-    digest = build_digest(cards, LONGEST_TEXT_CHARS, lambda one: len(one.text) + 1)
-    lines = [*(one.text for one in digest.entries), *([digest.rest] if digest.rest else [])]
+    digest = build_digest(cards, LONGEST_TEXT_CHARS, lambda entry: len(entry.text) + 1)
+    lines = [*(entry.text for entry in digest.entries), *([digest.rest] if digest.rest else [])]
     payload = {"title": digest.title, "body": "\n".join(lines), "path": "/", "tag": hash_tag(event_id), "alert": True}
     return json.dumps(payload, ensure_ascii=False).encode()
 

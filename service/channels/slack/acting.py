@@ -101,18 +101,18 @@ class SlackDesk:
             by = await self._identify(sent.user)
             if action is CardAction.ASK:
                 return _show(await self._ask(origin, by, sent))
-            found = await self._find(origin)
+            context = await self._find(origin)
         except SaysoError as error:
             return _show(error.message)
         values = sent.view.state.get("values")
         limit_bytes = self.parts.settings.body_limit_bytes
         try:
-            request = await asyncio.to_thread(read_submission, action, found.forms, origin, values, limit_bytes)
+            request = await asyncio.to_thread(read_submission, action, context.forms, origin, values, limit_bytes)
             reference = CardRef(origin.suspension_id, origin.item_id)
             key = f"{sent.user.id}:{sent.view.id}"
             done = await decide_on_card(self.parts, self.channel, reference, request, by, key)
         except SaysoError as error:
-            args = (action, found.forms, origin, values, error, found.item.target_arg)
+            args = (action, context.forms, origin, values, error, context.item.target_arg)
             problems = await asyncio.to_thread(list_problems, *args) if isinstance(error, InvalidInput) else {}
             if problems:
                 return {"response_action": "errors", "errors": dict(problems)}
@@ -181,22 +181,22 @@ class SlackDesk:
 
     async def _open(self, action: CardAction, origin: Origin, by: Actor, sent: BlockActions) -> None:
         """Open the modal of an action, unless the item is closed or its card does not offer the action."""
-        found = await self._find(origin)
-        if not found.live:
+        context = await self._find(origin)
+        if not context.live:
             self.channel.background.later(self._refresh(origin))
-            raise NotAllowed(describe_closing(found.record, found.item))
-        if problem := describe_ineligibility(found.record, found.item, by):
+            raise NotAllowed(describe_closing(context.record, context.item))
+        if problem := describe_ineligibility(context.record, context.item, by):
             raise NotAllowed(problem)
-        rendered = await asyncio.to_thread(self.channel.render, found.card)
-        if action not in rendered.actions or found.item.digest != origin.digest:
+        rendered = await asyncio.to_thread(self.channel.render, context.card)
+        if action not in rendered.actions or context.item.digest != origin.digest:
             self.channel.background.later(self._refresh(origin))
             raise NotAllowed("This card cannot do that any more. Use its current version, or open the item's page.")
-        view = await asyncio.to_thread(build_modal, action, found.card, found.forms, origin)
+        view = await asyncio.to_thread(build_modal, action, context.card, context.forms, origin)
         try:
             await self.channel.api.call(lambda web: web.views_open(trigger_id=sent.trigger_id, view=view))
         except DeliveryFailed as failure:
             raise InvalidInput(f"The form did not open: {failure.reason} Press again.") from failure
-        if needs_sight(found.record, found.item) or mark_seen(found.item, by, 0) is not found.item:
+        if needs_sight(context.record, context.item) or mark_seen(context.item, by, 0) is not context.item:
             self.channel.background.later(self._note_seen(origin, by))
 
     async def _note_seen(self, origin: Origin, by: Actor) -> None:

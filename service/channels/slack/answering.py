@@ -32,20 +32,20 @@ _WAITING = "What you sent is being recorded. The result appears here."
 _RECORDED = "Your decision is recorded."
 
 
-async def answer_interaction(desk: SlackDesk, found: JsonValue, wait_s: float = ANSWER_S) -> Block | None:
+async def answer_interaction(desk: SlackDesk, payload: JsonValue, wait_s: float = ANSWER_S) -> Block | None:
     """Carry out a press or a submission; return the body of the answer, None for an empty one.
 
     Raises `InvalidInput` and `NotAllowed` for a payload that is not the channel's own.
     """
-    kind = type_of(found)
+    kind = type_of(payload)
     if kind == "block_actions":
-        pressed = read_payload(BlockActions, found)
+        pressed = read_payload(BlockActions, payload)
         check_origin(desk.channel.config, source_of(pressed), pressed.user)
         desk.channel.background.later(desk.press(pressed))
         return None
     if kind != "view_submission":
         return None
-    sent = read_payload(ViewSubmission, found)
+    sent = read_payload(ViewSubmission, payload)
     check_origin(desk.channel.config, source_of(sent), sent.user)
     submitting = desk.channel.background.start(desk.submit(sent))
     if await _wait(submitting, wait_s):
@@ -65,13 +65,13 @@ async def answer_command(desk: SlackDesk, fields: Any, wait_s: float = ANSWER_S)
     return {"response_type": "ephemeral", "text": "One moment…"}
 
 
-def answer_event(desk: SlackDesk, found: JsonValue) -> Block | None:
+def answer_event(desk: SlackDesk, payload: JsonValue) -> Block | None:
     """Take an event; return the answer to Slack's test of the address, None for any other."""
-    if type_of(found) == "url_verification":
-        return {"challenge": read_payload(Verification, found).challenge}
-    if type_of(found) != "event_callback":
+    if type_of(payload) == "url_verification":
+        return {"challenge": read_payload(Verification, payload).challenge}
+    if type_of(payload) != "event_callback":
         raise InvalidInput("This is no event of Slack. Send an event_callback.")
-    sent = read_payload(EventCallback, found)
+    sent = read_payload(EventCallback, payload)
     check_origin(desk.channel.config, source_of(sent))
     if sent.event.type == "app_home_opened" and sent.event.tab == "home" and sent.event.user:
         desk.channel.background.later(desk.show_home(sent.event.user))

@@ -41,7 +41,7 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
     """Return the message of a card; `decides` are the actions that the channel takes."""
     before = [kit.header(card.headline), *kit.rich_texts(_list_facts(card))]
     after = [*_write_claims(card), *_write_progress(card)]
-    free = kit.MESSAGE_CHARS - NOTE_CHARS - sum(kit.count_chars(kit.read_text(one)) for one in (*before, *after))
+    free = kit.MESSAGE_CHARS - NOTE_CHARS - sum(kit.count_chars(kit.read_text(block)) for block in (*before, *after))
     shown, hidden = _fit(list_values(card.args), free)
     complete = not hidden and not card.masked
     actions = allowed_actions(card, complete=complete, decides=decides & DECIDES)
@@ -59,11 +59,11 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
 def render_digest(cards: Sequence[Card]) -> Block:
     """Return the message about many open items."""
     digest = build_digest(
-        cards, kit.MESSAGE_CHARS - FRAME_CHARS, lambda one: kit.count_chars(f"{one.text} {one.link}\n")
+        cards, kit.MESSAGE_CHARS - FRAME_CHARS, lambda entry: kit.count_chars(f"{entry.text} {entry.link}\n")
     )
     rows = (
-        {"type": "rich_text_section", "elements": [kit.literal(f"{one.text} "), kit.link(one.link)]}
-        for one in digest.entries
+        {"type": "rich_text_section", "elements": [kit.literal(f"{entry.text} "), kit.link(entry.link)]}
+        for entry in digest.entries
     )
     rest = [kit.context(digest.rest)] if digest.rest else []
     return {"text": digest.title, "blocks": [kit.header(digest.title), *kit.rich_texts(rows), *rest]}
@@ -86,11 +86,11 @@ def _list_facts(card: Card) -> Iterator[Block]:
     if card.urgent and card.live:
         yield kit.labelled("Urgent", "a rule marks this item as urgent")
     yield kit.labelled("Tool", kit.cut(card.tool, FACT_CHARS), code=True)
-    yield from (kit.labelled(one.label, kit.cut(one.text, FACT_CHARS)) for one in card.facts)
+    yield from (kit.labelled(fact.label, kit.cut(fact.text, FACT_CHARS)) for fact in card.facts)
 
 
 def _write_claims(card: Card) -> Iterator[Block]:
-    claims = [Line(one.label, kit.cut(one.text, CLAIM_CHARS)) for one in card.claims[:CLAIMS]]
+    claims = [Line(claim.label, kit.cut(claim.text, CLAIM_CHARS)) for claim in card.claims[:CLAIMS]]
     if claims:
         yield kit.divider()
         yield kit.context(UNCHECKED)
@@ -98,7 +98,7 @@ def _write_claims(card: Card) -> Iterator[Block]:
 
 
 def _write_progress(card: Card) -> Iterator[Block]:
-    lines = [kit.labelled("Decision", kit.cut(one, DECISION_CHARS)) for one in card.decisions[-DECISIONS:]]
+    lines = [kit.labelled("Decision", kit.cut(decision, DECISION_CHARS)) for decision in card.decisions[-DECISIONS:]]
     if card.closing:
         lines.append(kit.labelled("Closed", kit.cut(card.closing, CLOSING_CHARS)))
     yield from kit.rich_texts(lines)
@@ -112,7 +112,7 @@ def _fit(leaves: Sequence[Leaf], free: int) -> tuple[list[Block], int]:
     parts: list[Block] = [kit.labelled("Arguments", "exactly what will run")]
     for place, leaf in enumerate(leaves):
         row = _write_leaf(leaf)
-        size = sum(kit.count_chars(kit.read_text(one)) for one in row)
+        size = sum(kit.count_chars(kit.read_text(block)) for block in row)
         if size > min(free, kit.SECTION_CHARS):
             return list(kit.rich_texts([*parts, *_write_start(row, free)])), _count_hidden(leaves[place:])
         parts += row
@@ -151,5 +151,5 @@ def _write_notes(card: Card, hidden: int) -> Iterator[Block]:
 
 def _write_buttons(card: Card, actions: frozenset[CardAction]) -> Block:
     value = write_reference(card)
-    found = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
-    return {"type": "actions", "elements": [*found, kit.button("Open", CardAction.OPEN, value, url=card.link)]}
+    buttons = [kit.button(text, action, value, style=style) for action, text, style in _BUTTONS if action in actions]
+    return {"type": "actions", "elements": [*buttons, kit.button("Open", CardAction.OPEN, value, url=card.link)]}

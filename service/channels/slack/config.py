@@ -45,7 +45,7 @@ class SlackConfig(ChannelConfig):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The texts of the signing secrets."""
-        return tuple(one.get_secret_value() for one in self.signing_secrets)
+        return tuple(secret.get_secret_value() for secret in self.signing_secrets)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -63,10 +63,10 @@ class SlackConfig(ChannelConfig):
         return self
 
     def _check_secrets(self) -> None:
-        for name, one, start in (("bot_token", self.bot_token, "xoxb-"), ("app_token", self.app_token, "xapp-")):
-            if one is not None and not one.get_secret_value().startswith(start):
+        for name, token, start in (("bot_token", self.bot_token, "xoxb-"), ("app_token", self.app_token, "xapp-")):
+            if token is not None and not token.get_secret_value().startswith(start):
                 raise ValueError(f"{name} begins with {start}; copy it from the app's settings at api.slack.com")
-        if any(not _is_usable(one) for one in self.signing_secrets):
+        if any(not _is_usable(secret) for secret in self.signing_secrets):
             raise ValueError("a signing secret has 16 or more visible characters; copy it from the app's settings")
 
 

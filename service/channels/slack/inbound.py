@@ -27,8 +27,8 @@ router = APIRouter(prefix="/channels/slack", include_in_schema=False)
 async def take_interaction(request: Request, name: str) -> Response:
     """Take the press of a button, or a submitted modal."""
     desk, raw = await _verify(request, name)
-    found = read_interaction(raw) if len(raw) < _THREAD_BYTES else await asyncio.to_thread(read_interaction, raw)
-    return _respond(await answer_interaction(desk, found))
+    payload = read_interaction(raw) if len(raw) < _THREAD_BYTES else await asyncio.to_thread(read_interaction, raw)
+    return _respond(await answer_interaction(desk, payload))
 
 
 @router.post("/{name}/commands")

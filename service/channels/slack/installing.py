@@ -25,16 +25,16 @@ async def exchange_code(channel: SlackChannel, code: str, redirect_url: str) -> 
     """Return the bot token for a code; raises `SlackFailure`, and `NotAllowed` for another app or workspace."""
     config = channel.config
     secret = config.client_secret.get_secret_value() if config.client_secret is not None else ""
-    found = await channel.api.call_as(
+    response = await channel.api.call_as(
         None,
         lambda web: web.oauth_v2_access(
             client_id=config.client_id, client_secret=secret, code=code, redirect_uri=redirect_url
         ),
     )
-    token = found.get("access_token")
-    team_id, enterprise_id = (_id_of(found.get(name)) for name in ("team", "enterprise"))
+    token = response.get("access_token")
+    team_id, enterprise_id = (_id_of(response.get(name)) for name in ("team", "enterprise"))
     in_grid = bool(config.enterprise_id) and enterprise_id == config.enterprise_id
-    if found.get("app_id") != config.app_id or not (team_id == config.team_id or in_grid):
+    if response.get("app_id") != config.app_id or not (team_id == config.team_id or in_grid):
         raise NotAllowed(
             f"The app was installed in another workspace, or it is another app. Install {config.app_id} in "
             f"{config.team_id}."
@@ -44,5 +44,5 @@ async def exchange_code(channel: SlackChannel, code: str, redirect_url: str) -> 
     return token
 
 
-def _id_of(found: object) -> object:
-    return found.get("id") if isinstance(found, dict) else None
+def _id_of(entity: object) -> object:
+    return entity.get("id") if isinstance(entity, dict) else None

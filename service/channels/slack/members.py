@@ -68,12 +68,12 @@ class Members:
 
     async def _ask(self, user_id: str) -> str:
         try:
-            found = await self._api.call(lambda web: web.users_info(user=user_id))
+            response = await self._api.call(lambda web: web.users_info(user=user_id))
         except SlackFailure as failure:
             if failure.error in ("user_not_found", "user_not_visible"):
                 return "people of other workspaces"
             raise Unavailable("Slack did not confirm who you are. Nothing was changed; try again.") from failure
-        return _find_problem(found.get("user"), self._team_id, self._enterprise_id)
+        return _find_problem(response.get("user"), self._team_id, self._enterprise_id)
 
 
 async def find_reviewer(contacts: Contacts, members: Members, channel: str, user_id: str, now_ms: int) -> str:

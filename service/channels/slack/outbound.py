@@ -110,7 +110,7 @@ class SlackChannel:
 
     async def _post(self, to: Recipient, body: Block, event_id: str) -> Posted:
         place = await self._find_place(to.address)
-        found = await self.api.call(
+        response = await self.api.call(
             lambda web: web.chat_postMessage(
                 channel=place,
                 text=body["text"],
@@ -120,7 +120,7 @@ class SlackChannel:
                 client_msg_id=_message_id(event_id),
             )
         )
-        return Posted(str(found.get("channel", place)), str(found.get("ts", "")))
+        return Posted(str(response.get("channel", place)), str(response.get("ts", "")))
 
     async def _reply(self, posted: Posted, text: str, event_id: str) -> None:
         words = kit.escape(kit.cut(text, kit.SECTION_CHARS))
@@ -140,8 +140,8 @@ class SlackChannel:
         if not address.startswith(_PEOPLE):
             return address
         if address not in self._places:
-            found = await self.api.call(lambda web: web.conversations_open(users=[address]))
-            self._places[address] = str(found["channel"]["id"])
+            response = await self.api.call(lambda web: web.conversations_open(users=[address]))
+            self._places[address] = str(response["channel"]["id"])
             if len(self._places) > _MOST_PLACES:
                 self._places.popitem(last=False)
         return self._places[address]

@@ -44,8 +44,8 @@ async def listen(channel: SlackChannel, parts: Wiring, ending: asyncio.Event) ->
 
 
 async def _find_address(channel: SlackChannel, token: str) -> str:
-    found = await channel.api.call_as(None, lambda web: web.apps_connections_open(app_token=token))
-    url = str(found.get("url", ""))
+    response = await channel.api.call_as(None, lambda web: web.apps_connections_open(app_token=token))
+    url = str(response.get("url", ""))
     if not url.startswith("wss://" if channel.config.base_url.startswith("https://") else "ws://"):
         raise SlackFailure("", "Slack sent no address for its socket.")
     return url

@@ -39,7 +39,7 @@ def open_token(config: SlackConfig, sealed: str) -> OpenedToken | None:
 def _list_ciphers(config: SlackConfig) -> list[Fernet]:
     """Return a cipher for the current client secret, then for the old one."""
     secrets = (config.client_secret, config.old_client_secret)
-    return [Fernet(_derive_key(config, one)) for one in secrets if one is not None]
+    return [Fernet(_derive_key(config, secret)) for secret in secrets if secret is not None]
 
 
 def _derive_key(config: SlackConfig, secret: SecretStr) -> bytes:

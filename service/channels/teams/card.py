@@ -61,8 +61,8 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
 
 def render_digest(cards: Sequence[Card]) -> Element:
     """Return the Adaptive Card about many open items."""
-    digest = build_digest(cards, DIGEST_BYTES, lambda one: count_bytes(_write_entry(one)))
-    rows = [row for one in digest.entries for row in _write_entry(one)]
+    digest = build_digest(cards, DIGEST_BYTES, lambda entry: count_bytes(_write_entry(entry)))
+    rows = [row for entry in digest.entries for row in _write_entry(entry)]
     title, rest = _text(_run(digest.title, weight="Bolder", size="Medium")), [_text(_run(digest.rest))]
     return {**_FRAME, "body": [title, *rows, *(rest if digest.rest else [])]}
 
@@ -96,7 +96,7 @@ def _write_facts(card: Card) -> Iterator[Element]:
     if card.urgent and card.live:
         yield _text(_run("Urgent", weight="Bolder", color="Attention"))
     yield _text(_run(card.headline, weight="Bolder", size="Medium"))
-    yield from (_labelled(Line("Warning", one)) for one in card.warnings)
+    yield from (_labelled(Line("Warning", warning)) for warning in card.warnings)
     yield from map(_labelled, card.facts)
 
 
@@ -118,7 +118,7 @@ def _write_claims(card: Card) -> Iterator[Element]:
 
 
 def _write_progress(card: Card) -> Iterator[Element]:
-    yield from (_labelled(Line("Decision", one)) for one in card.decisions[-DECISIONS:])
+    yield from (_labelled(Line("Decision", decision)) for decision in card.decisions[-DECISIONS:])
     if card.closing:
         yield _text(_run("Closed: ", weight="Bolder"), _run(cut(card.closing, CLOSING_CHARS)), separator=True)
 
@@ -141,8 +141,10 @@ def _write_actions(card: Card, actions: frozenset[CardAction]) -> Iterator[Eleme
 def _write_input(card: Card) -> Element:
     if card.choices is None:
         return {"type": "Input.Text", "id": "value", "isMultiline": True, "label": "Value, as text or JSON"}
-    texts = [(canonical_json(one).decode(), one) for one in card.choices]
-    choices = [{"title": write_signs(one if isinstance(one, str) else text), "value": text} for text, one in texts]
+    texts = [(canonical_json(choice).decode(), choice) for choice in card.choices]
+    choices = [
+        {"title": write_signs(choice if isinstance(choice, str) else text), "value": text} for text, choice in texts
+    ]
     return {"type": "Input.ChoiceSet", "id": "value", "style": "compact", "label": "Value", "choices": choices}
 
 
@@ -172,5 +174,5 @@ def _text(*runs: Element, **fields: Any) -> Element:
 
 
 def _run(text: str, **fields: Any) -> Element:
-    kept = _SPACES.sub(lambda found: "\u00a0" * len(found[0]), text.translate(_SIGNS))
+    kept = _SPACES.sub(lambda match: "\u00a0" * len(match[0]), text.translate(_SIGNS))
     return {"type": "TextRun", "text": kept or "\u00a0", **fields}

@@ -116,12 +116,12 @@ class TeamsChannel:
                 "channelData": {"tenant": {"id": self.config.tenant_id}},
                 "isGroup": False,
             }
-            found = (await self._call("POST", "", body)).get("id")
-            if not isinstance(found, str) or "|" in found:
+            conversation = (await self._call("POST", "", body)).get("id")
+            if not isinstance(conversation, str) or "|" in conversation:
                 raise DeliveryFailed("Teams sent an answer that cannot be read.")
             if len(self._conversations) >= _MOST_CONVERSATIONS:
                 self._conversations.clear()
-            self._conversations[address] = found
+            self._conversations[address] = conversation
         return self._conversations[address]
 
     async def _call(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:

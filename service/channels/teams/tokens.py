@@ -88,9 +88,9 @@ class BotKeys:
     async def _read(self) -> dict[str, jwt.PyJWK]:
         """Return the keys by id that are endorsed for Teams."""
         metadata = await self._get(self.metadata_url)
-        found = (await self._get(str(metadata.get("jwks_uri")))).get("keys")
-        usable = [one for one in found if _is_usable(one)] if isinstance(found, list) else []
-        return {one["kid"]: jwt.PyJWK(one, algorithm="RS256") for one in usable}
+        keys = (await self._get(str(metadata.get("jwks_uri")))).get("keys")
+        usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
+        return {key["kid"]: jwt.PyJWK(key, algorithm="RS256") for key in usable}
 
     async def _get(self, url: str) -> dict[str, Any]:
         response = await request(self.client, "The Bot Framework", "GET", url)

@@ -24,8 +24,8 @@ class WorkflowConfig(ChannelConfig):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: SecretStr) -> SecretStr:
-        found = httpx.URL(url.get_secret_value())
-        if found.scheme not in ("http", "https") or not found.host:
+        address = httpx.URL(url.get_secret_value())
+        if address.scheme not in ("http", "https") or not address.host:
             raise ValueError("the webhook is an https address; copy it from the flow")
         return url
 

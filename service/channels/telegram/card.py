@@ -86,10 +86,11 @@ def render_card(card: Card, decides: frozenset[CardAction] = DECIDES) -> Rendere
 
 def write_digest(cards: Sequence[Card]) -> str:
     """Return the text of a message about many open items, in HTML."""
-    digest = build_digest(cards, MESSAGE_UNITS - FRAME_CHARS, lambda one: count_units(f"{one.text}\n{one.link}\n"))
+    free = MESSAGE_UNITS - FRAME_CHARS
+    digest = build_digest(cards, free, lambda entry: count_units(f"{entry.text}\n{entry.link}\n"))
     parts = [_plain(digest.title)]
-    for one in digest.entries:
-        parts += [_block("code", one.text), Part(escape(one.link), one.link)]
+    for entry in digest.entries:
+        parts += [_block("code", entry.text), Part(escape(entry.link), entry.link)]
     return _join([*parts, *([_plain(digest.rest)] if digest.rest else [])]).html
 
 
@@ -137,7 +138,7 @@ def _write_facts(card: Card) -> Iterator[Part]:
     if card.urgent and card.live:
         yield _plain("Urgent")
     yield Part(f"<b>{escape(card.headline)}</b>", card.headline)
-    yield from (_labelled(Line("Warning", one)) for one in card.warnings)
+    yield from (_labelled(Line("Warning", warning)) for warning in card.warnings)
     yield from map(_labelled, card.facts)
 
 
@@ -147,7 +148,7 @@ def _write_notes(card: Card) -> Iterator[Part]:
 
 
 def _write_claims(card: Card) -> Iterator[Part]:
-    claims = [_labelled(one) for one in card.claims]
+    claims = [_labelled(claim) for claim in card.claims]
     if claims:
         quote = _join(claims)
         yield Part(f"<i>{escape(UNCHECKED)}</i>", UNCHECKED)
@@ -155,7 +156,7 @@ def _write_claims(card: Card) -> Iterator[Part]:
 
 
 def _write_progress(card: Card) -> Iterator[Part]:
-    yield from (_labelled(Line("Decision", one)) for one in card.decisions[-DECISIONS:])
+    yield from (_labelled(Line("Decision", decision)) for decision in card.decisions[-DECISIONS:])
     if card.closing:
         text = cut(card.closing, CLOSING_UNITS)
         yield Part(f"<b>Closed:</b> {_block('code', text).html}", f"Closed: {text}")
@@ -186,4 +187,4 @@ def _block(tag: str, text: str) -> Part:
 
 
 def _join(parts: Sequence[Part]) -> Part:
-    return Part("\n".join(one.html for one in parts), "\n".join(one.text for one in parts))
+    return Part("\n".join(part.html for part in parts), "\n".join(part.text for part in parts))

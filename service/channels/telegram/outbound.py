@@ -138,7 +138,7 @@ class TelegramChannel:
             timeout=self.config.poll_s,
             allowed_updates=["message", "callback_query"],
         )
-        return [one for one in updates if isinstance(one, dict)] if isinstance(updates, list) else []
+        return [update for update in updates if isinstance(update, dict)] if isinstance(updates, list) else []
 
     async def call(self, method: str, timeout_s: float | None = None, **fields: Any) -> Any:
         """Call a method of the bot API and return its result; raises `DeliveryFailed`."""

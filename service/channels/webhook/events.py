@@ -209,8 +209,8 @@ def _build_data(
         return _describe_item_event(announcement.type, item, described, run, secrets)
     if announcement.type is WebhookEvent.RUN_SUSPENDED:
         items = tuple(
-            SuspendedItem(id=one.item_id, tool=one.tool.name, link=item_link(public_url, record.id, one.item_id))
-            for one in record.items
+            SuspendedItem(id=item.item_id, tool=item.tool.name, link=item_link(public_url, record.id, item.item_id))
+            for item in record.items
         )
         return RunSuspended(run=run, suspension_id=record.id, items=items)
     if announcement.type is WebhookEvent.RUN_RESUMED:
@@ -223,7 +223,7 @@ def _build_data(
 
 def find_announced(announcement: Announcement, record: SuspensionRecord) -> Item | None:
     """Return the item of an event; None for an event of a run, and if the item was replaced meanwhile."""
-    return next((one for one in record.items if one.item_id == announcement.item_id), None)
+    return next((item for item in record.items if item.item_id == announcement.item_id), None)
 
 
 def _describe_denial(denied: EarlierDenial, card: Card, public_url: str, secrets: Redacted) -> EventDenial:
@@ -275,7 +275,7 @@ def _describe_item(item: Item, card: Card, secrets: Redacted) -> EventItem:
             "reason": secrets.scrub(item.prompt.reason or ""),
             "rule": item.terms.rule_id,
             "reviewers": item.terms.reviewers,
-            "answers": [one.value for one in item.allowed],
+            "answers": [answer.value for answer in item.allowed],
             "deadline": iso_utc(item.terms.deadline_at_ms),
             "link": card.link,
         }

@@ -159,10 +159,10 @@ def read_interaction(raw: bytes) -> JsonValue:
     return parse_json(fields["payload"])
 
 
-def read_payload(model: type[Model], found: object) -> Model:
+def read_payload(model: type[Model], payload: object) -> Model:
     """Return a payload as its model; raises `InvalidInput` with every fault."""
     try:
-        return model.model_validate(found)
+        return model.model_validate(payload)
     except ValidationError as error:
         raise misfit(error.errors(include_url=False, include_input=False), "$") from None
 
@@ -198,7 +198,7 @@ def check_origin(config: SlackConfig, source: Source, user: Presser | None = Non
         raise NotAllowed("People of other workspaces cannot decide here. Open the item's page instead.")
 
 
-def type_of(found: object) -> str:
+def type_of(payload: object) -> str:
     """Return the payload's type; empty for none."""
-    kind = found.get("type") if isinstance(found, dict) else None
+    kind = payload.get("type") if isinstance(payload, dict) else None
     return kind if isinstance(kind, str) else ""

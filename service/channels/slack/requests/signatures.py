@@ -52,7 +52,7 @@ def check_headers(timestamps: Sequence[str], signatures: Sequence[str], now_ms: 
 def verify_body(secrets: Sequence[str], signed: Signed, body: bytes) -> None:
     """Raise `InvalidSignature` unless one of the secrets made the signature."""
     expected = [sign_request(secret, signed.timestamp, body) for secret in secrets if secret]
-    if not any([compare_digest(one, signed.signature) for one in expected]):  # noqa: C419 - all are compared
+    if not any([compare_digest(signature, signed.signature) for signature in expected]):  # noqa: C419 - all are compared
         raise InvalidSignature("The signature does not verify. Set `signing_secrets` to those of the Slack app.")
 
 

@@ -99,12 +99,12 @@ def rich_texts(elements: Iterable[Block]) -> Iterator[Block]:
     """Yield rich-text blocks with the elements, each block within `SECTION_CHARS` where the elements allow it."""
     group: list[Block] = []
     size = 0
-    for one in elements:
-        length = count_chars(read_text(one))
+    for element in elements:
+        length = count_chars(read_text(element))
         if group and size + length > SECTION_CHARS:
             yield {"type": "rich_text", "elements": group}
             group, size = [], 0
-        group.append(one)
+        group.append(element)
         size += length
     if group:
         yield {"type": "rich_text", "elements": group}
@@ -112,8 +112,8 @@ def rich_texts(elements: Iterable[Block]) -> Iterator[Block]:
 
 def button(text: str, action: str, value: str, *, style: str = "", url: str = "") -> Block:
     """Return a button; one with a `url` opens a page."""
-    found = {"type": "button", "text": plain(text, BUTTON_CHARS), "action_id": f"sayso:{action}"[:ACTION_ID_CHARS]}
-    return {**found, "value": value, **({"style": style} if style else {}), **({"url": url} if url else {})}
+    block = {"type": "button", "text": plain(text, BUTTON_CHARS), "action_id": f"sayso:{action}"[:ACTION_ID_CHARS]}
+    return {**block, "value": value, **({"style": style} if style else {}), **({"url": url} if url else {})}
 
 
 def read_text(part: Any) -> str:

@@ -30,19 +30,19 @@ def list_pending(records: Sequence[SuspensionRecord], by: Actor) -> list[Pending
     ]
 
 
-def build_home(person: str, found: Sequence[Pending], public_url: str) -> Block:
+def build_home(person: str, pending: Sequence[Pending], public_url: str) -> Block:
     """Return the view of a linked person. Arguments are on the item's page only."""
     blocks = [kit.header(f"Open items of {person}")]
-    for record, item in found[:MOST_ITEMS]:
+    for record, item in pending[:MOST_ITEMS]:
         need = write_signs(", ".join(filter(None, (item.tool.name, describe_wanted(mask_item(item))))))
         until = f"{write_signs(record.run.agent)}, until {iso_utc(item.terms.deadline_at_ms)}"
         button = kit.button("Open", "open", "", url=item_link(public_url, record.id, item.item_id))
         lines = [kit.labelled(kit.cut(need, kit.PLAIN_CHARS), kit.cut(until, kit.PLAIN_CHARS))]
         blocks += [{"type": "rich_text", "elements": lines}, {"type": "actions", "elements": [button]}]
-    if not found:
+    if not pending:
         blocks.append(kit.context("Nothing waits for you."))
-    if len(found) > MOST_ITEMS:
-        blocks.append(kit.context(f"{len(found) - MOST_ITEMS} more are in the inbox: {public_url}/"))
+    if len(pending) > MOST_ITEMS:
+        blocks.append(kit.context(f"{len(pending) - MOST_ITEMS} more are in the inbox: {public_url}/"))
     return {"type": "home", "callback_id": "sayso:home", "blocks": blocks}
 
 

@@ -55,7 +55,7 @@ def build_modal(action: CardAction, card: Card, forms: Forms, origin: Origin) ->
     """Return the modal for an action; raises `TooLarge` where a field exceeds what a modal holds."""
     fields = _fields_of(action, forms)
     texts = [kit.context(card.headline)]
-    texts += [kit.context(f"{one.label}: {one.text}") for one in card.facts if one.label == "Question"]
+    texts += [kit.context(f"{fact.label}: {fact.text}") for fact in card.facts if fact.label == "Question"]
     inputs = [*(_write_field(field) for field in fields), _write_message(action)]
     view = {
         "type": "modal",
@@ -108,7 +108,8 @@ def list_problems(
 ) -> Mapping[str, str]:
     """Return the problem of each field of a submitted modal, by block; empty if none belongs to a field."""
     marked = mark_problems(refill(forms, _read_post(action, forms, origin, values)), error, target)
-    return {one.key: kit.cut(one.problem, kit.SECTION_CHARS) for one in _fields_of(action, marked) if one.problem}
+    faulty = [field for field in _fields_of(action, marked) if field.problem]
+    return {field.key: kit.cut(field.problem, kit.SECTION_CHARS) for field in faulty}
 
 
 def _fields_of(action: CardAction, forms: Forms) -> Sequence[Field]:
@@ -133,7 +134,7 @@ def _write_field(field: Field) -> Block:
 
 def _is_choice(field: Field) -> bool:
     shown = [label for _, label in field.options]
-    fits = 0 < len(shown) <= kit.OPTIONS and all(kit.count_chars(one) <= kit.OPTION_CHARS for one in shown)
+    fits = 0 < len(shown) <= kit.OPTIONS and all(kit.count_chars(label) <= kit.OPTION_CHARS for label in shown)
     return field.control == "choice" and fits
 
 
@@ -156,8 +157,8 @@ def _write_text(field: Field) -> Block:
 
 
 def _input(key: str, label: str, hint: str, element: Block, *, optional: bool) -> Block:
-    found = {"type": "input", "block_id": key, "label": kit.plain(label, kit.LABEL_CHARS), "element": element}
-    return {**found, "optional": optional, **({"hint": kit.plain(hint, kit.LABEL_CHARS)} if hint else {})}
+    block = {"type": "input", "block_id": key, "label": kit.plain(label, kit.LABEL_CHARS), "element": element}
+    return {**block, "optional": optional, **({"hint": kit.plain(hint, kit.LABEL_CHARS)} if hint else {})}
 
 
 def _read_post(action: CardAction, forms: Forms, origin: Origin, values: Any) -> dict[str, str]:
@@ -187,9 +188,9 @@ def _read_typed(values: Any, key: str) -> str:
 
 def _read_texts(text: str, most: int) -> list[str]:
     try:
-        found: JsonValue | JsonObject = json.loads(text)
+        texts: JsonValue | JsonObject = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not 3 <= len(found) <= most or not all(isinstance(one, str) for one in found):
+        texts = None
+    if not isinstance(texts, list) or not 3 <= len(texts) <= most or not all(isinstance(part, str) for part in texts):
         raise InvalidInput("This control was not made by Sayso. Open the item's page to decide.")
-    return [str(one) for one in found]
+    return [str(part) for part in texts]
