@@ -27,16 +27,16 @@ class CardCounts:
     oldest_queued_at_ms: int | None = None  # for a card that is held, the end of the hold
     reason: str = ""
 
-    def add(self, record: SuspensionRecord, one: CardDelivery) -> None:
+    def add(self, record: SuspensionRecord, delivery: CardDelivery) -> None:
         """Count a delivery."""
-        if one.state is DeliveryState.FAILED:
+        if delivery.state is DeliveryState.FAILED:
             self.failed += 1
-            self.reason = one.reason or self.reason
-        elif one.proven:
+            self.reason = delivery.reason or self.reason
+        elif delivery.proven:
             self.sent += 1
         else:
             self.queued += 1
-            at_ms = max(record.updated_at_ms if one.step else record.created_at_ms, one.next_try_at_ms or 0)
+            at_ms = max(record.updated_at_ms if delivery.step else record.created_at_ms, delivery.next_try_at_ms or 0)
             self.oldest_queued_at_ms = min(at_ms, self.oldest_queued_at_ms or at_ms)
 
     def describe(self, now_ms: int) -> str:
@@ -56,8 +56,8 @@ async def count_cards(wiring: Wiring, most: int = _MOST) -> dict[str, CardCounts
     counts: dict[str, CardCounts] = {}
     async for record in _list_waiting(wiring, most):
         for item in record.items:
-            for one in item.deliveries if is_live(record, item) else ():
-                counts.setdefault(one.channel, CardCounts()).add(record, one)
+            for delivery in item.deliveries if is_live(record, item) else ():
+                counts.setdefault(delivery.channel, CardCounts()).add(record, delivery)
     return counts
 
 

@@ -13,9 +13,9 @@ _MOST = 20
 _CIRCUITS = TypeAdapter(list[OpenCircuit])
 
 
-async def save_circuits(notes: ChannelNotes, channel: str, found: Sequence[OpenCircuit]) -> None:
+async def save_circuits(notes: ChannelNotes, channel: str, circuits: Sequence[OpenCircuit]) -> None:
     """Save the open circuits of a channel, in place of earlier ones."""
-    await notes.save(channel, _NAME, _CIRCUITS.dump_json([*found[:_MOST]]).decode(), KEPT_MS)
+    await notes.save(channel, _NAME, _CIRCUITS.dump_json([*circuits[:_MOST]]).decode(), KEPT_MS)
 
 
 async def read_circuits(notes: ChannelNotes, channel: str) -> list[OpenCircuit]:

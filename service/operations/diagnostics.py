@@ -147,7 +147,7 @@ async def _check_records(wiring: Wiring) -> Finding:
     count, unreadable = await wiring.inspections.look_through()
     if not unreadable:
         return Finding("records", True, f"All {count} checked records can be read.")
-    named = "; ".join(f"{one.suspension_id}: {one.reason}" for one in unreadable[:_NAMED])
+    named = "; ".join(f"{record.suspension_id}: {record.reason}" for record in unreadable[:_NAMED])
     more = f" And {len(unreadable) - _NAMED} more." if len(unreadable) > _NAMED else ""
     text = f"{len(unreadable)} of {count} cannot be read, so nothing about them is decided or started. {named}{more}"
     todo = "Run the version of Sayso that wrote them, or restore them from a backup, as docs/operations.md says."
@@ -155,13 +155,13 @@ async def _check_records(wiring: Wiring) -> Finding:
 
 
 async def _check_buckets(wiring: Wiring) -> Finding:
-    found = await wiring.part(Buckets).find_comparison()
-    if found is None:
+    comparison = await wiring.part(Buckets).find_comparison()
+    if comparison is None:
         return Finding("inbox", True, "Workers compare filters and counts with the records once an hour.")
-    if not found.wrong:
-        return Finding("inbox", True, f"Filters and counts had every open item at {describe_clock(found.at_ms)}.")
-    missed = f"{found.wrong} open {'item' if found.wrong == 1 else 'items'}"
-    text = f"Filters and counts missed {missed} until {describe_clock(found.at_ms)}."
+    if not comparison.wrong:
+        return Finding("inbox", True, f"Filters and counts had every open item at {describe_clock(comparison.at_ms)}.")
+    missed = f"{comparison.wrong} open {'item' if comparison.wrong == 1 else 'items'}"
+    text = f"Filters and counts missed {missed} until {describe_clock(comparison.at_ms)}."
     return Finding("inbox", False, text, "Stop processes of earlier versions. They are compared again within the hour.")
 
 
@@ -178,10 +178,10 @@ async def _check_trails(wiring: Wiring) -> Finding:
 
 async def _check_keys(wiring: Wiring) -> Finding:
     keys, at_ms = await wiring.api_keys.scan(), now_ms()
-    forged = [one.key for one in keys if not one.listed and one.key.holds(at_ms)]
+    forged = [stored.key for stored in keys if not stored.listed and stored.key.holds(at_ms)]
     if not forged:
         return Finding("keys", True, f"All {len(keys)} keys were made by Sayso.")
-    named = "; ".join(f"{one.id} of the {one.kind} {one.name}" for one in forged[:_NAMED])
+    named = "; ".join(f"{key.id} of the {key.kind} {key.name}" for key in forged[:_NAMED])
     text = f"{len(forged)} of {len(keys)} keys were written into the store beside Sayso: {named}."
     return Finding("keys", False, text, "Revoke them on /keys, and find out who can write to the store.")
 
@@ -196,10 +196,10 @@ async def _check_activity(wiring: Wiring) -> Finding:
 
 async def _check_holders(wiring: Wiring) -> Finding:
     version, holders = await wiring.rules.list_holders()
-    others = [one for one in holders if one.version != version]
+    others = [holder for holder in holders if holder.version != version]
     if not others:
         return Finding("rules held", True, f"{len(holders)} services and workers hold version {version or 'none'}.")
-    named = "; ".join(f"{one.process} holds {one.version} of {one.file}" for one in others[:_NAMED])
+    named = "; ".join(f"{holder.process} holds {holder.version} of {holder.file}" for holder in others[:_NAMED])
     text = f"{len(others)} of {len(holders)} hold other rules than version {version}, which is in force: {named}."
     return Finding("rules held", False, text, "Give every service and worker the same file of rules.")
 
@@ -237,29 +237,26 @@ async def _check_cards(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIter
 async def _check_circuits(wiring: Wiring, channels: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Yield a finding for each destination that a process only probes."""
     for name in sorted(channels):
-        for one in await read_circuits(wiring.part(ChannelNotes), name):
-            reason = end_sentence(one.reason or "No reason is known")
-            text = (
-                f"{name}: {one.destination} keeps failing, so it is only probed since {describe_clock(one.since_ms)}."
-            )
+        for circuit in await read_circuits(wiring.part(ChannelNotes), name):
+            reason = end_sentence(circuit.reason or "No reason is known")
+            since = describe_clock(circuit.since_ms)
+            text = f"{name}: {circuit.destination} keeps failing, so it is only probed since {since}."
             todo = f"Correct the channel, or wait for the provider. `sayso channels test {name}` sends a test card."
             yield Finding("channels", False, f"{text} {reason}", todo)
 
 
 async def _check_endpoints(wiring: Wiring) -> Finding:
     endpoints = await wiring.part(Endpoints).list_all()
-    gone = [one for one in endpoints if one.state == "disabled" and not one.reason.startswith(DISABLED_BY)]
-    known = {one.id for one in endpoints}
-    failed = [
-        one
-        for one in await wiring.part(Deliveries).list_failures(await wiring.schedule.now_ms())
-        if one.endpoint_id in known
-    ]
-    given_up = [one for one in failed if one.ended is not None]
-    active = sum(one.state == "active" for one in endpoints)
+    disabled = [endpoint for endpoint in endpoints if endpoint.state == "disabled"]
+    gone = [endpoint for endpoint in disabled if not endpoint.reason.startswith(DISABLED_BY)]
+    known = {endpoint.id for endpoint in endpoints}
+    failures = await wiring.part(Deliveries).list_failures(await wiring.schedule.now_ms())
+    failed = [failure for failure in failures if failure.endpoint_id in known]
+    given_up = [failure for failure in failed if failure.ended is not None]
+    active = sum(endpoint.state == "active" for endpoint in endpoints)
     text = f"{active} of {len(endpoints)} endpoints are active; {len(failed) - len(given_up)} failed messages are tried"
     text += f" again, {len(given_up)} were given up."
-    text += "".join(f" {host_and_port(one.url)}: {one.reason}" for one in gone[:_NAMED])
+    text += "".join(f" {host_and_port(endpoint.url)}: {endpoint.reason}" for endpoint in gone[:_NAMED])
     if failed and not gone:
         text += f" The last failure: {end_sentence(failed[0].reason)}"
     if gone:
@@ -269,13 +266,13 @@ async def _check_endpoints(wiring: Wiring) -> Finding:
     return Finding("webhooks", True, text)
 
 
-def _check_card_counts(name: str, kind: str | None, found: CardCounts, at_ms: int) -> Finding:
-    text = f"{name} ({kind or 'not configured'}): {found.describe(at_ms)}"
+def _check_card_counts(name: str, kind: str | None, counts: CardCounts, at_ms: int) -> Finding:
+    text = f"{name} ({kind or 'not configured'}): {counts.describe(at_ms)}"
     if kind is None:
         return Finding("channels", False, text, f"Add {name} to the file of SAYSO_CHANNELS, or correct the rules.")
-    if found.failed:
+    if counts.failed:
         todo = f"Read the reasons on the items' pages. `sayso channels test {name} --to PERSON` sends a test card."
         return Finding("channels", False, text, todo)
-    if found.is_slow(at_ms):
+    if counts.is_slow(at_ms):
         return Finding("channels", False, text, "Start `python -m workers.clock`, which delivers cards.")
     return Finding("channels", True, text)

@@ -50,7 +50,7 @@ class NewEndpoint(NamedTuple):
 async def list_endpoints(parts: Wiring, caller: Principal) -> list[Endpoint]:
     """Return the endpoints that the caller manages."""
     owner = _scope_of(caller)
-    return [one for one in await parts.part(Endpoints).list_all() if owner in (None, one.owner)]
+    return [endpoint for endpoint in await parts.part(Endpoints).list_all() if owner in (None, endpoint.owner)]
 
 
 async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDraft) -> NewEndpoint:
@@ -60,7 +60,7 @@ async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDra
     known = await parts.part(Endpoints).list_all()
     if len(known) >= MOST_ENDPOINTS:
         raise Conflict(f"There are {len(known)} endpoints, which is the limit. Delete one first.")
-    if owner is not None and sum(one.owner == owner for one in known) >= MOST_OF_AN_AGENT:
+    if owner is not None and sum(endpoint.owner == owner for endpoint in known) >= MOST_OF_AN_AGENT:
         raise Conflict(f"{owner} has {MOST_OF_AN_AGENT} endpoints, which is the limit. Delete one first.")
     secret = _make_secret(draft.scheme)
     endpoint = Endpoint(
@@ -80,10 +80,10 @@ async def register_endpoint(parts: Wiring, caller: Principal, draft: EndpointDra
 async def read_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
     """Return an endpoint of the caller; raises `NotFound`."""
     owner = _scope_of(caller)
-    found = await parts.part(Endpoints).find(endpoint_id)
-    if found is None or owner not in (None, found.owner):
+    endpoint = await parts.part(Endpoints).find(endpoint_id)
+    if endpoint is None or owner not in (None, endpoint.owner):
         raise _unknown(endpoint_id)
-    return found
+    return endpoint
 
 
 async def verify_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) -> Endpoint:
@@ -108,8 +108,8 @@ async def rotate_endpoint(parts: Wiring, caller: Principal, endpoint_id: str, ov
     endpoint = await read_endpoint(parts, caller, endpoint_id)
     secret, now_ms = _make_secret(scheme_of(endpoint)), await parts.schedule.now_ms()
 
-    def change(found: Endpoint) -> Endpoint:
-        return found.model_copy(update={"secrets": rotate(found.secrets, secret, now_ms, overlap_s)})
+    def change(current: Endpoint) -> Endpoint:
+        return current.model_copy(update={"secrets": rotate(current.secrets, secret, now_ms, overlap_s)})
 
     changed = await parts.part(Endpoints).change(endpoint.id, change)
     if changed is None:
@@ -125,11 +125,11 @@ async def delete_endpoint(parts: Wiring, caller: Principal, endpoint_id: str) ->
 
 async def list_failures(parts: Wiring, caller: Principal) -> list[Delivery]:
     """Return the messages that were refused and not delivered since; an agent sees those of its endpoints."""
-    found = await parts.part(Deliveries).list_failures(await parts.schedule.now_ms())
+    failures = await parts.part(Deliveries).list_failures(await parts.schedule.now_ms())
     if _scope_of(caller) is None:
-        return found
-    own = {one.id for one in await list_endpoints(parts, caller)}
-    return [one for one in found if one.endpoint_id in own]
+        return failures
+    own = {endpoint.id for endpoint in await list_endpoints(parts, caller)}
+    return [failure for failure in failures if failure.endpoint_id in own]
 
 
 async def send_again(parts: Wiring, caller: Principal, message_ids: Sequence[str]) -> int:
@@ -137,14 +137,14 @@ async def send_again(parts: Wiring, caller: Principal, message_ids: Sequence[str
 
     Receivers recognize a repeated message by its `webhook-id`.
     """
-    own = {one.id for one in await list_endpoints(parts, caller)}
-    everything = _scope_of(caller) is None
+    own = {endpoint.id for endpoint in await list_endpoints(parts, caller)}
+    deliveries, everything = parts.part(Deliveries), _scope_of(caller) is None
     for message_id in message_ids:
-        waiting = await parts.part(Deliveries).read(message_id)
+        waiting = await deliveries.read(message_id)
         if waiting is None or not (everything or waiting.delivery.endpoint_id in own):
             raise NotFound(f"There is no message {message_id[:100]!r}. The list of failed messages has the ids.")
     now_ms = await parts.schedule.now_ms()
-    sent = [await parts.part(Deliveries).send_again(one, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for one in message_ids]
+    sent = [await deliveries.send_again(message_id, now_ms + EVENTS_RETRY_FOR_MS, now_ms) for message_id in message_ids]
     return sum(sent)
 
 
@@ -163,7 +163,7 @@ def _scope_of(caller: Principal) -> str | None:
 
 
 async def _change(parts: Wiring, endpoint: Endpoint, update: dict[str, str]) -> Endpoint:
-    changed = await parts.part(Endpoints).change(endpoint.id, lambda found: found.model_copy(update=update))
+    changed = await parts.part(Endpoints).change(endpoint.id, lambda current: current.model_copy(update=update))
     if changed is None:
         raise _unknown(endpoint.id)
     return changed

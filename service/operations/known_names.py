@@ -57,15 +57,15 @@ async def list_known(parts: Wiring, kind: str) -> list[str]:
     if kind == "agent":
         keys = await parts.api_keys.list_all()
         runs = await parts.runs.list_runs(limit=_RECENT)
-        found = (
+        names = (
             agents
             | rule_agents
             | {key.name for key in keys if key.kind == "agent"}
             | {run.agent for run in runs if isinstance(run, Run)}
         )
     else:
-        found = tools | rule_tools | await _find_asked(parts)
-    return sorted(found)
+        names = tools | rule_tools | await _find_asked(parts)
+    return sorted(names)
 
 
 async def check_known(parts: Wiring, scope: str) -> None:
@@ -74,8 +74,8 @@ async def check_known(parts: Wiring, scope: str) -> None:
     known = await list_known(parts, kind) if scope != ALL else []
     if scope == ALL or name in known:
         return
-    by_name = {one.casefold(): one for one in known}
-    near = [by_name[one] for one in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
+    by_name = {entry.casefold(): entry for entry in known}
+    near = [by_name[match] for match in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
     words = f"Near it: {', '.join(near)}." if near else "No name is near it."
     raise UnknownName(
         f"No {kind} {name!r} was seen here, so this freeze would stop nothing. {words} "
@@ -93,9 +93,9 @@ async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
 
 def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
     conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
-    named = {name for one in conditions for name in (one.agent, *(one.agents or ())) if name}
-    agents = {one for one in named if not _GLOB.intersection(one)}
-    return agents, {one.tool_name for one in conditions if one.tool_name}
+    named = {name for condition in conditions for name in (condition.agent, *(condition.agents or ())) if name}
+    agents = {name for name in named if not _GLOB.intersection(name)}
+    return agents, {condition.tool_name for condition in conditions if condition.tool_name}
 
 
 async def _find_asked(parts: Wiring) -> set[str]:

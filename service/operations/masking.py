@@ -24,10 +24,10 @@ def find_secrets(item: Item, schema: JsonObject | None = None) -> Redacted:
     if not item.terms.secrets and schema is None:
         return Redacted(item.tool.args, frozenset())
     requested = redact(item.tool.args, schema, item.terms.secrets)
-    found = requested.secrets
-    for one in (item.outcome, *item.decisions):
-        found = found.union(_redact(item, one, schema).secrets if one is not None else ())
-    return Redacted(requested.args, found)
+    secrets = requested.secrets
+    for decision in (item.outcome, *item.decisions):
+        secrets = secrets.union(_redact(item, decision, schema).secrets if decision is not None else ())
+    return Redacted(requested.args, secrets)
 
 
 def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
@@ -44,7 +44,7 @@ def mask_item(item: Item, schema: JsonObject | None = None) -> Item:
         "prompt": item.prompt.model_copy(update=prompt),
         "computed": secrets.scrub_object(item.computed) if item.computed is not None else None,
         "outcome": _mask(item, item.outcome, secrets, schema),
-        "decisions": tuple(_mask(item, one, secrets, schema) for one in item.decisions),
+        "decisions": tuple(_mask(item, decision, secrets, schema) for decision in item.decisions),
     }
     return item.model_copy(update=update)
 
@@ -87,11 +87,11 @@ def _mask_given(item: Item, secrets: Redacted) -> Item:
     update = {
         "tool": item.tool.model_copy(update={"args": args}),
         "outcome": _mask(item, item.outcome, secrets, None),
-        "decisions": tuple(_mask(item, one, secrets, None) for one in item.decisions),
+        "decisions": tuple(_mask(item, decision, secrets, None) for decision in item.decisions),
         "permit": permit,
         "inquiries": tuple(
-            one.model_copy(update={"text": secrets.scrub(one.text), "answer": _scrub(secrets, one.answer)})
-            for one in item.inquiries
+            inquiry.model_copy(update={"text": secrets.scrub(inquiry.text), "answer": _scrub(secrets, inquiry.answer)})
+            for inquiry in item.inquiries
         ),
     }
     return item.model_copy(update=update)
@@ -112,27 +112,27 @@ def mask_record(record: SuspensionRecord) -> SuspensionRecord:
 
 
 def _mask(
-    item: Item, one: Outcome | Decision | None, secrets: Redacted, schema: JsonObject | None
+    item: Item, decision: Outcome | Decision | None, secrets: Redacted, schema: JsonObject | None
 ) -> Outcome | Decision | None:
-    if one is None:
+    if decision is None:
         return None
     update: dict[str, object] = {
-        "message": secrets.scrub(one.message) if one.message is not None else None,
-        "value": secrets.scrub_json(_redact_value(item, one, schema)),
+        "message": secrets.scrub(decision.message) if decision.message is not None else None,
+        "value": secrets.scrub_json(_redact_value(item, decision, schema)),
     }
-    if one.args is not None:
-        update["args"] = secrets.scrub_object(redact(one.args, schema, item.terms.secrets).args)
-    return one.model_copy(update=update)
+    if decision.args is not None:
+        update["args"] = secrets.scrub_object(redact(decision.args, schema, item.terms.secrets).args)
+    return decision.model_copy(update=update)
 
 
-def _redact(item: Item, one: Outcome | Decision, schema: JsonObject | None) -> Redacted:
-    given: JsonObject = dict(one.args or {})
-    if item.target_arg is not None and one.value is not None:
-        given[item.target_arg] = one.value
+def _redact(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> Redacted:
+    given: JsonObject = dict(decision.args or {})
+    if item.target_arg is not None and decision.value is not None:
+        given[item.target_arg] = decision.value
     return redact(given, schema, item.terms.secrets) if given else _NOTHING
 
 
-def _redact_value(item: Item, one: Outcome | Decision, schema: JsonObject | None) -> JsonValue:
-    if item.target_arg is None or one.value is None:
-        return one.value
-    return redact({item.target_arg: one.value}, schema, item.terms.secrets).args[item.target_arg]
+def _redact_value(item: Item, decision: Outcome | Decision, schema: JsonObject | None) -> JsonValue:
+    if item.target_arg is None or decision.value is None:
+        return decision.value
+    return redact({item.target_arg: decision.value}, schema, item.terms.secrets).args[item.target_arg]

@@ -47,21 +47,21 @@ async def list_headless(wiring: Wiring, from_ms: int, to_ms: int, skip: int, lim
 
     `skip` counts suspensions. A page may have fewer items than `limit`, or some more of its last suspension.
     """
-    found: list[HeadlessItem] = []
+    items: list[HeadlessItem] = []
     position = skip
     while position < skip + _MOST_SEARCHED:
         ids = await wiring.runs.decided(position, _AT_ONCE)
-        by_id = {id_of(one): one for one in await wiring.desk.suspensions.read_page(ids)}
+        by_id = {id_of(record): record for record in await wiring.desk.suspensions.read_page(ids)}
         for suspension_id in ids:
             position += 1
             record = by_id.get(suspension_id)
             if isinstance(record, SuspensionRecord):
-                found += [one for one in _list_items(record) if from_ms <= one.at_ms < to_ms]
-            if len(found) >= limit:
-                return Report(tuple(found), position)
+                items += [item for item in _list_items(record) if from_ms <= item.at_ms < to_ms]
+            if len(items) >= limit:
+                return Report(tuple(items), position)
         if len(ids) < _AT_ONCE:
-            return Report(tuple(found), None)
-    return Report(tuple(found), position)
+            return Report(tuple(items), None)
+    return Report(tuple(items), position)
 
 
 def _list_items(record: SuspensionRecord) -> list[HeadlessItem]:

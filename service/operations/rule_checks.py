@@ -15,9 +15,9 @@ log = structlog.get_logger()
 
 async def find_known(wiring: Wiring) -> Known:
     """Return the reviewers, the groups, the registered agents' tools, the time and the assessors."""
-    reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
-    tools = {name: one.tools for name, one in (await read_manifests(wiring)).items()}
-    groups = {one.name: one.members for one in await wiring.groups.list_all()}
+    reviewers = {person.name: person.active for person in await wiring.reviewers.list_all()}
+    tools = {name: manifest.tools for name, manifest in (await read_manifests(wiring)).items()}
+    groups = {group.name: group.members for group in await wiring.groups.list_all()}
     return Known(reviewers, tools, groups, now_ms(), assessors_of(wiring.settings.assessors).assessors.keys())
 
 

@@ -68,14 +68,15 @@ async def try_call(
     wanted = await judge(partial(list_wanted, policy, (event,)))
     event = event.model_copy(update={"memory": await wiring.desk.suspensions.recall(wanted)})
     secrets = redact(event.tool_args, known.parameters if known is not None else None, paths)
-    found = await asyncio.to_thread(judge_blocking, partial(explain, policy, event, definition))
-    return Tried(found._replace(trials=tuple(_mask(one, event, secrets) for one in found.trials)), secrets.scrub)
+    explanation = await asyncio.to_thread(judge_blocking, partial(explain, policy, event, definition))
+    trials = tuple(_mask(trial, event, secrets) for trial in explanation.trials)
+    return Tried(explanation._replace(trials=trials), secrets.scrub)
 
 
 def find_definition(manifests: Mapping[str, AgentManifest], agent: str, tool: str) -> ToolDefinition | None:
     """Return the tool of the agent, or without an agent the first tool of that name."""
     known = [manifests[agent]] if agent in manifests else [] if agent else manifests.values()
-    return next((one for manifest in known for one in manifest.tools if one.name == tool), None)
+    return next((definition for manifest in known for definition in manifest.tools if definition.name == tool), None)
 
 
 def _make_event(call: TrialCall, manifest: AgentManifest | None) -> PolicyEvent:

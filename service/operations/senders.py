@@ -33,8 +33,8 @@ async def register_sender(parts: Wiring, caller: Principal, name: str, reviewer:
     person = await parts.reviewers.find(reviewer)
     if person is None or not person.active:
         raise NotFound(f"There is no active reviewer named {reviewer[:64]!r}. Add the reviewer first.")
-    known = [one for one in await parts.part(Senders).list_all() if one.revoked_at_ms is None]
-    if any(one.name == name for one in known):
+    known = [sender for sender in await parts.part(Senders).list_all() if sender.revoked_at_ms is None]
+    if any(sender.name == name for sender in known):
         raise Conflict(f"A sender is named {name}. Rotate its secret, or choose another name.")
     if len(known) >= MOST_SENDERS:
         raise Conflict(f"There are {len(known)} senders, which is the limit. Revoke one first.")
@@ -62,10 +62,10 @@ async def rotate_sender(parts: Wiring, caller: Principal, sender_id: str, overla
     require_role(caller.roles, "admin")
     secret, now_ms = new_signing_secret(), await parts.schedule.now_ms()
 
-    def change(found: Sender) -> Sender:
-        if found.revoked_at_ms is not None:
-            raise Conflict(f"The sender {found.name} is revoked. Register a new one.")
-        return found.model_copy(update={"secrets": rotate(found.secrets, secret, now_ms, overlap_s)})
+    def change(sender: Sender) -> Sender:
+        if sender.revoked_at_ms is not None:
+            raise Conflict(f"The sender {sender.name} is revoked. Register a new one.")
+        return sender.model_copy(update={"secrets": rotate(sender.secrets, secret, now_ms, overlap_s)})
 
     changed = await parts.part(Senders).change(sender_id, change)
     if changed is None:
@@ -78,9 +78,9 @@ async def revoke_sender(parts: Wiring, caller: Principal, sender_id: str) -> Sen
     require_role(caller.roles, "admin")
     now_ms = await parts.schedule.now_ms()
 
-    def change(found: Sender) -> Sender:
-        at_ms = found.revoked_at_ms or now_ms
-        return found.model_copy(update={"revoked_at_ms": at_ms, "secrets": ()})
+    def change(sender: Sender) -> Sender:
+        at_ms = sender.revoked_at_ms or now_ms
+        return sender.model_copy(update={"revoked_at_ms": at_ms, "secrets": ()})
 
     changed = await parts.part(Senders).change(sender_id, change)
     if changed is None:

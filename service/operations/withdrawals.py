@@ -17,10 +17,10 @@ async def withdraw_runs(parts: Wiring, name: str) -> int:
     cancelled = 0
     for suspension_id in await parts.runs.unfinished_of(name):
         try:
-            found = await parts.desk.suspensions.read(suspension_id)
-            reason = revocations.find_withdrawal(found.record.run)
+            suspension = await parts.desk.suspensions.read(suspension_id)
+            reason = revocations.find_withdrawal(suspension.record.run)
             if reason is not None:
-                await withdraw_run(parts, found.record.run, reason)
+                await withdraw_run(parts, suspension.record.run, reason)
                 cancelled += 1
         except Unavailable:
             raise

@@ -86,7 +86,7 @@ async def list_attachments(
     record = (await wiring.desk.suspensions.read(suspension_id)).record
     find_item(record, item_id)
     files = await wiring.attachments.list_all(record.run.id, suspension_id, item_id)
-    return [one for one in files if one.author_kind == "agent" or not of_agent]
+    return [file for file in files if file.author_kind == "agent" or not of_agent]
 
 
 async def read_attachment(
@@ -94,8 +94,8 @@ async def read_attachment(
 ) -> tuple[Attachment, bytes]:
     """Return a file of an item and its content; raises `NotFound`."""
     files = await list_attachments(wiring, suspension_id, item_id, of_agent=of_agent)
-    found = next((one for one in files if one.id == attachment_id), None)
-    if found is None:
+    file = next((file for file in files if file.id == attachment_id), None)
+    if file is None:
         raise NotFound(f"The item has no attached file {attachment_id!r}.")
     record = (await wiring.desk.suspensions.read(suspension_id)).record
-    return found, await wiring.attachments.read(record.run.id, attachment_id)
+    return file, await wiring.attachments.read(record.run.id, attachment_id)

@@ -63,7 +63,7 @@ def _find_terms(wiring: Wiring, drill: DrillTemplate) -> RuleTerms:
     rules = wiring.rules.policy().rules
     asking = (rule.terms for rule in rules if rule.rule_id == drill.rule and rule.action is Action.REQUEST_APPROVAL)
     terms = next(asking, RuleTerms(timeout_s=_TIMEOUT_S))
-    named = tuple(one for one in terms.reviewers if one not in MANAGERS)
+    named = tuple(name for name in terms.reviewers if name not in MANAGERS)
     update: dict[str, object] = {"channels": (), "match_number": False, "notify_requester": False, "sample": None}
     update |= {"reviewers": named} if len(named) < len(terms.reviewers) else {}
     update |= {"timeout_s": drill.timeout_s, "timeout": None} if drill.timeout_s is not None else {}
@@ -74,7 +74,7 @@ async def _is_asked(wiring: Wiring, terms: RuleTerms, reviewer: str) -> bool:
     if not terms.reviewers or reviewer in terms.reviewers:
         return True
     actor = await wiring.reviewers.find_actor(reviewer, "api")
-    return not {group_of(one) for one in terms.reviewers}.isdisjoint(actor.groups)
+    return not {group_of(name) for name in terms.reviewers}.isdisjoint(actor.groups)
 
 
 def _describe_judged(run: RunRef, item: ItemDraft) -> tuple[Event, ...]:
@@ -91,7 +91,8 @@ async def plant_scheduled(wiring: Wiring) -> SuspensionRecord | None:
     plan = drills_of(wiring.settings.drills)
     if not plan.every_h or not await wiring.part(Recents).drills.take_turn(plan.every_h * HOUR_MS):
         return None
-    names = [one.name for one in await wiring.reviewers.list_all() if one.active and "reviewer" in one.roles]
+    people = await wiring.reviewers.list_all()
+    names = [person.name for person in people if person.active and "reviewer" in person.roles]
     asked = [
         (drill.id, name)
         for drill in plan.drills

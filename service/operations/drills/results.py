@@ -23,8 +23,8 @@ def is_flagged(approved: Sequence[bool]) -> bool:
     `approved` says of each drill whether its false call was approved, the oldest first.
     """
     flagged, evidence = False, 0.0
-    for one in approved:
-        evidence += _APPROVED if one else _DENIED
+    for missed in approved:
+        evidence += _APPROVED if missed else _DENIED
         if evidence >= _FLAG or evidence <= _CLEAR:
             flagged, evidence = evidence > 0, 0.0
     return flagged

@@ -57,21 +57,21 @@ class DrillPlan(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ids = [one.id for one in self.drills]
-        if twice := {one for one in ids if ids.count(one) > 1}:
+        ids = [drill.id for drill in self.drills]
+        if twice := {name for name in ids if ids.count(name) > 1}:
             raise ValueError(f"two drills have the id {min(twice)}; rename one")
         if self.every_h and not self.drills:
             raise ValueError("every_h plants drills, but the file has none; add one or set every_h: 0")
-        if ours := {one.requested_by for one in self.drills} & OUR_NAMES:
+        if ours := {drill.requested_by for drill in self.drills} & OUR_NAMES:
             raise ValueError(f"requested_by {min(ours)} is a name of Sayso's own; choose another")
         return self
 
     def find(self, template: str) -> DrillTemplate:
         """Return the template of that id; raises `NotFound`."""
-        for one in self.drills:
-            if one.id == template:
-                return one
-        known = ", ".join(one.id for one in self.drills) or "none; set SAYSO_DRILLS to a file with some"
+        for drill in self.drills:
+            if drill.id == template:
+                return drill
+        known = ", ".join(drill.id for drill in self.drills) or "none; set SAYSO_DRILLS to a file with some"
         raise NotFound(f"There is no drill {template[:80]!r}. Drills in the file: {known}.")
 
 

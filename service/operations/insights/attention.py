@@ -75,15 +75,15 @@ def list_people(total: Counter[Count], limits: Limits) -> list[PersonFigures]:
 
 async def add_drills(results: DrillResults, people: Sequence[PersonFigures]) -> tuple[PersonFigures, ...]:
     """Return the figures with the drills of each person."""
-    drilled = await results.read([one.name for one in people])
+    drilled = await results.read([person.name for person in people])
     return tuple(
         replace(
-            one,
-            drills=len(drilled[one.name]),
-            drills_approved=sum(drilled[one.name]),
-            drills_flagged=is_flagged(drilled[one.name]),
+            person,
+            drills=len(drilled[person.name]),
+            drills_approved=sum(drilled[person.name]),
+            drills_flagged=is_flagged(drilled[person.name]),
         )
-        for one in people
+        for person in people
     )
 
 

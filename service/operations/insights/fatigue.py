@@ -34,7 +34,7 @@ class Fatigue(NamedTuple):
 def find_fatigue(decisions: Sequence[Recent]) -> Fatigue | None:
     """Return the fatigue in the last 20 decisions: all approve, after a median look under 2 s, all measured."""
     last = decisions[-DECISIONS:]
-    spans_ms = [one.look_ms for one in last if one.approved and one.look_ms is not None]
+    spans_ms = [decision.look_ms for decision in last if decision.approved and decision.look_ms is not None]
     if len(spans_ms) < DECISIONS or (median_ms := median_low(spans_ms)) >= SHORT_MS:
         return None
     return Fatigue(DECISIONS, last[-1].at_ms - last[0].at_ms, median_ms)
@@ -54,5 +54,5 @@ def find_warning(recent: RecentDecisions, now_ms: int) -> Fatigue | None:
     warned_at_ms = recent.warned_at_ms
     if warned_at_ms is None or now_ms - warned_at_ms > _SHOWN_MS:
         return None
-    until = [one for one in recent.decisions if one.at_ms <= warned_at_ms]
+    until = [decision for decision in recent.decisions if decision.at_ms <= warned_at_ms]
     return find_fatigue(until) if len(recent.decisions) - len(until) < 2 else None

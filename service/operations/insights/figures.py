@@ -95,16 +95,16 @@ async def read_insights(wiring: Wiring, range_: Range, person: str | None) -> In
     slots = await _read(wiring.part(Counters), span, now_ms, 2 * span.slots)
     suggesting = await _read(wiring.part(Counters), _SUGGESTED, now_ms, _SUGGESTED.slots)
     waiting = await wiring.runs.count_pending()
-    found = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
-    people = await add_drills(wiring.part(Recents).drills, found.people)
-    return replace(found, people=people, rules=await add_proposals(wiring.grants, found.rules))
+    insights = await asyncio.to_thread(_build, range_, now_ms, waiting, slots, suggesting, person, read_limits(wiring))
+    people = await add_drills(wiring.part(Recents).drills, insights.people)
+    return replace(insights, people=people, rules=await add_proposals(wiring.grants, insights.rules))
 
 
 async def read_rule_cost(wiring: Wiring, rule: str) -> RuleCost | None:
     """Return what a rule cost in the last 30 days; None if it asked for nothing."""
     slots = await _read(wiring.part(Counters), _SUGGESTED, await wiring.schedule.now_ms(), _SUGGESTED.slots)
-    found = (one for one in list_rule_costs(_add(slots)) if one.rule == rule)
-    return next(iter(await add_proposals(wiring.grants, found)), None)
+    costs = (cost for cost in list_rule_costs(_add(slots)) if cost.rule == rule)
+    return next(iter(await add_proposals(wiring.grants, costs)), None)
 
 
 def _build(
@@ -131,7 +131,7 @@ def _build(
         before=_sum_up(_add(earlier)),
         points=tuple(_list_points(current, span, first_ms, waiting)),
         tools=tuple(_list_tools(total, _suggest_rules(_add(suggesting)))),
-        people=tuple(one for one in people if person is None or one.name == person),
+        people=tuple(figures for figures in people if person is None or figures.name == person),
         rules=tuple(list_rule_costs(total)),
     )
 
@@ -184,15 +184,17 @@ def _list_points(slots: Sequence[Counter[Count]], span: _Span, first_ms: int, wa
 
 def _list_tools(total: Counter[Count], rules: dict[str, str]) -> list[ToolFigures]:
     shown = (Metric.ASKED, Metric.DECIDED, Metric.FALLBACK)
-    groups = [(name, metrics) for name, metrics in group_by_name(total).items() if any(metrics[one] for one in shown)]
-    tools = [ToolFigures(**vars(_describe(one)), tool=name, suggested_rule=rules.get(name, "")) for name, one in groups]
-    return sorted(tools, key=lambda one: (-one.asked, -one.decided, one.tool))
+    groups = [(name, metrics) for name, metrics in group_by_name(total).items() if any(metrics[key] for key in shown)]
+    tools = [
+        ToolFigures(**vars(_describe(sums)), tool=name, suggested_rule=rules.get(name, "")) for name, sums in groups
+    ]
+    return sorted(tools, key=lambda tool: (-tool.asked, -tool.decided, tool.tool))
 
 
 def _suggest_rules(total: Counter[Count]) -> dict[str, str]:
     """Return a rule for each tool that people nearly always approve as requested."""
-    found = {
+    rules = {
         name: suggest_rule(name, metrics[Metric.APPROVED] - metrics[Metric.EDITED], metrics[Metric.DECIDED])
         for name, metrics in group_by_name(total).items()
     }
-    return {name: rule for name, rule in found.items() if rule}
+    return {name: rule for name, rule in rules.items() if rule}

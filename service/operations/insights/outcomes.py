@@ -18,4 +18,4 @@ class Outcomes:
 
 def read_outcomes(metrics: Mapping[str, int], prefix: str = "") -> dict[str, int]:
     """Return the fields of `Outcomes` from the counters that begin with the prefix."""
-    return {one.name: metrics.get(f"{prefix}{one.name}", 0) for one in fields(Outcomes)}
+    return {field.name: metrics.get(f"{prefix}{field.name}", 0) for field in fields(Outcomes)}

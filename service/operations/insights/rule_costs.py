@@ -74,14 +74,14 @@ class RuleCost(Outcomes):
 async def add_proposals(grants: Granting, costs: Iterable[RuleCost]) -> tuple[RuleCost, ...]:
     """Return the costs with the grants that wait for a person."""
     ready = await grants.count_ready()
-    return tuple(replace(one, proposals=ready[one.rule]) for one in costs)
+    return tuple(replace(cost, proposals=ready[cost.rule]) for cost in costs)
 
 
 def list_rule_costs(total: Counter[Count]) -> list[RuleCost]:
     """Return the cost of each rule, those with the most time of people first."""
     of_rules = Counter({key: count for key, count in total.items() if key[0].startswith("rule_")})
-    found = (_describe(rule, metrics) for rule, metrics in group_by_name(of_rules).items())
-    return sorted(found, key=lambda one: (-one.people_ms, -one.asked, one.rule))
+    costs = (_describe(rule, metrics) for rule, metrics in group_by_name(of_rules).items())
+    return sorted(costs, key=lambda cost: (-cost.people_ms, -cost.asked, cost.rule))
 
 
 def _describe(rule: str, metrics: Counter[str]) -> RuleCost:

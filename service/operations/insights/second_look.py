@@ -30,8 +30,8 @@ async def list_second_look(wiring: Wiring, by: Actor) -> list[WaitingCall]:
     A call whose run was deleted no longer waits.
     """
     waiting = await wiring.part(Recents).second_look.list_waiting(MOST)
-    found = await asyncio.gather(*(_read(wiring, one, by) for one in waiting))
-    return sorted((one for one in found if one is not None), key=lambda one: bool(one.refusal))
+    calls = await asyncio.gather(*(_read(wiring, entry, by) for entry in waiting))
+    return sorted((call for call in calls if call is not None), key=lambda call: bool(call.refusal))
 
 
 async def _read(wiring: Wiring, waiting: Waiting, by: Actor) -> WaitingCall | None:

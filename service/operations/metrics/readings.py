@@ -68,7 +68,7 @@ class Readings:
             queue=queue,
             refusing=is_behind(queue, wiring.settings),
             open_by_age=await sizes.count_open(),
-            in_doubt=None if buckets is None else sum(one.size for one in buckets if one.facets.doubt),
+            in_doubt=None if buckets is None else sum(bucket.size for bucket in buckets if bucket.facets.doubt),
             overdue=await sizes.find_overdue(),
             runs=await sizes.count_runs(),
             workers=await asyncio.to_thread(count_workers, wiring.settings.store_url),
@@ -82,8 +82,8 @@ class Readings:
         """Return the deliveries of each configured channel; all others, which rules or old items name, are one."""
         if self._cards is None or monotonic_ms() - self._cards[1] > CARDS_KEPT_MS:
             counts = {name: CardCounts() for name in self._channels}
-            for name, found in (await count_cards(self._wiring, MOST_SUSPENSIONS)).items():
+            for name, count in (await count_cards(self._wiring, MOST_SUSPENSIONS)).items():
                 total = counts.setdefault(name if name in self._channels else OTHER, CardCounts())
-                total.queued, total.failed = total.queued + found.queued, total.failed + found.failed
+                total.queued, total.failed = total.queued + count.queued, total.failed + count.failed
             self._cards = (counts, monotonic_ms())
         return self._cards[0]

@@ -210,8 +210,8 @@ async def record_act(request: Request, respond: Respond, find: FindAct) -> Respo
 
 def _find_caller(request: Request) -> Principal | None:
     visitor = getattr(request.state, "visitor", None)
-    found: Principal | None = visitor.principal if visitor is not None else getattr(request.state, "principal", None)
-    return found
+    caller: Principal | None = visitor.principal if visitor is not None else getattr(request.state, "principal", None)
+    return caller
 
 
 def _wiring_of(request: Request) -> Wiring:

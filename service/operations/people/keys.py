@@ -58,14 +58,14 @@ async def list_keys(parts: Wiring, by: Principal) -> list[StoredKey]:
     if by.key_id is not None:
         raise NotAllowed("A key manages no keys. Sign in with your password first.")
     keys = await parts.api_keys.scan()
-    return keys if "admin" in by.roles else [one for one in keys if _is_own(by, one.key)]
+    return keys if "admin" in by.roles else [stored for stored in keys if _is_own(by, stored.key)]
 
 
 async def list_own_keys(parts: Wiring, by: Principal) -> list[ApiKey]:
     """Return the valid reviewer's keys of a person."""
     at_ms = now_ms()
     keys = await parts.api_keys.list_all()
-    return [one for one in keys if _is_own(by, one) and one.holds(at_ms)]
+    return [key for key in keys if _is_own(by, key) and key.holds(at_ms)]
 
 
 def _is_own(by: Principal, key: ApiKey) -> bool:
@@ -74,10 +74,10 @@ def _is_own(by: Principal, key: ApiKey) -> bool:
 
 async def find_key(parts: Wiring, by: Principal, key_id: str) -> ApiKey:
     """Return a key that this person may see; raises `NotFound`."""
-    found = next((one.key for one in await list_keys(parts, by) if one.key.id == key_id), None)
-    if found is None:
+    key = next((stored.key for stored in await list_keys(parts, by) if stored.key.id == key_id), None)
+    if key is None:
         raise NotFound(f"There is no API key {key_id!r}.")
-    return found
+    return key
 
 
 def _check_own(by: Principal, name: str) -> None:

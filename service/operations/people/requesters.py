@@ -18,15 +18,15 @@ async def find_who(parts: Wiring, caller: Principal, token: str | None) -> Who |
     owner = person.name if person is not None and person.active else None
     if proof is None and owner is None:
         return None
-    found = Who()
+    who = Who()
     if owner is not None:
         groups, manager = await parts.reviewers.list_groups(owner), await parts.reviewers.find_manager(owner)
-        found = found.model_copy(update={"owner": owner, "groups": groups, "owner_manager": manager})
+        who = who.model_copy(update={"owner": owner, "groups": groups, "owner_manager": manager})
     if proof is not None:
         manager = await parts.reviewers.find_manager(proof.person)
         update = {"person": proof.person, "person_name": proof.name, "issuer": proof.issuer, "person_manager": manager}
-        found = found.model_copy(update=update)
-    return found
+        who = who.model_copy(update=update)
+    return who
 
 
 def identify_request(body: JsonObject, who: Who | None) -> JsonObject:

@@ -50,7 +50,7 @@ async def sign_in(parts: Wiring, name: str, password: str, origin: Origin, door:
 async def add_reviewer(parts: Wiring, name: str, password: str, roles: tuple[str, ...], by: str = "") -> Reviewer:
     """Create a reviewer; raises `InvalidInput`, or `Conflict` for a name that is taken by a person or an agent."""
     keys = await parts.api_keys.list_all()
-    if any(one.name.casefold() == name and one.kind != "reviewer" for one in keys):
+    if any(key.name.casefold() == name and key.kind != "reviewer" for key in keys):
         raise Conflict(f"An agent is named {name}, and names must not be confused. Choose another name.")
     return await parts.reviewers.add(name, password, roles, by)
 
@@ -74,7 +74,7 @@ async def _void_decisions(parts: Wiring, name: str) -> None:
         skip += len(ids)
         records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
         for record in records:
-            if any(one.by.id == name for item in record.items if item.open for one in item.decisions):
+            if any(decision.by.id == name for item in record.items if item.open for decision in item.decisions):
                 await parts.desk.void_decisions(record.id, (name,))
 
 
@@ -90,9 +90,9 @@ async def find_shortages(parts: Wiring, leaving: str) -> list[Shortage]:
     """Return the open items that too few people could approve without this person, the most urgent first."""
     ids = await parts.runs.inbox(limit=MOST_CHECKED)
     records, _ = split_readable(await parts.desk.suspensions.read_page(ids))
-    people = [one.name for one in await parts.reviewers.list_all() if one.active]
+    people = [person.name for person in await parts.reviewers.list_all() if person.active]
     actors = [await parts.reviewers.find_actor(name, "web") for name in people]
-    return [found for record in records for found in _find_short(record, actors, leaving)]
+    return [shortage for record in records for shortage in _find_short(record, actors, leaving)]
 
 
 def _list_named(rule: PolicyRule) -> Iterator[str]:
@@ -103,17 +103,18 @@ def _list_named(rule: PolicyRule) -> Iterator[str]:
 
 def _find_short(record: SuspensionRecord, actors: Sequence[Actor], leaving: str) -> Iterator[Shortage]:
     for item in record.items:
-        if item.outcome is None and any(one.id == leaving and may_decide(record, item, one) for one in actors):
-            missing = _count_missing(record, item, [one for one in actors if one.id != leaving])
+        if item.outcome is None and any(actor.id == leaving and may_decide(record, item, actor) for actor in actors):
+            missing = _count_missing(record, item, [actor for actor in actors if actor.id != leaving])
             if missing > 0:
                 yield Shortage(record.id, item.item_id, item.tool.name, missing)
 
 
 def _count_missing(record: SuspensionRecord, item: Item, actors: Sequence[Actor]) -> int:
     """Return how many approvals the item lacks if every one of these people approves it."""
-    free = [entitle(record, item, one) for one in actors if may_decide(record, item, one)]
-    able = [one for one in free if one is not None and find_counted(item, one) is None]
-    agreeing = max((list_agreeing(item, one) for one in item.decisions if one.action in _ASSENTS), key=len, default=[])
+    free = [entitle(record, item, actor) for actor in actors if may_decide(record, item, actor)]
+    able = [actor for actor in free if actor is not None and find_counted(item, actor) is None]
+    assents = [decision for decision in item.decisions if decision.action in _ASSENTS]
+    agreeing = max((list_agreeing(item, decision) for decision in assents), key=len, default=[])
     each_of = item.terms.quorum.each_of
     unfilled = len(each_of) - len(list_filled(each_of, [*agreeing, *able]))
     return max(item.terms.quorum.approve - len(agreeing) - len(able), unfilled)

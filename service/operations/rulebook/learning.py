@@ -46,9 +46,11 @@ async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
     )
     begun_ms = known.learned.proposed_at_ms if known.learned is not None else 0
     denials = [
-        one.denial
-        for one in lessons
-        if one.denial is not None and one.at_ms >= begun_ms and find_learned([known], one.rule_id, one.event)
+        lesson.denial
+        for lesson in lessons
+        if lesson.denial is not None
+        and lesson.at_ms >= begun_ms
+        and find_learned([known], lesson.rule_id, lesson.event)
     ]
     return await wiring.grants.reinstate(grant_id, by, denials)
 
@@ -56,14 +58,14 @@ async def reinstate(wiring: Wiring, grant_id: str, by: Actor) -> Grant:
 async def _learn(wiring: Wiring, lessons: Sequence[Lesson], now_ms: int) -> list[Grant]:
     """Propose grants; `lessons` are those of one rule for one agent."""
     store, last = wiring.grants.lessons, lessons[-1]
-    known = [one for one in await store.list_learned() if one.rule_id == last.rule_id]
+    known = [grant for grant in await store.list_learned() if grant.rule_id == last.rule_id]
     await _suspend_denied(wiring, known, lessons)
-    rule = next((one for one in wiring.rules.policy().rules if one.rule_id == last.rule_id), None)
+    rule = next((rule for rule in wiring.rules.policy().rules if rule.rule_id == last.rule_id), None)
     if rule is None:
         return []
-    made = [one for one in propose_grants(rule, lessons, known, now_ms) if await store.propose(one)]
-    for one in made:
-        _LOG.info("grant_proposed", grant=one.id, rule=one.rule_id, agent=one.agent, tool=one.tool)
+    made = [grant for grant in propose_grants(rule, lessons, known, now_ms) if await store.propose(grant)]
+    for grant in made:
+        _LOG.info("grant_proposed", grant=grant.id, rule=grant.rule_id, agent=grant.agent, tool=grant.tool)
     return made
 
 
@@ -72,25 +74,25 @@ async def _suspend_denied(wiring: Wiring, known: Sequence[Grant], lessons: Seque
     for lesson in lessons:
         if lesson.denial is None:
             continue
-        lasting = (one for one in known if one.learned is not None and lesson.at_ms >= one.learned.proposed_at_ms)
-        free = (one for one in lasting if one.denial is None and not one.has_overruled(lesson.denial))
+        prior = (grant for grant in known if grant.learned is not None and lesson.at_ms >= grant.learned.proposed_at_ms)
+        free = (grant for grant in prior if grant.denial is None and not grant.has_overruled(lesson.denial))
         missed = find_learned(free, lesson.rule_id, lesson.event)
         await wiring.grants.lessons.suspend(suspend_grants(missed, lesson.denial))
 
 
 async def _read_lessons(wiring: Wiring, places: Sequence[Place]) -> list[Lesson]:
     """Return the lessons at these places; none before one that is gone, erased or deleted, and was no approval."""
-    found: list[Lesson] = []
+    lessons: list[Lesson] = []
     for begin in range(0, len(places), _RECORDS):
         page = places[begin : begin + _RECORDS]
-        wanted = [*dict.fromkeys(one.suspension_id for one in page)]
-        records = {one.id: one for one in await wiring.desk.suspensions.read_many(wanted)}
+        wanted = [*dict.fromkeys(place.suspension_id for place in page)]
+        records = {record.id: record for record in await wiring.desk.suspensions.read_many(wanted)}
         for place in page:
             record = records.get(place.suspension_id)
             if record is not None and record.erasure is not None:
                 record = None
             if record is None and place.answer != Answered.APPROVED:
-                found.clear()
+                lessons.clear()
             lesson = read_lesson(record, find_item(record, place.item_id)) if record is not None else None
-            found += [lesson] if lesson is not None else []
-    return found
+            lessons += [lesson] if lesson is not None else []
+    return lessons

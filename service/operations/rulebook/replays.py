@@ -188,12 +188,12 @@ class _Work:
                 judging.add(asyncio.create_task(self._judge_page(page)))
                 if len(judging) > PROCESSES:
                     done, judging = await asyncio.wait(judging, return_when=asyncio.FIRST_COMPLETED)
-                    for one in done:
-                        one.result()
+                    for task in done:
+                        task.result()
             await asyncio.gather(*judging)
         finally:
-            for one in judging:
-                one.cancel()
+            for task in judging:
+                task.cancel()
 
     async def save(self, status: ReplayStatus | None = None, error: str = "") -> bool:
         """Save the progress or the end; return False if the replay was deleted."""
@@ -216,7 +216,7 @@ class _Work:
             for start in range(0, len(ids), PAGE_RUNS):
                 runs = await recorded.read(ids[start : start + PAGE_RUNS])
                 while runs:
-                    sizes = accumulate(one.size for one in runs)
+                    sizes = accumulate(run.size for run in runs)
                     count = max(1, sum(size <= PAGE_BYTES for size in sizes))
                     yield runs[:count]
                     runs = runs[count:]
@@ -232,8 +232,8 @@ class _Work:
             raise InvalidInput(f"The recorded calls could not be judged again. {why}. Simplify the rules.") from error
         self._result.add(Tally.model_validate(answer))
         self._runs += len(page)
-        self._deleted += sum(not one.latest for one in page)
-        self._cut += sum(one.is_cut for one in page)
+        self._deleted += sum(not run.latest for run in page)
+        self._cut += sum(run.is_cut for run in page)
 
     def _list_gaps(self, at_ms: int) -> Iterator[str]:
         settings = self._wiring.settings
@@ -261,4 +261,4 @@ class _Work:
 
 
 def _list_errors(faults: Sequence[str], path: str) -> list[JsonObject]:
-    return [{"path": path, "message": one} for one in faults]
+    return [{"path": path, "message": fault} for fault in faults]

@@ -24,9 +24,9 @@ class ShadowState:
 
 async def read_shadows(wiring: Wiring) -> ShadowState:
     """Return the candidate in shadow and those before it."""
-    found = await wiring.rules.history.shadows.list_all()
-    current = found[0] if found and found[0].ended_ms is None else None
-    return ShadowState(current, found[1:] if current is not None else found)
+    shadows = await wiring.rules.history.shadows.list_all()
+    current = shadows[0] if shadows and shadows[0].ended_ms is None else None
+    return ShadowState(current, shadows[1:] if current is not None else shadows)
 
 
 async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
@@ -41,8 +41,8 @@ async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
     if parse_version(state.found).version != version:
         raise InvalidInput(f"Another version of Sayso saved version {version}. Put its file in shadow.")
     began_ms = await wiring.schedule.now_ms()
-    found = state.found
-    shadow = Shadow(id=new_id("shd"), version=version, digest=found.digest, file=found.file, by=by, began_ms=began_ms)
+    saved = state.found
+    shadow = Shadow(id=new_id("shd"), version=version, digest=saved.digest, file=saved.file, by=by, began_ms=began_ms)
     await wiring.rules.history.shadows.begin(shadow)
 
 
@@ -53,9 +53,9 @@ async def begin_file_shadow(
 
     `lists` are the texts of the files that the rules name.
     """
-    found = await save_file(wiring, text, file, by, lists)
-    await begin_shadow(wiring, found.version, by)
-    return await read_version(wiring, found.version)
+    saved = await save_file(wiring, text, file, by, lists)
+    await begin_shadow(wiring, saved.version, by)
+    return await read_version(wiring, saved.version)
 
 
 async def end_shadow(wiring: Wiring, version: str, by: str) -> None:
@@ -85,12 +85,12 @@ async def report_shadow(
     """
     state = await read_shadows(wiring)
     listed = [*([state.current] if state.current is not None else []), *state.ended]
-    found = next((one for one in listed if version in (None, one.version)), None)
-    if found is None:
+    shadow = next((shadow for shadow in listed if version in (None, shadow.version)), None)
+    if shadow is None:
         what = f"Version {version} was never in shadow" if version is not None else "No candidate was ever in shadow"
         raise NotFound(f"{what}. `sayso policy shadow start FILE` puts a file there.")
-    end_ms = found.ended_ms if found.ended_ms is not None else await wiring.schedule.now_ms() + 1
-    saved = await wiring.rules.history.versions.read(found.version)
-    span = (found.began_ms, end_ms)
-    asked = ReplayRequest(saved.text, saved.file, *span, path, lists=saved.lists, shadow=found.version)
+    end_ms = shadow.ended_ms if shadow.ended_ms is not None else await wiring.schedule.now_ms() + 1
+    saved = await wiring.rules.history.versions.read(shadow.version)
+    span = (shadow.began_ms, end_ms)
+    asked = ReplayRequest(saved.text, saved.file, *span, path, lists=saved.lists, shadow=shadow.version)
     return await replays.start(asked, by)

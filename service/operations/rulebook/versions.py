@@ -59,16 +59,16 @@ async def list_versions(wiring: Wiring) -> list[VersionState]:
     """Return the kept versions, the last saved first."""
     versions = wiring.rules.history.versions
     now = await _read_now(versions)
-    found = await versions.list_all()
-    attested = await asyncio.gather(*(versions.list_attestations(one.digest) for one in found))
-    return [_describe(one, named, now) for one, named in zip(found, attested, strict=True)]
+    kept = await versions.list_all()
+    attested = await asyncio.gather(*(versions.list_attestations(version.digest) for version in kept))
+    return [_describe(version, named, now) for version, named in zip(kept, attested, strict=True)]
 
 
 async def read_version(wiring: Wiring, version: str) -> VersionState:
     """Return one version; raises `NotFound`."""
     versions = wiring.rules.history.versions
-    found = await versions.read(version)
-    return _describe(found, await versions.list_attestations(found.digest), await _read_now(versions))
+    saved = await versions.read(version)
+    return _describe(saved, await versions.list_attestations(saved.digest), await _read_now(versions))
 
 
 async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> VersionState:
@@ -76,9 +76,9 @@ async def attest(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[s
 
     `lists` are the texts of the files that the rules name; the attestation covers them.
     """
-    found = await save_file(wiring, text, file, by, lists)
-    await wiring.rules.history.versions.attest(found.digest, by, await wiring.schedule.now_ms())
-    return await read_version(wiring, found.version)
+    saved = await save_file(wiring, text, file, by, lists)
+    await wiring.rules.history.versions.attest(saved.digest, by, await wiring.schedule.now_ms())
+    return await read_version(wiring, saved.version)
 
 
 async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mapping[str, str] = NO_LISTS) -> RuleVersion:
@@ -89,7 +89,7 @@ async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mappin
     used: dict[str, str] = {}
     read = keep_texts(pick_file(lists), used)
     policy = await asyncio.to_thread(parse_rulebook, text.encode(), file=file, read_list=read)
-    found = RuleVersion(
+    version = RuleVersion(
         version=policy.version,
         digest=digest_files(text.encode(), used),
         file=file,
@@ -97,14 +97,14 @@ async def save_file(wiring: Wiring, text: str, file: str, by: str, lists: Mappin
         lists=used,
         rules=policy.model_dump_json(),
     )
-    await wiring.rules.history.versions.save(found)
-    return found
+    await wiring.rules.history.versions.save(version)
+    return version
 
 
 async def attest_version(wiring: Wiring, version: str, digest: str, by: str) -> None:
     """Record that a person attests the saved bytes of a version; raises `Conflict` if they have another digest."""
-    found = await wiring.rules.history.versions.read(version)
-    if found.digest != digest:
+    saved = await wiring.rules.history.versions.read(version)
+    if saved.digest != digest:
         raise Conflict("The file has changed meanwhile. Read it again before you attest it.")
     await wiring.rules.history.versions.attest(digest, by, await wiring.schedule.now_ms())
 
@@ -124,10 +124,10 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried
     if not state.spans and not tried:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
     policy = await asyncio.to_thread(parse_version, state.found)
-    found = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
+    restored = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
-        await wiring.rules.history.versions.save(found)
-    await wiring.rules.history.versions.restore(found, by, replaces, await _find_digest(wiring, replaces))
+        await wiring.rules.history.versions.save(restored)
+    await wiring.rules.history.versions.restore(restored, by, replaces, await _find_digest(wiring, replaces))
 
 
 async def _find_digest(wiring: Wiring, version: str) -> str:
@@ -149,12 +149,12 @@ async def _read_now(versions: VersionStore) -> _Now:
     return _Now(await versions.read_in_force(), await versions.list_changes(), await versions.read_withdrawn())
 
 
-def _describe(found: RuleVersion, attestations: Sequence[Attestation], now: _Now) -> VersionState:
-    ends: list[int | None] = [None, *(one.at_ms for one in now.changes)]
+def _describe(version: RuleVersion, attestations: Sequence[Attestation], now: _Now) -> VersionState:
+    ends: list[int | None] = [None, *(change.at_ms for change in now.changes)]
     spans = [
-        Span(one.at_ms, end_ms, one.how, one.by)
-        for one, end_ms in zip(now.changes, ends, strict=False)
-        if one.version == found.version
+        Span(change.at_ms, end_ms, change.how, change.by)
+        for change, end_ms in zip(now.changes, ends, strict=False)
+        if change.version == version.version
     ]
-    withdrawn = not now.withdrawn.isdisjoint((found.version, found.digest))
-    return VersionState(found, spans, attestations, found.version == now.in_force, withdrawn)
+    withdrawn = not now.withdrawn.isdisjoint((version.version, version.digest))
+    return VersionState(version, spans, attestations, version.version == now.in_force, withdrawn)

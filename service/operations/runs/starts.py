@@ -48,7 +48,7 @@ async def start_demo(parts: Wiring, by: str) -> Saved:
     """
     manifest = await _find_demo(parts)
     keys = await parts.api_keys.list_all()
-    key = next((one for one in keys if (one.name, one.kind) == (DEMO, "agent") and one.holds(LATEST_MS - 1)), None)
+    key = next((key for key in keys if (key.name, key.kind) == (DEMO, "agent") and key.holds(LATEST_MS - 1)), None)
     if manifest is None or key is None:
         raise Conflict("No demo agent with a valid key is registered here. Start Sayso with `make up`.")
     run_id = new_id("run")
