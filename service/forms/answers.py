@@ -134,5 +134,5 @@ def _mask(item: Item, fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:
     properties = schema.get("properties") if schema is not None else None
-    found = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
-    return found if isinstance(found, dict) else None
+    target = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
+    return target if isinstance(target, dict) else None

@@ -73,20 +73,20 @@ class Field:
     @property
     def faulty(self) -> bool:
         """Whether the field or one inside has a problem."""
-        return bool(self.problem) or any(one.faulty for one in self.children)
+        return bool(self.problem) or any(child.faulty for child in self.children)
 
     @property
     def inputs(self) -> list[tuple[str, str]]:
         """The controls of the field and of those inside, with their texts, as a browser sends them."""
         if self.shape.kind not in NESTED:
             return [(self.key, self.text)]
-        found = [(f"{self.key}.?", "1" if self.present else "0")]
+        pairs = [(f"{self.key}.?", "1" if self.present else "0")]
         if self.shape.kind == "list":
-            found += [(f"{self.key}.#", str(len(self.children)))]
-            found += [(f"{one.key}.@", one.origin) for one in self.children]
+            pairs += [(f"{self.key}.#", str(len(self.children)))]
+            pairs += [(f"{child.key}.@", child.origin) for child in self.children]
         if self.shape.kind == "variants":
-            found.append((f"{self.key}.~", str(self.chosen)))
-        return [*found, *(pair for one in self.children for pair in one.inputs)]
+            pairs.append((f"{self.key}.~", str(self.chosen)))
+        return [*pairs, *(pair for child in self.children for pair in child.inputs)]
 
     @property
     def masked(self) -> bool:

@@ -75,13 +75,13 @@ def note_problems(fields: Iterable[Field], problems: Iterable[str], root: str) -
 
 
 def _note(field: Field, place: str, problems: Sequence[tuple[str, str, str]]) -> Field:
-    own = [one for one in problems if one[0] == place or one[0].startswith((f"{place}.", f"{place}["))]
+    own = [problem for problem in problems if problem[0] == place or problem[0].startswith((f"{place}.", f"{place}["))]
     inside = {child.key: _note(child, where, own) for child, where in _list_places(field, place)}
     field = replace(field, children=tuple(inside.get(child.key, child) for child in field.children))
-    left = [text for path, _, text in own if path == place or not field.faulty]
-    if left and (field.masked or any(_PATTERN in text for text in left)):
+    texts = [text for path, _, text in own if path == place or not field.faulty]
+    if texts and (field.masked or any(_PATTERN in text for text in texts)):
         return replace(field, problem=field.shape.description or _describe_form(field.shape))
-    return replace(field, problem=field.problem or "; ".join(left))
+    return replace(field, problem=field.problem or "; ".join(texts))
 
 
 def _describe_form(shape: Shape) -> str:

@@ -46,9 +46,9 @@ class _Unfolding:
         if field.shape.kind != "json" or depth >= _DEEPEST:
             return field
         for make in (self._unfold_object, self._unfold_list, self._unfold_variants):
-            found = make(field, depth, tabs)
-            if found is not None:
-                return found
+            nested = make(field, depth, tabs)
+            if nested is not None:
+                return nested
         return field
 
     def _unfold_object(self, field: Field, depth: int, tabs: int) -> Field | None:
@@ -64,7 +64,7 @@ class _Unfolding:
             self._child(field, place, shape, original.get(name, ABSENT), name, required=required)
             for place, (name, shape, required) in enumerate([*known, *rest])
         ]
-        return _nest(field, "object", [self.unfold(one, depth + 1, tabs) for one in children])
+        return _nest(field, "object", [self.unfold(child, depth + 1, tabs) for child in children])
 
     def _unfold_list(self, field: Field, depth: int, tabs: int) -> Field | None:
         shape = entries_of(field.shape)
@@ -106,7 +106,7 @@ class _Unfolding:
         ]
         stated = self.post.get(f"{field.key}.~", "")
         chosen = int(stated) if stated in map(str, range(len(shapes))) else max(own, 0)
-        return _nest(field, "variants", [self.unfold(one, depth + 1, tabs + 1) for one in children], chosen=chosen)
+        return _nest(field, "variants", [self.unfold(child, depth + 1, tabs + 1) for child in children], chosen=chosen)
 
     def _child(
         self, field: Field, place: int, shape: Shape, original: JsonValue | Absent, name: str | None, *, required: bool
@@ -196,13 +196,13 @@ def _read_inside(field: Field, post: Post) -> tuple[JsonValue | Absent, Field]:
         problem = "Enter a value." if field.required and field.requested else ""
         return ABSENT, replace(field, problem=problem)
     readings = [
-        _read_inside(one, post)
-        for one in field.children
-        if field.shape.kind != "variants" or one.key == field.children[field.chosen].key
+        _read_inside(child, post)
+        for child in field.children
+        if field.shape.kind != "variants" or child.key == field.children[field.chosen].key
     ]
     read = {shown.key: shown for _, shown in readings}
-    children = tuple(read.get(one.key) or _retype(one, post) for one in field.children)
-    children = tuple(replace(one, origin=before.origin) for one, before in zip(children, field.children, strict=True))
+    children = tuple(read.get(child.key) or _retype(child, post) for child in field.children)
+    children = tuple(replace(child, origin=old.origin) for child, old in zip(children, field.children, strict=True))
     parts = [part for part, _ in readings]
     return _join(field, parts), replace(field, children=children)
 
@@ -220,7 +220,7 @@ def _join(field: Field, parts: Sequence[JsonValue | Absent]) -> JsonValue | Abse
     if field.shape.kind == "list":
         return [part for part in parts if not isinstance(part, Absent)]
     pairs = zip(field.children, parts, strict=True)
-    return {one.name: part for one, part in pairs if one.name is not None and not isinstance(part, Absent)}
+    return {child.name: part for child, part in pairs if child.name is not None and not isinstance(part, Absent)}
 
 
 def _retype(field: Field, post: Post) -> Field:
@@ -262,7 +262,7 @@ def _move(post: dict[str, str], action: str, parent: str, place: int) -> None:
         order[place], order[target] = order[target], order[place]
     prefix = f"{parent}."
     entries: dict[str, list[tuple[str, str]]] = {}
-    for key in [one for one in post if one.startswith(prefix) and one.removeprefix(prefix)[:1].isdigit()]:
+    for key in [key for key in post if key.startswith(prefix) and key.removeprefix(prefix)[:1].isdigit()]:
         entry, _, rest = key.removeprefix(prefix).partition(".")
         entries.setdefault(entry, []).append((rest, post.pop(key)))
     for new, old in enumerate(order):

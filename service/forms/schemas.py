@@ -85,15 +85,15 @@ def variants_of(shape: Shape) -> list[Shape]:
     listed = shape.node.get("oneOf", shape.node.get("anyOf"))
     if not isinstance(listed, list) or "properties" in shape.node:
         return []
-    others = [one for one in listed if one != {"type": "null"}]
-    return [shape_of(one, shape.root) for one in others] if 2 <= len(others) <= _MAX_VARIANTS else []
+    others = [option for option in listed if option != {"type": "null"}]
+    return [shape_of(option, shape.root) for option in others] if 2 <= len(others) <= _MAX_VARIANTS else []
 
 
 def is_alike(shape: Shape, value: JsonValue) -> bool:
     """Return whether a value has the form of a shape: its type, and the properties and constants of an object."""
     node = shape.node
     if shape.kind == "choice":
-        return any(type(one) is type(value) and one == value for one in shape.options)
+        return any(type(option) is type(value) and option == value for option in shape.options)
     kinds: dict[str, Any] = {"object": dict, "array": list, "text": str, "integer": int, "number": int | float}
     wanted = "object" if "properties" in node else _text(node.get("type")) if shape.kind == "json" else shape.kind
     if wanted == "boolean" or isinstance(value, bool):
@@ -102,10 +102,10 @@ def is_alike(shape: Shape, value: JsonValue) -> bool:
         return False
     if not isinstance(value, dict):
         return True
-    known = {name: (one, needed) for name, one, needed in properties_of(node, _MAX_OPTIONS, shape.root)}
+    known = {name: (child, needed) for name, child, needed in properties_of(node, _MAX_OPTIONS, shape.root)}
     return all(
-        is_alike(one, value[name]) if name in value and one.kind == "choice" else name in value or not needed
-        for name, (one, needed) in known.items()
+        is_alike(child, value[name]) if name in value and child.kind == "choice" else name in value or not needed
+        for name, (child, needed) in known.items()
     ) and all(name in known for name in value)
 
 
@@ -144,7 +144,7 @@ def _follow(node: dict[str, Any], root: JsonObject) -> tuple[dict[str, Any] | No
         sole = others[0] if len(others) == 1 and isinstance(others[0], dict) else None
         return sole, len(others) < len(one_of)
     if isinstance(node.get("type"), list):
-        types = [one for one in node["type"] if one != "null"]
+        types = [kind for kind in node["type"] if kind != "null"]
         sole = {**node, "type": types[0]} if len(types) == 1 else None
         return sole, len(types) < len(node["type"])
     return None, False
