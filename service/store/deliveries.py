@@ -107,14 +107,14 @@ class Deliveries:
             await self._redis.zremrangebyscore(key, "-inf", now_ms - FAILED_KEPT_MS)
             await self._redis.zremrangebyrank(key, 0, -_MOST_FAILURES - 1)
             listed: list[Any] = await self._redis.zrange(key, 0, limit - 1, desc=True)
-            names = [text(one) for one in listed]
-            found = await self._redis.mget([self._keys.delivery(one) for one in names]) if names else []
-            gone = [one for one, raw in zip(listed, found, strict=True) if raw is None]
+            names = [text(member) for member in listed]
+            raws = await self._redis.mget([self._keys.delivery(name) for name in names]) if names else []
+            gone = [member for member, raw in zip(listed, raws, strict=True) if raw is None]
             if gone:
                 await self._redis.zrem(key, *gone)
-        kept = ((one, _split(raw)[1]) for one, raw in zip(names, found, strict=True) if raw is not None)
-        read = (self._readings.read_other(Delivery, body, _name(one)) for one, body in kept)
-        return [one for one in read if one is not None]
+        kept = ((name, _split(raw)[1]) for name, raw in zip(names, raws, strict=True) if raw is not None)
+        read = (self._readings.read_other(Delivery, body, _name(name)) for name, body in kept)
+        return [delivery for delivery in read if delivery is not None]
 
     async def count_failures(self) -> int:
         async with translated():
@@ -177,8 +177,8 @@ class Deliveries:
 
     async def _list(self, key: str, now_ms: int, limit: int) -> list[str]:
         async with translated():
-            found: list[Any] = await self._redis.zrangebyscore(key, "-inf", now_ms, start=0, num=limit)
-        return [text(one) for one in found]
+            members: list[Any] = await self._redis.zrangebyscore(key, "-inf", now_ms, start=0, num=limit)
+        return [text(member) for member in members]
 
     async def _save(self, seen: Waiting, now: Delivery, next_at_ms: int | None) -> Waiting | None:
         keys = self._keys

@@ -40,10 +40,10 @@ class FreezeStore:
             pipe.hvals(self._keys.freezes)
             pipe.hget(self._keys.clock, "mark")
             pipe.time()
-            found, mark, time = await pipe.execute()
+            raws, mark, time = await pipe.execute()
         at_ms = as_ms(*time)
         self._connections.time_read = (at_ms, monotonic_ms())
-        freezes = sorted((self._read(raw, at_ms) for raw in found), key=lambda one: (one.at_ms, one.id))
+        freezes = sorted((self._read(raw, at_ms) for raw in raws), key=lambda freeze: (freeze.at_ms, freeze.id))
         return Kept(tuple(freezes), int(mark or 0), at_ms)
 
     def _read(self, raw: bytes, at_ms: int) -> Freeze:
@@ -63,8 +63,8 @@ class FreezeStore:
 
     async def load_reading(self) -> ClockReading | None:
         async with translated():
-            found = await self._redis.hget(self._keys.clock, "beat")
-        return ClockReading.model_validate_json(found) if found is not None else None
+            raw = await self._redis.hget(self._keys.clock, "beat")
+        return ClockReading.model_validate_json(raw) if raw is not None else None
 
     async def save_reading(self, reading: ClockReading, mark_ms: int) -> None:
         async with translated():
@@ -73,7 +73,7 @@ class FreezeStore:
     async def forget_old(self, now_ms: int) -> None:
         """Delete freezes that ended so long ago that nothing they held can wait."""
         kept = (await self.load()).freezes
-        old = [one.id for one in kept if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS]
+        old = [freeze.id for freeze in kept if freeze.unfrozen_at_ms and freeze.unfrozen_at_ms < now_ms - _KEPT_MS]
         if old:
             async with translated():
                 await self._redis.hdel(self._keys.freezes, *old)

@@ -49,14 +49,14 @@ class Inspections:
         faults: dict[str, str] = {}
         for some in _divide(run_ids):
             ends: list[TrailEnd] = await self.trails.find_ends(some)
-            faults |= {one.run_id: one.fault for one in ends if one.fault}
+            faults |= {end.run_id: end.fault for end in ends if end.fault}
             for run_id in some:
                 if run_id not in faults and (fault := await self.trails.find_fault(run_id)):
                     faults[run_id] = fault
         return len(run_ids), faults
 
     async def _list_ids(self, limit: int) -> list[str]:
-        known = [one.suspension_id for one in self.readings.list_unreadable() if " " not in one.suspension_id]
+        known = [record.suspension_id for record in self.readings.list_unreadable() if " " not in record.suspension_id]
         waiting = await self.runs.inbox(limit=limit)
         scheduled = (await self.schedule.everything())[:limit]
         decided = await self.runs.decided(limit=limit)

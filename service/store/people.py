@@ -173,19 +173,19 @@ class People:
 
     async def list_reviewers(self) -> list[Reviewer]:
         async with translated():
-            found = await self._redis.hgetall(self._keys.reviewers)
-        people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in found.items())
-        return sorted((one for one in people if one is not None), key=lambda one: one.name)
+            stored = await self._redis.hgetall(self._keys.reviewers)
+        people = (self._read(Reviewer, raw, f"person {text(name)}") for name, raw in stored.items())
+        return sorted((person for person in people if person is not None), key=lambda person: person.name)
 
     async def find_inactive(self) -> frozenset[str]:
         """Return the names of the deactivated reviewers, as of now."""
-        return frozenset(one.name for one in await self.list_reviewers() if not one.active)
+        return frozenset(reviewer.name for reviewer in await self.list_reviewers() if not reviewer.active)
 
     async def list_groups_of(self, name: str) -> tuple[str, ...]:
         """Return the names of a person's groups, sorted."""
         async with translated():
-            found = await self._redis.smembers(self._keys.groups_of(name))
-        return tuple(sorted(map(text, found)))
+            groups = await self._redis.smembers(self._keys.groups_of(name))
+        return tuple(sorted(map(text, groups)))
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
@@ -201,19 +201,19 @@ class People:
         index = self._keys.sessions_of(name)
         async with translated():
             listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
-            hashes = [text(one) for one in listed]
+            hashes = [text(member) for member in listed]
             async with self._redis.pipeline(transaction=False) as pipe:
-                for one in hashes:
-                    pipe.get(SESSIONS + one)
-                    pipe.pttl(SESSIONS + one)
-                found = await pipe.execute()
-            gone = [one for one, raw in zip(hashes, found[::2], strict=True) if raw is None]
+                for token_hash in hashes:
+                    pipe.get(SESSIONS + token_hash)
+                    pipe.pttl(SESSIONS + token_hash)
+                replies = await pipe.execute()
+            gone = [token_hash for token_hash, raw in zip(hashes, replies[::2], strict=True) if raw is None]
             if gone:
                 await self._redis.zrem(index, *gone)
         return [
-            OpenSession(one, session, left_ms)
-            for one, raw, left_ms in zip(hashes, found[::2], found[1::2], strict=True)
-            if raw is not None and (session := self._readings.read_other(Session, raw, f"session {one[:12]}"))
+            OpenSession(token_hash, session, left_ms)
+            for token_hash, raw, left_ms in zip(hashes, replies[::2], replies[1::2], strict=True)
+            if raw is not None and (session := self._readings.read_other(Session, raw, f"session {token_hash[:12]}"))
         ]
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
@@ -236,10 +236,10 @@ class People:
     async def list_keys(self) -> Sequence[ApiKey]:
         """Return all API keys of the tenant, the oldest first."""
         async with translated():
-            hashes = await self._redis.hvals(self._keys.api_keys)
-            found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
-        keys = (self._read(ApiKey, raw, f"key {text(one)[:12]}") for one, raw in zip(hashes, found, strict=True) if raw)
-        return sorted((one for one in keys if one is not None), key=lambda one: one.created_at_ms)
+            hashes = [*map(text, await self._redis.hvals(self._keys.api_keys))]
+            raws = await self._redis.mget([KEYS + hash_ for hash_ in hashes]) if hashes else []
+        keys = (self._read(ApiKey, raw, f"key {hash_[:12]}") for hash_, raw in zip(hashes, raws, strict=True) if raw)
+        return sorted((key for key in keys if key is not None), key=lambda key: key.created_at_ms)
 
     async def scan_keys(self) -> list[StoredKey]:
         """Return all API keys of the tenant, the oldest first: every record of a key, also beside the index."""
@@ -266,8 +266,8 @@ class People:
     async def list_uses(self) -> dict[str, int]:
         """Return when each key, by id, and each person, by `PERSON` and name, was last here; ms."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.used)
-        return {text(name): int(at_ms) for name, at_ms in found.items()}
+            uses = await self._redis.hgetall(self._keys.used)
+        return {text(name): int(at_ms) for name, at_ms in uses.items()}
 
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]

@@ -46,9 +46,9 @@ class Presence:
     async def read(self, now_ms: int) -> Present:
         """Return everybody who has an item open."""
         async with translated():
-            found: list[Any] = await self._redis.zrangebyscore(self._keys.presence, now_ms, "+inf", withscores=True)
+            views: list[Any] = await self._redis.zrangebyscore(self._keys.presence, now_ms, "+inf", withscores=True)
         people: dict[str, list[str]] = defaultdict(list)
-        for name, _ in found:
+        for name, _ in views:
             row_id, _, person = text(name).partition(" ")
             people[row_id].append(person)
-        return Present({row_id: sorted(names) for row_id, names in people.items()}, int(found[0][1]) if found else 0)
+        return Present({row_id: sorted(names) for row_id, names in people.items()}, int(views[0][1]) if views else 0)

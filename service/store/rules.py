@@ -56,8 +56,8 @@ class RuleStore:
     async def read_version(self) -> str | None:
         """Return the version in force, or None before the first publication."""
         async with translated():
-            found = await self._redis.hget(self._keys.rules, "in-force")
-        return text(found) if found else None
+            version = await self._redis.hget(self._keys.rules, "in-force")
+        return text(version) if version else None
 
     async def read_rules(self) -> tuple[str, str]:
         """Return the version in force and its rules, as of one moment."""
@@ -75,8 +75,8 @@ class RuleStore:
     async def count_shadow_hits(self, rule_id: str, days: int) -> dict[str, int]:
         """Return how often a shadow rule would have taken each action in the last `days`; `failed` counts errors."""
         begin = f"{SHADOW}{rule_id}:"
-        found = await self._count(days)
-        return {name.removeprefix(begin): count for name, count in found.items() if name.startswith(begin)}
+        hits = await self._count(days)
+        return {name.removeprefix(begin): count for name, count in hits.items() if name.startswith(begin)}
 
     async def _count(self, days: int) -> dict[str, int]:
         async with translated():
@@ -85,26 +85,26 @@ class RuleStore:
             async with self._redis.pipeline(transaction=False) as pipe:
                 for day in range(today - days + 1, today + 1):
                     pipe.hgetall(self._keys.rule_hits(day))
-                found = await pipe.execute()
+                replies = await pipe.execute()
         hits: Counter[str] = Counter()
-        for one in found:
-            hits.update({text(name): int(count) for name, count in one.items()})
+        for counts in replies:
+            hits.update({text(name): int(count) for name, count in counts.items()})
         return dict(hits)
 
     async def list_asked(self, rule_id: str) -> list[tuple[str, str]]:
         """Return the suspension and item ids of the last items that the rule asked for, the newest first."""
         async with translated():
-            found: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
-        return [(suspension_id, item_id) for suspension_id, _, item_id in (text(one).partition(" ") for one in found)]
+            refs: list[Any] = await self._redis.lrange(self._keys.asked_by(rule_id), 0, -1)
+        return [(suspension_id, item_id) for suspension_id, _, item_id in (text(ref).partition(" ") for ref in refs)]
 
     async def list_holders(self) -> list[Holder]:
         """Return the live processes, by name."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys.rules)
             pipe.time()
-            found, (seconds, _) = await pipe.execute()
+            reports, (seconds, _) = await pipe.execute()
         holders: list[Holder] = []
-        for name, report in found.items():
+        for name, report in reports.items():
             if text(name).startswith("p:"):
                 version, at_ms, file = text(report).split("|", 2)
                 if int(at_ms) > seconds * 1000 - ALIVE_MS:

@@ -28,8 +28,8 @@ class CardQueue:
     async def due(self, now_ms: int, limit: int = 500) -> list[str]:
         """Return suspensions with a due delivery, the most overdue first."""
         async with translated():
-            found: list[Any] = await self._redis.zrangebyscore(self._keys.cards, "-inf", now_ms, start=0, num=limit)
-        return [text(one) for one in found]
+            members: list[Any] = await self._redis.zrangebyscore(self._keys.cards, "-inf", now_ms, start=0, num=limit)
+        return [text(member) for member in members]
 
     async def defer(self, suspension_id: str, again_at_ms: int) -> None:
         """Postpone the next attempt, unless nothing is left to send."""
@@ -46,4 +46,4 @@ class CardQueue:
         async with translated():
             later: list[Any] = await self._redis.zrangebyscore(self._keys.cards, f"({now_ms}", "+inf")
             if later:
-                await self._redis.zadd(self._keys.cards, {text(one): now_ms for one in later}, xx=True)
+                await self._redis.zadd(self._keys.cards, {text(member): now_ms for member in later}, xx=True)

@@ -31,13 +31,13 @@ async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S
 
 
 async def _find_weakness(redis: Redis) -> str | None:
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name in WANTED:
         async with translated():
             try:
                 reply: Any = await redis.config_get(name)
             except ResponseError:
                 return "it does not tell how it is set up (CONFIG GET is refused)"
-        found |= {text(key): text(value) for key, value in reply.items()}
-    wrong = [(name, value) for name, value in WANTED.items() if found.get(name) != value]
-    return "; ".join(f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in wrong) or None
+        options |= {text(key): text(value) for key, value in reply.items()}
+    wrong = [(name, value) for name, value in WANTED.items() if options.get(name) != value]
+    return "; ".join(f"{name} is {options.get(name, 'unknown')}, not {value}" for name, value in wrong) or None

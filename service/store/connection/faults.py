@@ -54,7 +54,7 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
 
 def is_refused(error: BaseException) -> bool:
     """Return whether the store refuses the user or the password."""
-    return any(isinstance(one, AuthenticationError | NoPermissionError) for one in _causes(error))
+    return any(isinstance(cause, AuthenticationError | NoPermissionError) for cause in _causes(error))
 
 
 async def _write(redis: Redis) -> Exception | None:
@@ -67,25 +67,25 @@ async def _write(redis: Redis) -> Exception | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in found:
-        found.append(one)
-        one = one.__cause__ or one.__context__
-    return found[::-1]
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return causes[::-1]
 
 
 def _find_cause(error: BaseException) -> str:
     causes = _causes(error)
-    for one in causes:
-        if isinstance(one, AuthenticationError | NoPermissionError):
-            return f"it refuses the user or the password ({str(one).rstrip('.')})"
-        if isinstance(one, socket.gaierror):
+    for cause in causes:
+        if isinstance(cause, AuthenticationError | NoPermissionError):
+            return f"it refuses the user or the password ({str(cause).rstrip('.')})"
+        if isinstance(cause, socket.gaierror):
             return "nothing is known under this name"
-        if isinstance(one, ConnectionRefusedError):
+        if isinstance(cause, ConnectionRefusedError):
             return "nothing listens there"
-        if isinstance(one, FileNotFoundError):
+        if isinstance(cause, FileNotFoundError):
             return "there is no such socket"
-        if isinstance(one, TimeoutError | RedisTimeoutError):
+        if isinstance(cause, TimeoutError | RedisTimeoutError):
             return "it took longer than 5 s"
     return str(causes[0]).rstrip(".") or type(causes[0]).__name__

@@ -36,12 +36,12 @@ async def claim_format(redis: Redis) -> None:
         if raw is None and not await _holds_data(redis):
             await redis.set(FORMAT, CURRENT, nx=True)
             raw = await redis.get(FORMAT)
-    found = _UNNUMBERED if raw is None else text(raw)
-    if found != str(CURRENT):
-        later = re.fullmatch(r"[1-9][0-9]{0,8}", found) and int(found) > CURRENT
-        wrote = "A later version" if later else "An earlier version" if found == "1" else "Another version"
+    number = _UNNUMBERED if raw is None else text(raw)
+    if number != str(CURRENT):
+        later = re.fullmatch(r"[1-9][0-9]{0,8}", number) and int(number) > CURRENT
+        wrote = "A later version" if later else "An earlier version" if number == "1" else "Another version"
         raise OtherFormat(
-            f"{wrote} of Sayso wrote this store, in format {found[:40]!r}; this version reads format {CURRENT} only. "
+            f"{wrote} of Sayso wrote this store, in format {number[:40]!r}; this version reads format {CURRENT} only. "
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
         )
 

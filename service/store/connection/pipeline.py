@@ -29,10 +29,10 @@ def _pack(*words: Word) -> bytes:
     return packed
 
 
-def _unwrap(found: Any) -> Any:
-    if isinstance(found, Exception):
-        raise found
-    return found
+def _unwrap(reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 class Script:
@@ -52,8 +52,8 @@ class Script:
         each if others write too.
         """
         places: dict[str, int] = {}
-        numbered = ([places.setdefault(key, len(places) + 1) for key in one.keys] for one in parts)
-        packed = [part for one, numbers in zip(parts, numbered, strict=True) for part in (_count(numbers), one.args)]
+        numbered = ([places.setdefault(key, len(places) + 1) for key in part.keys] for part in parts)
+        packed = [word for part, numbers in zip(parts, numbered, strict=True) for word in (_count(numbers), part.args)]
         return self.pack(list(places), (first, b"".join(packed)))
 
 
@@ -94,8 +94,8 @@ class Pipeline:
     async def ask_all(self, *commands: Sequence[Word]) -> list[Any]:
         """Return the replies to several commands, sent at once; raises the error of the first that failed."""
         connection = await self._open()
-        found = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
-        return [_unwrap(one) for one in found]
+        replies = await asyncio.gather(*[connection.send(_pack(*words)) for words in commands])
+        return [_unwrap(reply) for reply in replies]
 
     async def run_parts(self, script: Script, first: Word, parts: Sequence[Part]) -> Any:
         """Return what the script returns for its first argument and all parts; raises what `run` raises."""
@@ -107,11 +107,11 @@ class Pipeline:
 
     async def _run(self, script: Script, command: bytes) -> Any:
         connection = await self._open()
-        found = await connection.send(command)
-        if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
+        reply = await connection.send(command)
+        if isinstance(reply, ResponseError) and str(reply).startswith("NOSCRIPT"):
             await connection.send(_pack("SCRIPT", "LOAD", script.source))
-            found = await connection.send(command)
-        return _unwrap(found)
+            reply = await connection.send(command)
+        return _unwrap(reply)
 
     async def _open(self) -> "_Connection":
         connection = self._connection
@@ -164,10 +164,10 @@ class _Connection(asyncio.Protocol):
         try:
             self._reader.feed(data)
             at_ms = monotonic_ms()
-            while (found := self._reader.gets()) is not False:
+            while (reply := self._reader.gets()) is not False:
                 answer, sent_ms = self._waiting.popleft()
                 if not answer.done():
-                    answer.set_result(found)
+                    answer.set_result(reply)
                 note_reply((at_ms - sent_ms) / 1000)
         except (hiredis.ProtocolError, IndexError):
             self._transport.abort()

@@ -65,11 +65,11 @@ class Channels(asyncio.Protocol):
         self._heard += 1
         try:
             self._reader.feed(data)
-            while (found := self._reader.gets()) is not False:
-                if isinstance(found, ResponseError):
-                    raise found
-                if isinstance(found, list) and found[0] in _MESSAGES:
-                    self._notify(found[1], found[2] if isinstance(found[2], bytes) else None)
+            while (reply := self._reader.gets()) is not False:
+                if isinstance(reply, ResponseError):
+                    raise reply
+                if isinstance(reply, list) and reply[0] in _MESSAGES:
+                    self._notify(reply[1], reply[2] if isinstance(reply[2], bytes) else None)
         except (hiredis.ProtocolError, ResponseError) as error:
             self.connection_lost(error)
             self._transport.abort()

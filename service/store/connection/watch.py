@@ -101,10 +101,10 @@ class Watch:
         self._dropping.add(topic)
 
     def _unsubscribe(self) -> None:
-        left, self._dropping = self._dropping, set()
-        self._heard -= left
-        if left and self._channels is not None:
-            self._channels.unsubscribe([CHANGES + topic for topic in left])
+        topics, self._dropping = self._dropping, set()
+        self._heard -= topics
+        if topics and self._channels is not None:
+            self._channels.unsubscribe([CHANGES + topic for topic in topics])
 
     async def listen(self) -> None:
         """Receive changes until cancelled; reconnect after a loss."""

@@ -92,11 +92,11 @@ class ContactStore:
         """Return a person's contacts, the oldest first."""
         async with translated():
             fields = await self._redis.smembers(self._keys.contacts_of(person))
-            found = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
-        read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in found if raw]
+            raws = await self._redis.hmget(self._keys.contacts, sorted(map(text, fields))) if fields else []
+        read = [self._readings.read_other(Contact, raw, name_stored("contact", raw)) for raw in raws if raw]
         return sorted(
-            (one for one in read if one is not None and one.person == person),
-            key=lambda one: (one.linked_at_ms, one.id),
+            (contact for contact in read if contact is not None and contact.person == person),
+            key=lambda contact: (contact.linked_at_ms, contact.id),
         )
 
     async def delete(self, contact: Contact) -> None:

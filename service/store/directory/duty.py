@@ -77,9 +77,9 @@ class DutyStore:
     async def list_absences(self) -> list[Absence]:
         """Return the absences of everybody, by start."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.absences)
-        read = (self._read(text(name), raw) for name, raw in found.items())
-        return sorted((one for absences in read for one in absences), key=lambda one: (one.from_ms, one.person))
+            stored = await self._redis.hgetall(self._keys.absences)
+        absences = [absence for name, raw in stored.items() for absence in self._read(text(name), raw)]
+        return sorted(absences, key=lambda absence: (absence.from_ms, absence.person))
 
     async def absences_of(self, name: str) -> list[Absence]:
         """Return a person's absences, by start."""
@@ -101,7 +101,7 @@ class DutyStore:
         async def write(pipe: Pipeline) -> tuple[Absence, ...]:
             raw = await pipe.hget(key, name)
             known = self._readings.require_other(_Absences, raw, f"absences of {name}").absences if raw else ()
-            changed = tuple(sorted(change(known), key=lambda one: one.from_ms))
+            changed = tuple(sorted(change(known), key=lambda absence: absence.from_ms))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(key, name, _Absences(absences=changed).model_dump_json())
             return changed

@@ -37,9 +37,9 @@ class GroupStore:
     async def list_all(self) -> list[Group]:
         """Return all groups by name."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.groups)
-        groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in found.items())
-        return sorted((one for one in groups if one is not None), key=lambda one: one.name)
+            stored = await self._redis.hgetall(self._keys.groups)
+        groups = (self._readings.read_other(Group, raw, f"group {text(name)}") for name, raw in stored.items())
+        return sorted((group for group in groups if group is not None), key=lambda group: group.name)
 
     async def change(self, name: str, change: Callable[[Group | None], Group | None]) -> Group | None:
         """Create, change or delete a group atomically, with the index of its members; return it as saved."""
@@ -49,7 +49,7 @@ class GroupStore:
             raw = await pipe.hget(key, name)
             known = self._readings.require_other(Group, raw, f"group {name}") if raw else None
             changed = change(known)
-            before, after = (frozenset(one.members) if one is not None else frozenset() for one in (known, changed))
+            before, after = (frozenset(group.members if group is not None else ()) for group in (known, changed))
             pipe.multi()  # type: ignore[no-untyped-call]
             if changed is None:
                 pipe.hdel(key, name)

@@ -58,7 +58,7 @@ class ViewStore:
         """Save a view in place of one with the same name; raises `Conflict` for more than `MOST_VIEWS`."""
 
         def change(views: tuple[SavedView, ...]) -> tuple[SavedView, ...]:
-            others = tuple(one for one in views if one.name != view.name)
+            others = tuple(other for other in views if other.name != view.name)
             if len(others) >= MOST_VIEWS:
                 raise Conflict(f"{MOST_VIEWS} views are saved, the most a person can have. Delete one first.")
             return (*others, view)
@@ -70,7 +70,7 @@ class ViewStore:
         """Delete a view; raises `NotFound` for an unknown id."""
 
         def change(views: tuple[SavedView, ...]) -> tuple[SavedView, ...]:
-            others = tuple(one for one in views if one.id != view_id)
+            others = tuple(view for view in views if view.id != view_id)
             if len(others) == len(views):
                 raise NotFound(f"You have no saved view {view_id[:64]!r}. List your views to see their ids.")
             return others
@@ -83,7 +83,7 @@ class ViewStore:
         async def write(pipe: Pipeline) -> None:
             raw = await pipe.hget(key, person)
             known = self._readings.require_other(_Views, raw, f"views of {person}").views if raw else ()
-            changed = tuple(sorted(change(known), key=lambda one: one.name.casefold()))
+            changed = tuple(sorted(change(known), key=lambda view: view.name.casefold()))
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.hset(key, person, _Views(views=changed).model_dump_json())
 

@@ -86,8 +86,8 @@ class Buckets:
         if not wanted:
             return []
         async with translated():
-            found = await self._count([self._keys.bucket(name_bucket(one)) for one in wanted], [*until_ms])
-        return [tuple(found[at : at + len(until_ms)]) for at in range(0, len(found), len(until_ms))]
+            counts = await self._count([self._keys.bucket(name_bucket(facets)) for facets in wanted], [*until_ms])
+        return [tuple(counts[first : first + len(until_ms)]) for first in range(0, len(counts), len(until_ms))]
 
     async def count_audiences(self, since_ms: float = inf) -> Counter[Audience] | None:
         """Return the number of open items by who may decide them; None and `since_ms` as for `read`."""
@@ -113,14 +113,14 @@ class Buckets:
         from_ms, to_ms = after.deadline_at_ms if after is not None else 0, "+inf" if until_ms is None else until_ms
         if wanted is None:
             args: list[str | int] = [from_ms, after.suspension_id if after is not None else "", limit, to_ms]
-            found = await self._ask_first([self._keys.inbox], args)
-            return [OpenItem(at_ms, member, "") for member, at_ms in found]
+            entries = await self._ask_first([self._keys.inbox], args)
+            return [OpenItem(at_ms, member, "") for member, at_ms in entries]
         if not wanted:
             return []
-        keys = [self._keys.bucket(name_bucket(one)) for one in wanted]
+        keys = [self._keys.bucket(name_bucket(facets)) for facets in wanted]
         member = name_member(after.suspension_id, after.item_id) if after is not None else ""
-        found = await self._ask_first(keys, [from_ms, member, limit, to_ms])
-        return [read_member(one, at_ms) for one, at_ms in found]
+        entries = await self._ask_first(keys, [from_ms, member, limit, to_ms])
+        return [read_member(member, at_ms) for member, at_ms in entries]
 
     async def find_deadlines(self, names: frozenset[str]) -> dict[str, int | None]:
         """Return the earliest deadline of each pending suspension, None for others. Concurrent callers share it."""
@@ -143,21 +143,21 @@ class Buckets:
     async def find_comparison(self) -> Comparison | None:
         """Return the result of the last `repair`; None before the first."""
         async with translated():
-            found = await self._redis.hget(self._keys.buckets, _COMPARED)
-        return Comparison(*map(int, text(found).split())) if found is not None else None
+            raw = await self._redis.hget(self._keys.buckets, _COMPARED)
+        return Comparison(*map(int, text(raw).split())) if raw is not None else None
 
     async def repair(self) -> int:
         """Make the buckets of all pending suspensions those of their records; return how many items were wrong."""
-        found = await self._repair_all()
+        comparison = await self._repair_all()
         async with translated():
-            await self._redis.hset(self._keys.buckets, _COMPARED, f"{found.at_ms} {found.wrong}")
-        return found.wrong
+            await self._redis.hset(self._keys.buckets, _COMPARED, f"{comparison.at_ms} {comparison.wrong}")
+        return comparison.wrong
 
     async def _repair_all(self) -> Comparison:
         async with translated():
             began_ms = as_ms(*await self._redis.time())
             raw: list[Any] = await self._redis.zrange(self._keys.inbox, 0, -1)
-        ids = [text(one) for one in raw]
+        ids = [text(member) for member in raw]
         held = await self._read_places()
         wrong = 0
         for start in range(0, len(ids), _BATCH):
@@ -173,8 +173,8 @@ class Buckets:
 
     async def _ask_first(self, keys: list[str], args: list[str | int]) -> list[tuple[str, int]]:
         async with translated():
-            found = await self._first(keys, args)
-        return [(text(found[at]), int(found[at + 1])) for at in range(0, len(found), 2)]
+            reply = await self._first(keys, args)
+        return [(text(reply[place]), int(reply[place + 1])) for place in range(0, len(reply), 2)]
 
     async def _read(self) -> tuple[Bucket, ...] | None:
         async with translated():
@@ -184,11 +184,11 @@ class Buckets:
         named = {text(name): text(written) for name, written in stored.items()}
         if _COMPLETE not in named:
             return None
-        facets = [read_facets(written) for name, written in named.items() if name not in _MARKS]
+        kinds = [read_facets(written) for name, written in named.items() if name not in _MARKS]
         keys = [self._keys.bucket(name) for name in named if name not in _MARKS]
         async with translated():
             sizes = await self._count(keys) if keys else []
-        return tuple(Bucket(one, size) for one, size in zip(facets, sizes, strict=True) if size)
+        return tuple(Bucket(facets, size) for facets, size in zip(kinds, sizes, strict=True) if size)
 
     async def _read_places(self) -> dict[str, dict[str, int]]:
         """Return the buckets of every member, each with the member's deadline."""
@@ -208,11 +208,11 @@ class Buckets:
         commit, wrong = Commit(), 0
         commit.expect(self._keys.suspension(record.id), record.version)
         for member, place in list_places(record).items():
-            name, found = name_bucket(place.facets), held.pop(member, {})
-            if found == {name: place.deadline_at_ms} or record.updated_at_ms > began_ms:
+            name, deadlines = name_bucket(place.facets), held.pop(member, {})
+            if deadlines == {name: place.deadline_at_ms} or record.updated_at_ms > began_ms:
                 continue
             wrong += 1
-            self._remove(commit, member, (one for one in found if one != name))
+            self._remove(commit, member, (other for other in deadlines if other != name))
             commit.write("HSETNX", self._keys.buckets, name, write_facets(place.facets))
             commit.write("ZADD", self._keys.bucket(name), place.deadline_at_ms, member)
         return wrong if wrong and await self._send(commit) else 0

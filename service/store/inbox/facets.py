@@ -66,7 +66,7 @@ def find_facets(record: SuspensionRecord, item: Item) -> Facets:
     """Return the facets of an open item."""
     terms = item.terms
     run, who = record.run, record.run.who or Who()
-    decided = tuple(sorted({pair for one in item.decisions for pair in _list_deciders(one.by)}))
+    decided = tuple(sorted({pair for decision in item.decisions for pair in _list_deciders(decision.by)}))
     return Facets(
         tool=item.tool.name,
         agent=run.agent,

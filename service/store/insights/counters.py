@@ -45,15 +45,15 @@ class Counters:
     async def waiting(self, limit: int = 200) -> list[Waiting]:
         """Return facts that are not yet counted, the oldest first."""
         async with translated():
-            found: list[Any] = await self._redis.zrange(self._keys.facts, 0, limit - 1)
-        return [Waiting(one, _parse(one)) for one in found]
+            members: list[Any] = await self._redis.zrange(self._keys.facts, 0, limit - 1)
+        return [Waiting(member, _parse(member)) for member in members]
 
     async def count(self, tallied: Sequence[tuple[Waiting, Mapping[Count, int]]]) -> int:
         """Add what facts count, and remove them from the queue; return how many were still there."""
-        left = {one.stored: (one, counts) for one, counts in tallied}
-        while left:
-            stored = [*left]
-            keys, args = self._add_up(left.values())
+        pending = {waiting.stored: (waiting, counts) for waiting, counts in tallied}
+        while pending:
+            stored = [*pending]
+            keys, args = self._add_up(pending.values())
             async with translated():
                 gone: list[int] = await self._count(
                     keys=[self._keys.facts, *keys], args=[_MOST_FIELDS, len(stored), *stored, *args]
@@ -61,14 +61,14 @@ class Counters:
             if not gone:
                 break
             for place in gone:  # another clock counted them
-                del left[stored[place - 1]]
-        return len(left)
+                del pending[stored[place - 1]]
+        return len(pending)
 
     def _add_up(self, tallied: Iterable[tuple[Waiting, Mapping[Count, int]]]) -> tuple[list[str], list[str | int]]:
         """Return the keys of the hashes, and for each its lifetime and its counts."""
         sums: dict[tuple[str, int], Counter[Count]] = defaultdict(Counter)
-        for one, counts in tallied:
-            for hash_ in self._list_hashes(one.facts.at_ms) if one.facts is not None else ():
+        for waiting, counts in tallied:
+            for hash_ in self._list_hashes(waiting.facts.at_ms) if waiting.facts is not None else ():
                 sums[hash_].update(counts)
         args: list[str | int] = []
         for (_, lifetime_ms), total in sums.items():
@@ -78,27 +78,27 @@ class Counters:
 
     async def read_hours(self, first: int, last: int) -> list[Counter[Count]]:
         """Return the counters of these hours since 1970, one after the other."""
-        return await self._read(self._keys.figures_of_hour(one) for one in range(first, last + 1))
+        return await self._read(self._keys.figures_of_hour(hour) for hour in range(first, last + 1))
 
     async def read_days(self, first: int, last: int) -> list[Counter[Count]]:
         """Return the counters of these days since 1970, one after the other, in UTC."""
-        return await self._read(self._keys.figures_of_day(one) for one in range(first, last + 1))
+        return await self._read(self._keys.figures_of_day(day) for day in range(first, last + 1))
 
     async def _read(self, names: Iterable[str]) -> list[Counter[Count]]:
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.hgetall(name)
-            found: list[Any] = await pipe.execute()
-        return await asyncio.to_thread(lambda: [*map(_parse_counts, found)])
+            hashes: list[Any] = await pipe.execute()
+        return await asyncio.to_thread(lambda: [*map(_parse_counts, hashes)])
 
     def _list_hashes(self, at_ms: int) -> tuple[tuple[str, int], ...]:
         hour = (self._keys.figures_of_hour(at_ms // HOUR_MS), HOURS_KEPT * HOUR_MS + _SPARE_MS)
         return hour, (self._keys.figures_of_day(at_ms // DAY_MS), DAYS_KEPT * DAY_MS + _SPARE_MS)
 
 
-def _parse_counts(found: Mapping[bytes | str, bytes]) -> Counter[Count]:
+def _parse_counts(fields: Mapping[bytes | str, bytes]) -> Counter[Count]:
     counts: Counter[Count] = Counter()
-    for field, by in found.items():
+    for field, by in fields.items():
         metric, _, name = text(field).partition(":")
         counts[metric, name] = int(by)
     return counts

@@ -21,7 +21,7 @@ class DrillResults:
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         """Add decisions on drills, each with its time, and forget the oldest."""
         key = self._keys.drilled(name)
-        members = {f"{one.decision_id}|{int(one.approved)}": at_ms for one, at_ms in decisions}
+        members = {f"{fact.decision_id}|{int(fact.approved)}": at_ms for fact, at_ms in decisions}
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.zadd(key, members)
             pipe.zremrangebyrank(key, 0, -_KEPT - 1)
@@ -33,10 +33,10 @@ class DrillResults:
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.zrange(self._keys.drilled(name), 0, -1)
-            found: list[Any] = await pipe.execute()
+            replies: list[Any] = await pipe.execute()
         return {
             name: tuple(text(member).endswith("|1") for member in members)
-            for name, members in zip(names, found, strict=True)
+            for name, members in zip(names, replies, strict=True)
         }
 
     async def take_turn(self, every_ms: int) -> bool:

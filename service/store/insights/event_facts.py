@@ -21,12 +21,12 @@ class Candidate(NamedTuple):
 
 def list_candidates(run_id: str, events: Sequence[Event], first_seq: int) -> tuple[Candidate, ...]:
     """Return the calls of new trail events that may be drawn; the first event has the number `first_seq`."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for seq, event in enumerate(events, start=first_seq):
         share = event.data.get("second_look")
         if isinstance(share, int | float):
-            found.append(Candidate(run_id, seq, share))
-    return tuple(found)
+            candidates.append(Candidate(run_id, seq, share))
+    return tuple(candidates)
 
 
 def note_taken(commit: Commit, keys: TenantKeys, update: Update) -> None:
@@ -56,7 +56,7 @@ def _list_near(data: dict[str, Any]) -> Iterator[str]:
     """Yield the rules that nearly stopped an allowed call: by a limit that it used up, or as shadow rules."""
     if "near_miss" in data:
         yield data["near_miss"]
-    yield from (one["rule_id"] for one in data.get("shadow", ()) if one.get("action") in (*ASKING, Action.DENY))
+    yield from (rule["rule_id"] for rule in data.get("shadow", ()) if rule.get("action") in (*ASKING, Action.DENY))
 
 
 def name_call(run_id: str, seq: int) -> str:

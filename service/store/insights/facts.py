@@ -136,11 +136,11 @@ def _name_rule(item: Item) -> str:
 
 
 def _list_people(before: SuspensionRecord, after: SuspensionRecord) -> Iterator[PersonFact]:
-    known = {one.id for item in before.items for one in item.decisions}
+    known = {decision.id for item in before.items for decision in item.decisions}
     for item in after.items:
-        for one in item.decisions:
-            if one.id not in known and one.by.kind is ActorKind.HUMAN:
-                look_ms = one.shown.look_ms if one.shown is not None else None
-                approved, denied = one.action == "approve", one.action == "deny"
+        for decision in item.decisions:
+            if decision.id not in known and decision.by.kind is ActorKind.HUMAN:
+                look_ms = decision.shown.look_ms if decision.shown is not None else None
+                approved, denied = decision.action == "approve", decision.action == "deny"
                 drill = item.drill is not None
-                yield PersonFact(one.by.id, one.id, approved, look_ms, _name_rule(item), denied, drill)
+                yield PersonFact(decision.by.id, decision.id, approved, look_ms, _name_rule(item), denied, drill)

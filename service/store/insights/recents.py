@@ -41,8 +41,8 @@ class Recents:
     async def add(self, name: str, decisions: Sequence[tuple[PersonFact, int]]) -> None:
         """Add decisions, each with its time, and forget the oldest."""
         members = {
-            f"{one.decision_id}|{int(one.approved)}|{'' if one.look_ms is None else one.look_ms}": at_ms
-            for one, at_ms in decisions
+            f"{fact.decision_id}|{int(fact.approved)}|{'' if fact.look_ms is None else fact.look_ms}": at_ms
+            for fact, at_ms in decisions
         }
         key = self._keys.recent(name)
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
@@ -59,8 +59,8 @@ class Recents:
     async def read(self, name: str) -> RecentDecisions:
         """Return a person's latest decisions."""
         async with translated():
-            found: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
-        pairs = [(text(member), int(at_ms)) for member, at_ms in found]
+            members: list[Any] = await self._redis.zrange(self._keys.recent(name), 0, -1, withscores=True)
+        pairs = [(text(member), int(at_ms)) for member, at_ms in members]
         decisions = tuple(_parse(member, at_ms) for member, at_ms in pairs if member != _WARNED)
         return RecentDecisions(decisions, next((at_ms for member, at_ms in pairs if member == _WARNED), None))
 

@@ -30,8 +30,8 @@ class SecondLook:
         if not candidates:
             return
         key = await self._sampling.read_secret()
-        named = ((one, f"{self._keys.tenant} {one.run_id} {one.seq}") for one in candidates)
-        members = {name_call(one.run_id, one.seq): at_ms for one, name in named if draw(key, name, one.share)}
+        named = ((call, f"{self._keys.tenant} {call.run_id} {call.seq}") for call in candidates)
+        members = {name_call(call.run_id, call.seq): at_ms for call, name in named if draw(key, name, call.share)}
         if members:
             async with translated():
                 await self._redis.zadd(self._keys.second_look, members)
@@ -39,8 +39,8 @@ class SecondLook:
     async def list_waiting(self, limit: int) -> list[Waiting]:
         """Return the calls that have waited longest."""
         async with translated():
-            found: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
-        parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in found)
+            members: list[Any] = await self._redis.zrange(self._keys.second_look, 0, limit - 1, withscores=True)
+        parts = ((text(member).rpartition(" "), int(at_ms)) for member, at_ms in members)
         return [Waiting(run_id, int(seq), at_ms) for (run_id, _, seq), at_ms in parts]
 
     async def count(self) -> int:

@@ -94,24 +94,24 @@ def read_histogram(metrics: Counter[str], name: str) -> dict[int, int]:
 def _list_item_metrics(item: ItemFact) -> list[str]:
     if item.step is not Step.DECIDED:
         return [item.step]
-    found: list[str] = [Metric.DECIDED, f"{Metric.WAIT}.{find_bucket(item.wait_ms)}"]
+    metrics: list[str] = [Metric.DECIDED, f"{Metric.WAIT}.{find_bucket(item.wait_ms)}"]
     if item.verdict is Verdict.APPROVED:
-        found += [Metric.APPROVED, *([Metric.EDITED] if item.edited else [])]
+        metrics += [Metric.APPROVED, *([Metric.EDITED] if item.edited else [])]
     elif item.verdict is Verdict.DENIED:
-        found.append(Metric.DENIED)
-    return found
+        metrics.append(Metric.DENIED)
+    return metrics
 
 
 def _list_person_metrics(person: PersonFact, hour: int) -> list[str]:
-    found: list[str] = [Metric.BY]
+    metrics: list[str] = [Metric.BY]
     if person.approved or person.denied:
-        found.append(Metric.YES if person.approved else Metric.NO)
+        metrics.append(Metric.YES if person.approved else Metric.NO)
     if hour >= _NIGHT[0] or hour < _NIGHT[1]:
-        found.append(Metric.NIGHT)
+        metrics.append(Metric.NIGHT)
     if person.look_ms is not None:
-        found.append(f"{Metric.LOOK}.{find_bucket(person.look_ms)}")
+        metrics.append(f"{Metric.LOOK}.{find_bucket(person.look_ms)}")
         if person.look_ms < FAST_MS:
-            found.append(Metric.FAST)
+            metrics.append(Metric.FAST)
         if person.approved:
-            found.append(f"{Metric.YES_LOOK}.{find_bucket(person.look_ms)}")
-    return found
+            metrics.append(f"{Metric.YES_LOOK}.{find_bucket(person.look_ms)}")
+    return metrics

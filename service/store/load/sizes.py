@@ -11,7 +11,7 @@ from service.store.tenants import TenantStore
 AGES_MS = {"under_1m": (0, 60_000), "under_1h": (60_000, HOUR_MS), "under_1d": (HOUR_MS, DAY_MS), "older": (DAY_MS, 0)}
 """Bands of ages: from the first to below the second, ms; 0 is no limit."""
 
-_COUNTED = tuple(one for one in RunStatus if one is not RunStatus.SUSPENDED)
+_COUNTED = tuple(status for status in RunStatus if status is not RunStatus.SUSPENDED)
 _MOST_LANES = 1_000
 
 
@@ -42,8 +42,8 @@ class Sizes:
             for from_ms, below_ms in AGES_MS.values():
                 first = f"({now_ms - below_ms}" if below_ms else "-inf"
                 pipe.zcount(self._keys.open, first, now_ms - from_ms if from_ms else "+inf")
-            found: list[int] = await pipe.execute()
-        return dict(zip(AGES_MS, found, strict=True))
+            counts: list[int] = await pipe.execute()
+        return dict(zip(AGES_MS, counts, strict=True))
 
     async def find_overdue(self) -> Overdue:
         """Return what the clock process should have done already."""
@@ -60,8 +60,8 @@ class Sizes:
             pipe.zcard(self._keys.inbox)
             for status in _COUNTED:
                 pipe.zcard(self._keys.runs(status))
-            found: list[int] = await pipe.execute()
-        return dict(zip((RunStatus.SUSPENDED, *_COUNTED), found, strict=True))
+            counts: list[int] = await pipe.execute()
+        return dict(zip((RunStatus.SUSPENDED, *_COUNTED), counts, strict=True))
 
     async def count_messages(self) -> Messages:
         """Return the messages of the first 1,000 receivers that have any."""

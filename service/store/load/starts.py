@@ -41,8 +41,8 @@ class Starts:
     async def read(self) -> StartDelays:
         """Return the sums of all workers since the store was new."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.starts)
-        counts = {text(field): int(by) for field, by in found.items()}
+            fields = await self._redis.hgetall(self._keys.starts)
+        counts = {text(field): int(by) for field, by in fields.items()}
         within = tuple(accumulate(counts.get(str(bound), 0) for bound in BOUNDS_MS))
         return StartDelays(within, within[-1] + counts.get(_OVER, 0), counts.get(_SUM, 0))
 

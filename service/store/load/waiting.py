@@ -53,8 +53,8 @@ class WaitingWorkers:
         pipeline = self._connections.changes
         async with translated():
             until_ms = as_ms(*await pipeline.ask("TIME")) - _ABANDONED_MS
-            found = await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE")
-        return [text(one) for one in found]
+            names = await pipeline.ask("ZRANGE", self._keys.waiting, "-inf", until_ms, "BYSCORE")
+        return [text(name) for name in names]
 
     async def look(self) -> None:
         """Find out which workers wait. While decisions come often, they do not wait for the answer."""
@@ -73,7 +73,7 @@ class WaitingWorkers:
 
     def forget(self, name: str) -> None:
         """Choose another worker: this one no longer waits, or has enough before it."""
-        self._known = [one for one in self._known if one.name != name]
+        self._known = [worker for worker in self._known if worker.name != name]
 
     async def _read(self) -> None:
         self._read_at_ms = monotonic_ms()
@@ -81,7 +81,7 @@ class WaitingWorkers:
         after_ms = read_ms + int(monotonic_ms() - at_ms) if read_ms else 0
         try:
             async with translated():
-                found = await self._connections.changes.ask("ZRANGE", self._keys.waiting, after_ms, "+inf", "BYSCORE")
+                members = await self._connections.changes.ask("ZRANGE", self._keys.waiting, after_ms, "+inf", "BYSCORE")
         except Unavailable:
-            found = []  # runs go to the ready list
-        self._known = [WaitingWorker.read(text(one)) for one in found]
+            members = []  # runs go to the ready list
+        self._known = [WaitingWorker.read(text(member)) for member in members]

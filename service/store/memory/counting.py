@@ -21,10 +21,10 @@ def count_charges(commit: Commit, keys: TenantKeys, counted: Counted, now_ms: in
         window = find_window(charge.per_s)
         slots = (window.back, charge.slot, window.slot_ms)
         commit.expect_total(keys.counter(counter), MAX_TOTAL if room is None else room, slots)
-    for one in counted.added:
-        _add(commit, keys.counter(one.counter), one)
-    for one in counted.removed:
-        _remove(commit, keys.counter(one.counter), one, now_ms)
+    for charge in counted.added:
+        _add(commit, keys.counter(charge.counter), charge)
+    for charge in counted.removed:
+        _remove(commit, keys.counter(charge.counter), charge, now_ms)
 
 
 def _add(commit: Commit, key: str, charge: Charge) -> None:

@@ -18,7 +18,7 @@ MOST_MANDATES = 200
 
 def note_grants(commit: Commit, keys: TenantKeys, counted: Counted, change: Change, now_ms: int) -> None:
     """Save a new grant or mandate, and the time at which earlier ones let a call run."""
-    used = {one.counter.split(".")[1] for one in counted.added if one.counter.startswith(COUNTER_PREFIX)}
+    used = {charge.counter.split(".")[1] for charge in counted.added if charge.counter.startswith(COUNTER_PREFIX)}
     for grant_id in sorted(used):
         commit.write("ZADD", keys.grant_uses, now_ms, grant_id)
     if change.grant is not None:

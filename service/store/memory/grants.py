@@ -73,18 +73,18 @@ async def read_current(
         return {}
     async with translated():
         read = [kind.find_all(keys), *(kind.find_scope(keys, scope) for scope in scopes)]
-        seconds, micros, *found = await pipeline.run(_GRANTS, read)
+        seconds, micros, *replies = await pipeline.run(_GRANTS, read)
     now_ms = as_ms(seconds, micros)
-    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, found, strict=True)}
+    return {scope: tuple(_list_current(kind, held, now_ms)) for scope, held in zip(scopes, replies, strict=True)}
 
 
 def _list_current(kind: Kind[Kept], held: Iterable[Any], now_ms: int) -> Iterator[Kept]:
-    found = (try_read(kind.model, raw) for raw in held if raw)
-    return (one for one in found if one is not None and _counts(one, now_ms))
+    grants = (try_read(kind.model, raw) for raw in held if raw)
+    return (grant for grant in grants if grant is not None and _counts(grant, now_ms))
 
 
-def _counts(one: Grant | Mandate, now_ms: int) -> bool:
-    return one.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(one, now_ms)
+def _counts(grant: Grant | Mandate, now_ms: int) -> bool:
+    return grant.find_state(now_ms) is GrantState.IN_FORCE or _is_tried(grant, now_ms)
 
 
 def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
@@ -92,8 +92,8 @@ def _returns(known: Grant | Mandate, changed: Grant | Mandate) -> bool:
     return isinstance(known, Grant) and isinstance(changed, Grant) and bool(known.denial) and not changed.denial
 
 
-def _is_tried(one: Grant | Mandate, now_ms: int) -> bool:
-    return isinstance(one, Grant) and one.tries(now_ms)
+def _is_tried(grant: Grant | Mandate, now_ms: int) -> bool:
+    return isinstance(grant, Grant) and grant.tries(now_ms)
 
 
 async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable[Actor]) -> set[Actor]:
@@ -107,7 +107,7 @@ async def find_entitled(pipeline: Pipeline, keys: TenantKeys, granters: Iterable
         reviewers = await pipeline.ask("HMGET", keys.reviewers, *names)
         kept = await pipeline.ask("HMGET", keys.groups, *groups) if groups else []
     held = (try_read(Reviewer, raw) for raw in reviewers if raw)
-    active = {one.name for one in held if one is not None and one.active}
+    active = {reviewer.name for reviewer in held if reviewer is not None and reviewer.active}
     read = (try_read(Group, raw) for raw in kept if raw)
     members = {group.name: set(group.members) for group in read if group is not None}
     return {by for by in people if _is_entitled(by, active, members)}
@@ -143,13 +143,13 @@ class GrantStore(Generic[Kept]):
 
     async def _list_readable(self) -> list[Kept]:
         async with translated():
-            found = await self._redis.hgetall(self._all)
-        read = (self._readings.read_other(self._kind.model, raw, self._name(text(one))) for one, raw in found.items())
-        return [one for one in read if one is not None]
+            stored = await self._redis.hgetall(self._all)
+        read = (self._readings.read_other(self._kind.model, raw, self._name(text(id_))) for id_, raw in stored.items())
+        return [grant for grant in read if grant is not None]
 
     async def list_uses(self) -> list[Use[Kept]]:
         """Return those of the last month with their use, the latest first."""
-        kept = sorted(await self._list_readable(), key=lambda one: (-one.at_ms, one.id))
+        kept = sorted(await self._list_readable(), key=lambda grant: (-grant.at_ms, grant.id))
         return await self.add_uses(kept[:_MAX_LISTED])
 
     async def add_uses(self, kept: Sequence[Kept]) -> list[Use[Kept]]:
@@ -157,12 +157,12 @@ class GrantStore(Generic[Kept]):
         if not kept:
             return []
         async with translated():
-            used: Any = await self._redis.zmscore(self._keys.grant_uses, [one.id for one in kept])
-        held: Readings = await self._recall([counter for one in kept for counter in self._kind.list_counters(one)])
-        totals = {name: reading.total for name, reading in held.items()}
+            used: Any = await self._redis.zmscore(self._keys.grant_uses, [grant.id for grant in kept])
+        held: Readings = await self._recall([counter for grant in kept for counter in self._kind.list_counters(grant)])
+        sums = {name: reading.total for name, reading in held.items()}
         return [
-            Use(one, totals[one.count_counter], totals.get(one.sum_counter, 0), int(last) if last is not None else None)
-            for one, last in zip(kept, used, strict=True)
+            Use(grant, sums[grant.count_counter], sums.get(grant.sum_counter, 0), None if last is None else int(last))
+            for grant, last in zip(kept, used, strict=True)
         ]
 
     async def change(self, grant_id: str, change: Callable[[Kept], Kept]) -> Kept | None:
@@ -192,18 +192,19 @@ class GrantStore(Generic[Kept]):
     async def forget_old(self, now_ms: int) -> None:
         """Delete those that ended a month ago, and end those whose time is over."""
         kept = await self._list_readable()
-        over = [one for one in kept if one.until_ms <= now_ms]
-        old = [one for one in kept if min(one.until_ms, one.revoked_at_ms or one.until_ms) < now_ms - _KEPT_MS]
+        over = [grant for grant in kept if grant.until_ms <= now_ms]
+        old_ms = now_ms - _KEPT_MS
+        old = [grant for grant in kept if min(grant.until_ms, grant.revoked_at_ms or grant.until_ms) < old_ms]
         if not over and not old:
             return
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            for one in (*over, *old):
-                pipe.zrem(self._find_scope(one), one.id)
-            for one in old:
-                pipe.hdel(self._all, one.id)
-                pipe.zrem(self._keys.grant_uses, one.id)
-                pipe.hdel(self._keys.grant_trials, *(f"{one.id} {field}" for field in TRIED))
+            for grant in (*over, *old):
+                pipe.zrem(self._find_scope(grant), grant.id)
+            for grant in old:
+                pipe.hdel(self._all, grant.id)
+                pipe.zrem(self._keys.grant_uses, grant.id)
+                pipe.hdel(self._keys.grant_trials, *(f"{grant.id} {field}" for field in TRIED))
             await pipe.execute()
 
-    def _find_scope(self, one: Kept) -> str:
-        return self._kind.find_scope(self._keys, self._kind.name_scope(one))
+    def _find_scope(self, grant: Kept) -> str:
+        return self._kind.find_scope(self._keys, self._kind.name_scope(grant))

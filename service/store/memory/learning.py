@@ -63,13 +63,13 @@ def _list_trials(was: Item | None, item: Item) -> Iterator[str]:
     before, now = _list_grants(was), _list_grants(item)
     timed_out = item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT
     if item.open or (was is None and timed_out):
-        yield from (f"{one} {ASKED}" for one in now if one not in before)
+        yield from (f"{grant_id} {ASKED}" for grant_id in now if grant_id not in before)
     answer = read_answer(item) if not item.open else None
-    for one in before:
-        if one not in now:
-            yield f"{one} edited"
+    for grant_id in before:
+        if grant_id not in now:
+            yield f"{grant_id} edited"
         elif answer is not None:
-            yield f"{one} {answer}"
+            yield f"{grant_id} {answer}"
 
 
 def _list_grants(item: Item | None) -> tuple[str, ...]:

@@ -44,28 +44,28 @@ class Lessons:
     async def take_scopes(self, most: int) -> list[str]:
         """Return some of the rules for agents that have new lessons, and forget that they do."""
         async with translated():
-            found: Any = await self._redis.spop(self._keys.learning, most)
-        return sorted(map(text, found))
+            scopes: Any = await self._redis.spop(self._keys.learning, most)
+        return sorted(map(text, scopes))
 
     async def list_items(self, scope: str) -> list[Place]:
         """Return where each lesson is found, the earliest first."""
         async with translated():
-            found: Any = await self._redis.lrange(self._keys.lessons(scope), 0, -1)
-        return [Place(*text(one).split(" ", 2)) for one in found]
+            entries: Any = await self._redis.lrange(self._keys.lessons(scope), 0, -1)
+        return [Place(*text(entry).split(" ", 2)) for entry in entries]
 
     async def list_learned(self) -> list[Grant]:
         """Return all learned grants of the last month."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.grants)
-        read = (self._readings.read_other(Grant, raw, f"grant {text(one)}") for one, raw in found.items())
-        return [one for one in read if one is not None and one.learned is not None]
+            stored = await self._redis.hgetall(self._keys.grants)
+        read = (self._readings.read_other(Grant, raw, f"grant {text(name)}") for name, raw in stored.items())
+        return [grant for grant in read if grant is not None and grant.learned is not None]
 
     async def suspend(self, grants: Iterable[Grant]) -> None:
         """Save suspended grants."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            for one in grants:
-                pipe.hset(self._keys.grants, one.id, one.model_dump_json())
-                pipe.zrem(self._keys.grants_of(name_scope(one.rule_id, one.agent)), one.id)
+            for grant in grants:
+                pipe.hset(self._keys.grants, grant.id, grant.model_dump_json())
+                pipe.zrem(self._keys.grants_of(name_scope(grant.rule_id, grant.agent)), grant.id)
             await pipe.execute()
 
     async def propose(self, grant: Grant) -> bool:
@@ -87,11 +87,11 @@ class Lessons:
 
     async def read_trials(self, grants: Iterable[Grant]) -> dict[str, Trial]:
         """Return the trial of each learned grant, by its id."""
-        learned = [one.id for one in grants if one.learned is not None]
+        learned = [grant.id for grant in grants if grant.learned is not None]
         if not learned:
             return {}
         async with translated():
-            fields = [f"{one} {field}" for one in learned for field in TRIED]
-            found: Any = await self._redis.hmget(self._keys.grant_trials, fields)
-        counts, size = [int(one or 0) for one in found], len(TRIED)
-        return {one: Trial(*counts[place * size : (place + 1) * size]) for place, one in enumerate(learned)}
+            fields = [f"{grant_id} {field}" for grant_id in learned for field in TRIED]
+            raws: Any = await self._redis.hmget(self._keys.grant_trials, fields)
+        counts, size = [int(raw or 0) for raw in raws], len(TRIED)
+        return {grant_id: Trial(*counts[place * size : (place + 1) * size]) for place, grant_id in enumerate(learned)}

@@ -25,44 +25,44 @@ async def read_counters(pipeline: Pipeline, keys: TenantKeys, wanted: Collection
 
     Grants and mandates whose people may no longer decide are left out.
     """
-    asked = [one for one in wanted if is_counter(one)]
-    scopes = list(dict.fromkeys(one.counter for one in wanted if one.grants))
-    called = list(dict.fromkeys(one for one in wanted if one.tool is not None))
-    denied = list(dict.fromkeys(one.counter for one in wanted if one.denials))
+    asked = [need for need in wanted if is_counter(need)]
+    scopes = list(dict.fromkeys(need.counter for need in wanted if need.grants))
+    called = list(dict.fromkeys(need for need in wanted if need.tool is not None))
+    denied = list(dict.fromkeys(need.counter for need in wanted if need.denials))
     if denied:
-        others = [one for one in wanted if not one.denials]
+        others = [need for need in wanted if not need.denials]
         rest, denials = await asyncio.gather(
             read_counters(pipeline, keys, others), read_denials(pipeline, keys, denied)
         )
-        return {**rest, **{name: Reading(denials=found) for name, found in denials.items()}}
+        return {**rest, **{name: Reading(denials=held) for name, held in denials.items()}}
     if not (scopes or called):
         return await _read_totals(pipeline, keys, asked)
-    conversations = list(dict.fromkeys(one.counter for one in called))
+    conversations = list(dict.fromkeys(need.counter for need in called))
     counters, grants, mandates = await asyncio.gather(
         _read_totals(pipeline, keys, asked),
         read_current(pipeline, keys, GRANTS, scopes),
         read_current(pipeline, keys, MANDATES, conversations),
     )
-    own = [counter for held in grants.values() for one in held if one.granters for counter in list_counters(one)]
+    own = [counter for held in grants.values() for grant in held if grant.granters for counter in list_counters(grant)]
     own += [
         counter
         for about in called
-        for one in mandates[about.counter]
-        for counter in list_mandate_counters(one, about.tool)
+        for mandate in mandates[about.counter]
+        for counter in list_mandate_counters(mandate, about.tool)
     ]
-    granters = [by for held in (*grants.values(), *mandates.values()) for one in held for by in one.granters]
+    granters = [by for held in (*grants.values(), *mandates.values()) for grant in held for by in grant.granters]
     entitled: set[Actor] = set()
     if own or granters:
         more, entitled = await asyncio.gather(
             _read_totals(pipeline, keys, own), find_entitled(pipeline, keys, granters)
         )
         counters = {**counters, **more}
-    found = {scope: Reading(grants=_keep(held, entitled)) for scope, held in grants.items()}
-    return {**counters, **found, **{one: Reading(mandates=_keep(held, entitled)) for one, held in mandates.items()}}
+    granted = {scope: Reading(grants=_keep(held, entitled)) for scope, held in grants.items()}
+    return {**counters, **granted, **{name: Reading(mandates=_keep(held, entitled)) for name, held in mandates.items()}}
 
 
 def _keep(held: Sequence[Kept], entitled: set[Actor]) -> tuple[Kept, ...]:
-    return tuple(one for one in held if entitled.issuperset(one.granters))
+    return tuple(grant for grant in held if entitled.issuperset(grant.granters))
 
 
 async def read_denials(
@@ -70,8 +70,8 @@ async def read_denials(
 ) -> dict[str, tuple[EarlierDenial, ...]]:
     """Return the denials of calls by their names; one that cannot be read is left out."""
     async with translated():
-        found = await asyncio.gather(*(pipeline.ask("LRANGE", keys.denials(name), "0", "-1") for name in names))
-    return {name: tuple(parse_denials(held)) for name, held in zip(names, found, strict=True)}
+        replies = await asyncio.gather(*(pipeline.ask("LRANGE", keys.denials(name), "0", "-1") for name in names))
+    return {name: tuple(parse_denials(held)) for name, held in zip(names, replies, strict=True)}
 
 
 def parse_denials(held: Iterable[Any]) -> Iterator[EarlierDenial]:
@@ -91,14 +91,14 @@ async def _read_totals(pipeline: Pipeline, keys: TenantKeys, asked: Sequence[Wan
 
 def describe_counters(keys: TenantKeys, asked: Sequence[Wanted]) -> tuple[list[str], list[int]]:
     """Return the keys and arguments of `recall.lua`."""
-    return [keys.counter(one.counter) for one in asked], [word for one in asked for word in _describe(one)]
+    return [keys.counter(need.counter) for need in asked], [word for need in asked for word in _describe(need)]
 
 
 def parse_counters(asked: Sequence[Wanted], reply: Sequence[Any]) -> Readings:
     """Return what `recall.lua` has found."""
-    seconds, micros, *found = reply
+    seconds, micros, *replies = reply
     now_ms = as_ms(seconds, micros)
-    return {one.counter: _read(one, held, now_ms) for one, held in zip(asked, found, strict=True)}
+    return {need.counter: _read(need, held, now_ms) for need, held in zip(asked, replies, strict=True)}
 
 
 def _describe(wanted: Wanted) -> tuple[int, int]:
@@ -110,5 +110,5 @@ def _read(wanted: Wanted, held: Any, now_ms: int) -> Reading:
     if wanted.percentile is None:
         return Reading(total=int(text(held)))
     first = first_slot(wanted.per_s, find_slot(wanted.per_s, now_ms))
-    amounts = [int(amount) for slot, _, amount in (text(one).partition("|") for one in held) if int(slot) >= first]
+    amounts = [int(amount) for slot, _, amount in (text(entry).partition("|") for entry in held) if int(slot) >= first]
     return Reading(total=find_percentile(amounts, wanted.percentile), samples=len(amounts))

@@ -90,11 +90,11 @@ class ReplayStore:
         """Return the replays that are kept, the newest first."""
         async with translated():
             newest: list[Any] = await self._redis.zrevrange(self._keys.replays, 0, -1)
-            ids = [text(one) for one in newest]
-            found = await self._redis.mget([self._keys.replay(one) for one in ids]) if ids else []
-        kept = ((one, raw) for one, raw in zip(ids, found, strict=True) if raw is not None)
-        read = (self._readings.read_other(Replay, raw, f"replay {one}") for one, raw in kept)
-        return [_settle(one, now_ms) for one in read if one is not None]
+            ids = [text(member) for member in newest]
+            raws = await self._redis.mget([self._keys.replay(replay_id) for replay_id in ids]) if ids else []
+        kept = ((replay_id, raw) for replay_id, raw in zip(ids, raws, strict=True) if raw is not None)
+        read = (self._readings.read_other(Replay, raw, f"replay {replay_id}") for replay_id, raw in kept)
+        return [_settle(replay, now_ms) for replay in read if replay is not None]
 
     async def delete(self, replay_id: str) -> bool:
         """Delete a replay; one that runs ends. Return whether there was one."""

@@ -39,15 +39,15 @@ class ShadowStore:
         """Return the candidate in shadow."""
         async with translated():
             raw = await self._redis.lindex(self._keys.shadows, 0)
-        found = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
-        return found if found is not None and found.ended_ms is None else None
+        shadow = self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) if raw else None
+        return shadow if shadow is not None and shadow.ended_ms is None else None
 
     async def list_all(self) -> list[Shadow]:
         """Return the candidates that are or were in shadow, the latest first."""
         async with translated():
-            found: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
-        shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in found)
-        return [one for one in shadows if one is not None]
+            raws: list[Any] = await self._redis.lrange(self._keys.shadows, 0, -1)
+        shadows = (self._readings.read_other(Shadow, raw, name_stored("shadow", raw)) for raw in raws)
+        return [shadow for shadow in shadows if shadow is not None]
 
     async def begin(self, shadow: Shadow) -> None:
         """Put a candidate in shadow; raises `Conflict` while there is another one."""

@@ -70,29 +70,29 @@ class VersionStore:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._restore = store.redis.register_script(_RESTORE)
 
-    async def save(self, found: RuleVersion) -> None:
+    async def save(self, version: RuleVersion) -> None:
         """Save a version unless its bytes are saved already; the oldest beyond the limit are deleted."""
         keys = self._keys
         async with translated():
-            raw = await self._redis.get(keys.rule_version(found.version))
+            raw = await self._redis.get(keys.rule_version(version.version))
             seconds, micros = await self._redis.time()
             known = (
-                self._readings.read_other(RuleVersion, raw, f"version {found.version} of the rules") if raw else None
+                self._readings.read_other(RuleVersion, raw, f"version {version.version} of the rules") if raw else None
             )
-            if known is not None and known.digest == found.digest:
+            if known is not None and known.digest == version.digest:
                 return
             now_ms = seconds * 1000 + micros // 1000
-            saved = found.model_copy(update={"saved_at_ms": now_ms})
+            saved = version.model_copy(update={"saved_at_ms": now_ms})
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.set(keys.rule_version(found.version), saved.model_dump_json())
-                pipe.zadd(keys.rule_versions, {found.version: now_ms})
+                pipe.set(keys.rule_version(version.version), saved.model_dump_json())
+                pipe.zadd(keys.rule_versions, {version.version: now_ms})
                 pipe.zrange(keys.rule_versions, 0, -MOST_VERSIONS - 1)
                 *_, old = await pipe.execute()
-            kept = {await self._redis.hget(keys.rules, "in-force"), found.version.encode()}
-            kept |= {json.loads(one)["version"].encode() for one in await self._redis.lrange(keys.shadows, 0, 0)}
-            if gone := [one for one in old if one not in kept]:
+            kept = {await self._redis.hget(keys.rules, "in-force"), version.version.encode()}
+            kept |= {json.loads(shadow)["version"].encode() for shadow in await self._redis.lrange(keys.shadows, 0, 0)}
+            if gone := [name for name in old if name not in kept]:
                 async with self._redis.pipeline(transaction=True) as pipe:
-                    pipe.unlink(*(keys.rule_version(text(one)) for one in gone))
+                    pipe.unlink(*(keys.rule_version(text(name)) for name in gone))
                     pipe.zrem(keys.rule_versions, *gone)
                     await pipe.execute()
 
@@ -108,20 +108,20 @@ class VersionStore:
         """Return the kept versions, the last saved first."""
         async with translated():
             ids: list[Any] = await self._redis.zrevrange(self._keys.rule_versions, 0, -1)
-            names = [text(one) for one in ids]
-            found = await self._redis.mget([self._keys.rule_version(one) for one in names]) if names else []
-        kept = ((name, raw) for name, raw in zip(names, found, strict=True) if raw)
+            names = [text(member) for member in ids]
+            raws = await self._redis.mget([self._keys.rule_version(name) for name in names]) if names else []
+        kept = ((name, raw) for name, raw in zip(names, raws, strict=True) if raw)
         read = self._readings.read_other
         versions = (read(RuleVersion, raw, f"version {name} of the rules") for name, raw in kept)
-        return [one for one in versions if one is not None]
+        return [version for version in versions if version is not None]
 
     async def list_changes(self) -> list[ForceChange]:
         """Return when which version came into force, the latest first."""
         async with translated():
-            found: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
-        named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(found))
+            raws: list[Any] = await self._redis.lrange(self._keys.rule_changes, 0, -1)
+        named = ((raw, name_stored("change of the rules", raw)) for raw in reversed(raws))
         changes = (self._readings.read_other(ForceChange, raw, name) for raw, name in named)
-        return [one for one in changes if one is not None]
+        return [change for change in changes if change is not None]
 
     async def attest(self, digest: str, by: str, now_ms: int) -> None:
         """Record that a person attests these bytes; a second time changes nothing."""
@@ -131,8 +131,9 @@ class VersionStore:
     async def list_attestations(self, digest: str) -> list[Attestation]:
         """Return who attests these bytes, the earliest first."""
         async with translated():
-            found: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
-        return sorted((Attestation(text(by), int(at_ms)) for by, at_ms in found.items()), key=lambda one: one.at_ms)
+            stored: dict[Any, Any] = await self._redis.hgetall(self._keys.attestations(digest))
+        attestations = (Attestation(text(by), int(at_ms)) for by, at_ms in stored.items())
+        return sorted(attestations, key=lambda attestation: attestation.at_ms)
 
     async def count_attestations(self, digest: str) -> int:
         """Return how many people attest these bytes."""
@@ -142,22 +143,22 @@ class VersionStore:
     async def read_withdrawn(self) -> frozenset[str]:
         """Return the versions that earlier ones replaced, and the digests of their bytes; none comes back by itself."""
         async with translated():
-            found = await self._redis.hget(self._keys.rules, "withdrawn")
-        return frozenset(text(found or b"").split())
+            withdrawn = await self._redis.hget(self._keys.rules, "withdrawn")
+        return frozenset(text(withdrawn or b"").split())
 
     async def read_in_force(self) -> str:
         """Return the version in force; empty before the first publication."""
         async with translated():
             return text(await self._redis.hget(self._keys.rules, "in-force") or b"")
 
-    async def restore(self, found: RuleVersion, by: str, replaces: str, digest: str) -> None:
+    async def restore(self, version: RuleVersion, by: str, replaces: str, digest: str) -> None:
         """Put a version in force in place of `replaces`, whose bytes have this digest and which is withdrawn.
 
         Raises `Conflict` if another one is in force.
         """
         keys = self._keys
-        args: list[str | int] = [found.version, found.rules, found.digest, by, replaces, digest, MOST_CHANGES]
+        args: list[str | int] = [version.version, version.rules, version.digest, by, replaces, digest, MOST_CHANGES]
         async with translated():
             reply: Any = await self._restore(keys=[keys.rules, keys.rulebook, keys.rule_changes], args=args)
-        if text(reply) != found.version:
+        if text(reply) != version.version:
             raise Conflict(f"Version {text(reply)} came into force meanwhile. Read the versions again.")

@@ -82,15 +82,15 @@ class Attachments:
     async def list_all(self, run_id: str, suspension_id: str, item_id: str) -> list[Attachment]:
         """Return the files of an item, the earliest first."""
         async with translated():
-            found = await self._redis.hgetall(self._keys.files(run_id))
+            stored = await self._redis.hgetall(self._keys.files(run_id))
         place = f"{suspension_id} {item_id} "
-        files = [self._read(text(name), text(raw)) for name, raw in found.items() if text(name).startswith(place)]
-        return sorted((one for one in files if one is not None), key=lambda one: (one.at_ms, one.id))
+        files = [self._read(text(name), text(raw)) for name, raw in stored.items() if text(name).startswith(place)]
+        return sorted((file for file in files if file is not None), key=lambda file: (file.at_ms, file.id))
 
     def _read(self, name: str, raw: str) -> Attachment | None:
-        at, _, described = raw.partition("|")
-        found = self._readings.read_other(Attachment, described, f"attached file {name}")
-        return found.model_copy(update={"at_ms": int(at)}) if found is not None else None
+        time, _, described = raw.partition("|")
+        file = self._readings.read_other(Attachment, described, f"attached file {name}")
+        return file.model_copy(update={"at_ms": int(time)}) if file is not None else None
 
     async def read(self, run_id: str, attachment_id: str) -> bytes:
         """Return the content of a file; raises `NotFound`."""

@@ -53,8 +53,8 @@ def _read_suspended(data: JsonObject) -> tuple[str, dict[str, str]]:
     if not isinstance(payload, dict):
         return "", {}
     items = payload.get("items")
-    rows = [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
-    return _read(payload, "suspension_id"), {_read(one, "item_id"): _read(one, "call_id") for one in rows}
+    rows = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return _read(payload, "suspension_id"), {_read(row, "item_id"): _read(row, "call_id") for row in rows}
 
 
 def _read(data: JsonObject, name: str, default: str = "") -> str:

@@ -69,11 +69,11 @@ class Comments:
     async def list_all(self, run_id: str) -> list[Comment]:
         """Return all comments on the items of a run, the earliest first."""
         async with translated():
-            found = await self._redis.lrange(self._keys.comments(run_id), 0, -1)
-        read = (self._read(f"comment {number} of {run_id}", text(raw)) for number, raw in enumerate(found, start=1))
-        return [one for one in read if one is not None]
+            raws = await self._redis.lrange(self._keys.comments(run_id), 0, -1)
+        read = (self._read(f"comment {number} of {run_id}", text(raw)) for number, raw in enumerate(raws, start=1))
+        return [comment for comment in read if comment is not None]
 
     def _read(self, name: str, raw: str) -> Comment | None:
-        at, _, entry = raw.partition("|")
-        found = self._readings.read_other(Comment, entry, name)
-        return found.model_copy(update={"at_ms": int(at)}) if found is not None else None
+        time, _, entry = raw.partition("|")
+        comment = self._readings.read_other(Comment, entry, name)
+        return comment.model_copy(update={"at_ms": int(time)}) if comment is not None else None

@@ -27,13 +27,13 @@ class Age(NamedTuple):
 
 async def read_chain(store: TenantStore, run_id: str) -> list[Unpacked]:
     """Return the stored records of a run, the latest first; none of a deleted run. Raises `Unreadable`."""
-    found: list[Unpacked] = []
+    chain: list[Unpacked] = []
     async with translated():
         suspension_id: Any = await store.redis.get(store.keys.run(run_id))
         while suspension_id is not None:
             raw: Any = await store.redis.get(store.keys.suspension(text(suspension_id)))
             if raw is None:
                 break
-            found.append(store.readings.read(text(suspension_id), raw))
-            suspension_id = found[-1].record.previous_id
-    return found
+            chain.append(store.readings.read(text(suspension_id), raw))
+            suspension_id = chain[-1].record.previous_id
+    return chain

@@ -47,7 +47,7 @@ class Why(NamedTuple):
     at_ms: int
 
 
-class _Found(NamedTuple):
+class _StoredRun(NamedTuple):
     """A run as stored: its records, the latest first and none of a deleted run, and its verified trail."""
 
     run_id: str
@@ -68,12 +68,12 @@ class Erasures:
         Raises `NotFound`, `Unreadable`, and `Conflict` for a run that has not ended or whose trail was altered.
         """
         for _ in range(_ROUNDS):
-            found = await self._read(run_id)
-            if (before := _find_erasure(found)) is not None:
+            run = await self._read(run_id)
+            if (before := _find_erasure(run)) is not None:
                 return before
-            await self._delete_messages(found.records)
-            erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=found.head.seq + 1)
-            if await self._store.send(await self._build(found, erasure)):
+            await self._delete_messages(run.records)
+            erasure = Erasure(by=why.by, at_ms=why.at_ms, reason=why.reason, seq=run.head.seq + 1)
+            if await self._store.send(await self._build(run, erasure)):
                 return erasure
         raise Unavailable("The run changes too often; nothing was erased. Try again in a moment.")
 
@@ -108,12 +108,12 @@ class Erasures:
                     erased: list[Any] = await self._redis.zmscore(self._keys.erased, ids) if ids else []
                 if not ids:
                     break
-                for one, at_ms in zip(ids, erased, strict=True):
+                for run_id, at_ms in zip(ids, erased, strict=True):
                     if at_ms is None:
-                        yield text(one)
+                        yield text(run_id)
                 skip += _PAGE
 
-    async def _read(self, run_id: str) -> _Found:
+    async def _read(self, run_id: str) -> _StoredRun:
         records = await read_chain(self._store, run_id)
         if records and not records[0].record.run_status.ended:
             raise Conflict("The run has not ended, so its calls may still be decided or run. Cancel it first.")
@@ -127,7 +127,7 @@ class Erasures:
             head = TrailHead(int(seq), hash_)
         else:
             raise NotFound(f"There is no run {run_id!r}. Its contents cannot be erased.")
-        trail = [read_entry(one, seq) for seq, one in enumerate(raw, start=1)]
+        trail = [read_entry(entry, seq) for seq, entry in enumerate(raw, start=1)]
         broken = find_break(trail)
         last = TrailHead(trail[-1].seq, trail[-1].hash) if trail else TrailHead()
         if broken is not None or last != head:
@@ -136,18 +136,18 @@ class Erasures:
                 f"The trail of the run was altered {place}. Nothing was erased, because an erasure would hide that. "
                 "Ask the operator to run `sayso doctor`."
             )
-        return _Found(run_id, records, trail, head)
+        return _StoredRun(run_id, records, trail, head)
 
-    async def _build(self, found: _Found, erasure: Erasure) -> Commit:
-        keys, run_id = self._keys, found.run_id
-        trail = [make_tombstone(one, erasure.seq) for one in found.trail]
+    async def _build(self, run: _StoredRun, erasure: Erasure) -> Commit:
+        keys, run_id = self._keys, run.run_id
+        trail = [make_tombstone(entry, erasure.seq) for entry in run.trail]
         event = Event(EventType.CONTENTS_ERASED, _describe(erasure, trail))
-        head, added = write_events(found.head, (event,), erasure.at_ms)
+        head, added = write_events(run.head, (event,), erasure.at_ms)
         commit = Commit()
-        for stored in found.records:
-            self._write_record(commit, stored, erasure, head if stored is found.records[0] else stored.head)
-        if not found.records:
-            commit.expect(keys.head(run_id), found.head.seq)
+        for stored in run.records:
+            self._write_record(commit, stored, erasure, head if stored is run.records[0] else stored.head)
+        if not run.records:
+            commit.expect(keys.head(run_id), run.head.seq)
             commit.write("SET", keys.head(run_id), f"{head.seq}|{head.hash}")
         commit.write("DEL", keys.trail(run_id))
         for some in _split([*map(write_entry, trail), *added]):
@@ -156,11 +156,11 @@ class Erasures:
             commit.write("DEL", key(run_id))
         for command, place, *args in await list_released(self._store, run_id):
             commit.write(command, place, *args)
-        if drawn := [name_call(run_id, one.seq) for one in trail if "second_look" in one.data]:
+        if drawn := [name_call(run_id, entry.seq) for entry in trail if "second_look" in entry.data]:
             commit.write("ZREM", keys.second_look, *drawn)
         commit.write("ZADD", keys.erased, erasure.at_ms, run_id)
         for topic in (keys.tenant, run_id):
-            commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in found.records))
+            commit.write("PUBLISH", CHANGES + topic, " ".join(stored.record.id for stored in run.records))
         return commit
 
     def _write_record(self, commit: Commit, stored: Unpacked, erasure: Erasure, head: TrailHead) -> None:
@@ -177,7 +177,7 @@ class Erasures:
         async with translated():
             endpoints: list[Any] = await self._redis.hkeys(self._keys.endpoints)
             events = [event_id for stored in records for event_id in list_event_ids(stored.record)] if endpoints else []
-            for some in _split([self._keys.delivery(f"{event}.{text(one)}") for event in events for one in endpoints]):
+            for some in _split([self._keys.delivery(f"{event}.{text(id_)}") for event in events for id_ in endpoints]):
                 await self._redis.unlink(*some)
 
 
@@ -187,16 +187,16 @@ def _split(values: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _describe(erasure: Erasure, trail: Sequence[TrailEntry]) -> JsonObject:
-    tombstones = [one for one in trail if one.erased_by == erasure.seq]
+    tombstones = [entry for entry in trail if entry.erased_by == erasure.seq]
     by = erasure.by.model_dump(mode="json")
     return {"by": by, "reason": erasure.reason, **describe_tombstones(tombstones)}
 
 
-def _find_erasure(found: _Found) -> Erasure | None:
+def _find_erasure(run: _StoredRun) -> Erasure | None:
     """Return the erasure of the run. Of a deleted run its trail has it."""
-    if found.records:
-        return found.records[0].record.erasure
-    entry = next((one for one in found.trail if one.type == EventType.CONTENTS_ERASED), None)
+    if run.records:
+        return run.records[0].record.erasure
+    entry = next((entry for entry in run.trail if entry.type == EventType.CONTENTS_ERASED), None)
     return read_erasure(entry) if entry is not None else None
 
 

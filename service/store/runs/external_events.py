@@ -54,11 +54,11 @@ class ExternalEvents:
         """Save new events, all or none; raises `NotFound`, `IdempotencyConflict`, and `TooLarge` over the limits."""
         keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
-        for one in external_events:
-            said = "" if one.said_at_ms is None else one.said_at_ms
-            head = f"{source}|{source_format}|{one.seq}|{said}|".encode()
-            digest = digest_json([source_format, one.said_at_ms, one.event])
-            args += [f"{source} {one.seq}", digest[:32], head + canonical_json(one.event)]
+        for event in external_events:
+            said = "" if event.said_at_ms is None else event.said_at_ms
+            head = f"{source}|{source_format}|{event.seq}|{said}|".encode()
+            digest = digest_json([source_format, event.said_at_ms, event.event])
+            args += [f"{source} {event.seq}", digest[:32], head + canonical_json(event.event)]
         async with translated():
             verdict, *facts = await self._append(
                 keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
@@ -70,12 +70,12 @@ class ExternalEvents:
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> EventPage:
         """Return up to `limit` events after the first `after`."""
         async with translated():
-            found = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
+            raws = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
         read = (
             self._readings.read_other(StoredEvent, _unpack(text(raw), number), f"event {number} of {run_id}")
-            for number, raw in enumerate(found, start=after + 1)
+            for number, raw in enumerate(raws, start=after + 1)
         )
-        return EventPage([one for one in read if one is not None], after + len(found))
+        return EventPage([event for event in read if event is not None], after + len(raws))
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
         return (await self.read(run_id, limit=MOST_EVENTS)).events
@@ -108,8 +108,8 @@ def _unpack(raw: str, position: int) -> str:
     parts = raw.split("|", 5)
     if len(parts) != 6:
         return raw
-    at, source, source_format, seq, said, event = parts
+    time, source, source_format, seq, said, event = parts
     return (
-        f'{{"position":{position},"at_ms":{at},"source":"{source}","source_format":"{source_format}","seq":{seq},'
+        f'{{"position":{position},"at_ms":{time},"source":"{source}","source_format":"{source_format}","seq":{seq},'
         f'"said_at_ms":{said or "null"},"event":{event}}}'
     )

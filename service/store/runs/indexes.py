@@ -21,7 +21,7 @@ class RunIndex:
         """Return `limit` ids of a sorted index after the first `skip`."""
         async with translated():
             ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
-        return [text(one) for one in ids]
+        return [text(member) for member in ids]
 
     async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
         """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
@@ -30,8 +30,8 @@ class RunIndex:
         async with translated():
             owners = await self._redis.smembers(self._keys.owners)
             async with self._redis.pipeline(transaction=False) as pipe:
-                for one in owners:
-                    pipe.zrange(self._keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
+                for name in owners:
+                    pipe.zrange(self._keys.runs_of(text(name)), 0, skip + limit - 1, desc=True, withscores=True)
                 pages = await pipe.execute()
         merged = heapq.merge(*pages, key=lambda entry: -entry[1])
         return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
@@ -46,8 +46,8 @@ class RunIndex:
     async def latest(self, run_ids: list[str]) -> list[str]:
         """Return the id of each run's latest suspension; an empty one for a deleted run."""
         async with translated():
-            found = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
-        return [text(one or b"") for one in found]
+            latest = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
+        return [text(raw or b"") for raw in latest]
 
     async def scores(self, index: str, ids: list[str]) -> list[float | None]:
         """Return the score of each id in a sorted index, None for an absent one."""
@@ -57,4 +57,4 @@ class RunIndex:
 
     async def among(self, index: str, ids: list[str]) -> list[str]:
         """Return the ids that are in a sorted index, in the given order."""
-        return [one for one, score in zip(ids, await self.scores(index, ids), strict=True) if score is not None]
+        return [member for member, score in zip(ids, await self.scores(index, ids), strict=True) if score is not None]

@@ -57,8 +57,8 @@ class Precedents:
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
             for kind in wanted:
                 pipe.lrange(self._keys.precedents(*kind), 0, -1)
-            found: list[list[Any]] = await pipe.execute()
-        for kind, entries in zip(wanted, found, strict=True):
+            replies: list[list[Any]] = await pipe.execute()
+        for kind, entries in zip(wanted, replies, strict=True):
             earlier[kind] = tuple(map(read_measures, entries))
             self._cache[kind] = now_ms + _CACHED_MS, earlier[kind]
             self._cache.move_to_end(kind)
@@ -69,10 +69,10 @@ class Precedents:
     async def find_last(self, reviewer: str, kind: Kind) -> tuple[str, str] | None:
         """Return the suspension and the item of the latest call of this kind that the reviewer approved."""
         async with translated():
-            found = await self._redis.get(self._keys.last_approval(reviewer, *kind))
-        if found is None:
+            place = await self._redis.get(self._keys.last_approval(reviewer, *kind))
+        if place is None:
             return None
-        suspension_id, _, item_id = text(found).partition(" ")
+        suspension_id, _, item_id = text(place).partition(" ")
         return suspension_id, item_id
 
     async def find_denial(self, record: SuspensionRecord, item: Item) -> EarlierDenial | None:
@@ -81,8 +81,8 @@ class Precedents:
             return None
         key = self._keys.denials(name_denials(record.run.owner, item.tool.name, item.tool.args))
         async with translated():
-            found: list[Any] = await self._redis.lrange(key, 0, -1)
-        return find_last(parse_denials(found), record.run, (record.id, item.item_id))
+            denials: list[Any] = await self._redis.lrange(key, 0, -1)
+        return find_last(parse_denials(denials), record.run, (record.id, item.item_id))
 
 
 def kind_of(record: SuspensionRecord, tool: str) -> Kind:

@@ -15,7 +15,7 @@ _IDS = 500
 _SUSPENDED = re.compile(rb'"suspension_id":"([^"]+)"')
 _AT = re.compile(rb'"at_ms":(\d+)')
 _HEAD_BYTES = 120  # the type stands before the data of an event
-_TYPES = tuple(f'"type":"{one}"'.encode() for one in sorted(READ))
+_TYPES = tuple(f'"type":"{kind}"'.encode() for kind in sorted(READ))
 _SUSPENSION_EVENT = b'"type":"run_paused"'
 
 
@@ -58,28 +58,28 @@ class RecordedRuns:
         async with translated():
             owners: Any = await self._redis.smembers(self._keys.owners)
         for owner in sorted(map(text, owners)):
-            async for found in self._page(self._keys.runs_of(owner), f"({to_ms}", "-inf"):
-                begun = [run_id for run_id, score in found if score >= from_ms]
-                earlier = [run_id for run_id, score in found if score < from_ms]
+            async for page in self._page(self._keys.runs_of(owner), f"({to_ms}", "-inf"):
+                begun = [run_id for run_id, score in page if score >= from_ms]
+                earlier = [run_id for run_id, score in page if score < from_ms]
                 yield begun + await self._keep_lasting(earlier, from_ms)
-        async for found in self._page(self._keys.trails, "+inf", str(from_ms)):
-            yield [run_id for run_id, _ in found]
+        async for page in self._page(self._keys.trails, "+inf", str(from_ms)):
+            yield [run_id for run_id, _ in page]
 
     async def read(self, run_ids: Sequence[str]) -> list[RawRun]:
         """Return the stored bytes of these runs in two round trips."""
         keys = self._keys
         async with translated():
-            latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
+            latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
             async with self._redis.pipeline(transaction=False) as pipe:
-                for one in run_ids:
-                    pipe.lrange(keys.trail(one), 0, MOST_EVENTS)
+                for run_id in run_ids:
+                    pipe.lrange(keys.trail(run_id), 0, MOST_EVENTS)
                 trails = await pipe.execute()
             runs = [_filter(run_id, last, raw) for run_id, last, raw in zip(run_ids, latest, trails, strict=True)]
-            wanted = [(run, one) for run in runs for one in _list_suspensions(run)]
-            records: list[Any] = await self._redis.mget([keys.suspension(one) for _, one in wanted]) if wanted else []
-        for (run, one), raw in zip(wanted, records, strict=True):
+            wanted = [(run, name) for run in runs for name in _list_suspensions(run)]
+            records: list[Any] = await self._redis.mget([keys.suspension(name) for _, name in wanted]) if wanted else []
+        for (run, name), raw in zip(wanted, records, strict=True):
             if raw is not None:
-                run.records[one] = raw
+                run.records[name] = raw
         return runs
 
     async def _page(self, index: str, newest: str, oldest: str) -> AsyncIterator[list[tuple[str, float]]]:
@@ -87,12 +87,12 @@ class RecordedRuns:
         skip = 0
         while True:
             async with translated():
-                found: Any = await self._redis.zrevrangebyscore(
+                entries: Any = await self._redis.zrevrangebyscore(
                     index, newest, oldest, start=skip, num=_IDS, withscores=True
                 )
-            if not found:
+            if not entries:
                 return
-            yield [(text(one), score) for one, score in found]
+            yield [(text(name), score) for name, score in entries]
             skip += _IDS
 
     async def _keep_lasting(self, run_ids: list[str], from_ms: int) -> list[str]:
@@ -100,14 +100,14 @@ class RecordedRuns:
         if not run_ids:
             return []
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
-            for one in run_ids:
-                pipe.lindex(self._keys.trail(one), -1)
+            for run_id in run_ids:
+                pipe.lindex(self._keys.trail(run_id), -1)
             last = await pipe.execute()
-        return [one for one, raw in zip(run_ids, last, strict=True) if raw and _read_time(raw) >= from_ms]
+        return [run_id for run_id, raw in zip(run_ids, last, strict=True) if raw and _read_time(raw) >= from_ms]
 
 
 def _filter(run_id: str, latest: bytes | None, trail: list[bytes]) -> RawRun:
-    kept = [one for one in trail[:MOST_EVENTS] if any(kind in one[:_HEAD_BYTES] for kind in _TYPES)]
+    kept = [entry for entry in trail[:MOST_EVENTS] if any(kind in entry[:_HEAD_BYTES] for kind in _TYPES)]
     return RawRun(run_id, text(latest or b""), kept, {}, len(trail) > MOST_EVENTS)
 
 
@@ -115,11 +115,11 @@ def _list_suspensions(run: RawRun) -> list[str]:
     """Return the ids of the suspensions that the trail names, and of the latest."""
     if not run.latest:
         return []
-    named = (_SUSPENDED.search(one) for one in run.trail if _SUSPENSION_EVENT in one[:_HEAD_BYTES])
-    return list(dict.fromkeys((run.latest, *(text(one[1]) for one in named if one is not None))))
+    named = (_SUSPENDED.search(entry) for entry in run.trail if _SUSPENSION_EVENT in entry[:_HEAD_BYTES])
+    return list(dict.fromkeys((run.latest, *(text(match[1]) for match in named if match is not None))))
 
 
 def _read_time(entry: bytes) -> int:
     """Return the time of an event, ms; one that cannot be read counts as late, so that its run is not skipped."""
-    found = _AT.search(entry[:_HEAD_BYTES])
-    return int(found[1]) if found is not None else 2**53
+    match = _AT.search(entry[:_HEAD_BYTES])
+    return int(match[1]) if match is not None else 2**53

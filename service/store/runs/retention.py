@@ -43,7 +43,7 @@ class Retention:
         """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
         age = Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
-        for status in filter(lambda one: one.ended, RunStatus):
+        for status in filter(lambda state: state.ended, RunStatus):
             forgotten += await self._forget_in(status, age, limit - forgotten)
         return forgotten
 
@@ -51,16 +51,16 @@ class Retention:
         """Delete up to `limit` trails of deleted runs that ended before this time; return their number."""
         keys = self._keys
         async with translated():
-            found: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
-            if not found:
+            ids: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
+            if not ids:
                 return 0
             async with self._redis.pipeline(transaction=True) as pipe:
                 parts = (keys.trail, keys.head, keys.comments, keys.comments_seen)
-                pipe.unlink(*(key(text(one)) for one in found for key in parts))
-                pipe.zrem(keys.trails, *found)
-                pipe.zrem(keys.erased, *found)
+                pipe.unlink(*(key(text(run_id)) for run_id in ids for key in parts))
+                pipe.zrem(keys.trails, *ids)
+                pipe.zrem(keys.erased, *ids)
                 await pipe.execute()
-        return len(found)
+        return len(ids)
 
     async def _forget_in(self, status: RunStatus, age: Age, limit: int) -> int:
         """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
@@ -72,8 +72,8 @@ class Retention:
                 )
             if not ids:
                 break
-            for one in ids:
-                gone = await self._forget(text(one), age)
+            for run_id in ids:
+                gone = await self._forget(text(run_id), age)
                 forgotten += gone
                 passed += not gone
         return forgotten
@@ -84,7 +84,7 @@ class Retention:
             released = await list_released(self._store, run_id)
         except Unreadable:
             return False  # it is kept until it is readable
-        records = [one.record for one in chain]
+        records = [stored.record for stored in chain]
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
         return await self._send(_build(self._keys, records, chain[0].head, released))

@@ -19,7 +19,7 @@ from sayso.transitions.reviewers.masking import list_typed, mask_end
 from service.cache import Memory
 from service.store.connection.connecting import text, translated
 from service.store.runs.indexes import RunIndex
-from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
+from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of, split_readable
 from service.store.suspensions.turns import Turn, number_turn
 from service.store.tenants import TenantStore
 
@@ -95,7 +95,7 @@ class Runs:
         if owner is not None:
             return await self.read_many((await self._list_in_status(owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
-            return [_run_of(one) for one in await self._records(await self._suspended(skip, limit))]
+            return [_run_of(record) for record in await self._records(await self._suspended(skip, limit))]
         return await self.read_many(await self._index.page(self._keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
@@ -130,7 +130,7 @@ class Runs:
     async def latest(self, limit: int) -> list[str]:
         """Return the ids of the latest suspensions of the newest runs."""
         run_ids = await self.list_ids(limit)
-        return [one for one in await self._index.latest(run_ids) if one] if run_ids else []
+        return [id_ for id_ in await self._index.latest(run_ids) if id_] if run_ids else []
 
     async def list_ids(self, limit: int) -> list[str]:
         return await self._index.newest(None, 0, limit)
@@ -143,9 +143,9 @@ class Runs:
         """Save tool definitions by digest, each at most once a minute."""
         now_ms = monotonic_ms()
         mapping: Any = {
-            one.digest: one.model_dump_json()
-            for one in definitions
-            if self._definitions.get(one.digest, -_SAVED_MS) < now_ms - _SAVED_MS
+            definition.digest: definition.model_dump_json()
+            for definition in definitions
+            if self._definitions.get(definition.digest, -_SAVED_MS) < now_ms - _SAVED_MS
         }
         if mapping:
             async with translated():
@@ -167,10 +167,10 @@ class Runs:
 
     async def _read_definitions(self, digests: list[str]) -> dict[str, ToolDefinition | None]:
         async with translated():
-            found = await self._redis.hmget(self._keys.definitions, digests)
+            raws = await self._redis.hmget(self._keys.definitions, digests)
         return {
-            one: self._readings.read_other(ToolDefinition, raw, _name_definition(one)) if raw else None
-            for one, raw in zip(digests, found, strict=True)
+            digest: self._readings.read_other(ToolDefinition, raw, _name_definition(digest)) if raw else None
+            for digest, raw in zip(digests, raws, strict=True)
         }
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> Turn:
@@ -188,8 +188,8 @@ class Runs:
 
     async def _read_manifests(self) -> dict[str, bytes]:
         async with translated():
-            found = await self._redis.hgetall(self._keys.agents)
-        return {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
+            manifests = await self._redis.hgetall(self._keys.agents)
+        return {text(name): _bytes(manifest) for name, manifest in sorted(manifests.items())}
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
         """Return whether the run, or the run of this latest suspension, is the owner's, from indexes only."""
@@ -202,41 +202,41 @@ class Runs:
 
     async def waiting_of(self, owner: str) -> list[str]:
         """Return the ids of the owner's pending suspensions, the earliest deadline first."""
-        found: list[tuple[float, str]] = []
+        waiting: list[tuple[float, str]] = []
         async for ids in self._index.pages_of(owner):
             latest = await self._index.latest(ids)
             dues = zip(latest, await self._index.scores(self._keys.inbox, latest), strict=True)
-            found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
-        return [one for _, one in sorted(found)]
+            waiting += [(due_ms, id_) for id_, due_ms in dues if due_ms is not None]
+        return [id_ for _, id_ in sorted(waiting)]
 
     async def unfinished_of(self, owner: str) -> list[str]:
         """Return the owner's unfinished runs' latest suspensions, the newest first; all of them are scheduled."""
-        found: list[str] = []
+        unfinished: list[str] = []
         async for ids in self._index.pages_of(owner):
-            latest = [one for one in await self._index.latest(ids) if one]
-            found += await self._index.among(self._keys.schedule, latest)
-        return found
+            latest = [id_ for id_ in await self._index.latest(ids) if id_]
+            unfinished += await self._index.among(self._keys.schedule, latest)
+        return unfinished
 
     async def _list_in_status(self, owner: str, status: str, most: int) -> list[str]:
-        found: list[str] = []
+        run_ids: list[str] = []
         async for ids in self._index.pages_of(owner):
-            found += await self._keep(ids, status)
-            if len(found) >= most:
+            run_ids += await self._keep(ids, status)
+            if len(run_ids) >= most:
                 break
-        return found[:most]
+        return run_ids[:most]
 
     async def _keep(self, run_ids: list[str], status: str) -> list[str]:
         if status != RunStatus.SUSPENDED:
             return await self._index.among(self._keys.runs(status), run_ids)
         latest = await self._index.latest(run_ids)
         waiting = await self._index.among(self._keys.inbox, latest)
-        suspended = {*waiting, *await self._decided([one for one in latest if one not in waiting])}
-        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in suspended]
+        suspended = {*waiting, *await self._decided([id_ for id_ in latest if id_ not in waiting])}
+        return [run_id for run_id, id_ in zip(run_ids, latest, strict=True) if id_ in suspended]
 
     async def _decided(self, ids: list[str]) -> list[str]:
         """Return which suspensions are decided, but not resumed; only scheduled ones can be."""
-        records = await self._records(await self._index.among(self._keys.schedule, ids))
-        return [one.id for one in records if isinstance(one, SuspensionRecord) and one.run_status == "suspended"]
+        records, _ = split_readable(await self._records(await self._index.among(self._keys.schedule, ids)))
+        return [record.id for record in records if record.run_status == "suspended"]
 
     async def _suspended(self, skip: int, limit: int) -> list[str]:
         """Return pending suspensions, the earliest deadline first, then those decided, but not resumed."""
@@ -245,27 +245,27 @@ class Runs:
             return ids
         skip = max(0, skip - await self.count_pending())
         decided: list[str] = []
-        at, most, schedule = 0, skip + limit - len(ids), self._keys.schedule
-        while len(decided) < most and (page := await self._index.page(schedule, at, _PAGE, newest_first=False)):
-            at += _PAGE
+        begin, most, schedule = 0, skip + limit - len(ids), self._keys.schedule
+        while len(decided) < most and (page := await self._index.page(schedule, begin, _PAGE, newest_first=False)):
+            begin += _PAGE
             waiting = {*ids, *await self._index.among(self._keys.inbox, page)}
-            decided += await self._decided([one for one in page if one not in waiting])
+            decided += await self._decided([id_ for id_ in page if id_ not in waiting])
         return ids + decided[skip:most]
 
     async def read_many(self, run_ids: list[str]) -> list[Run | UnreadableRecord]:
         """Return these runs in this order, without those that are not there."""
         if not run_ids:
             return []
-        run_of = {one: run_id for run_id, one in zip(run_ids, await self._index.latest(run_ids), strict=True) if one}
-        found = await self._records(list(run_of))
-        return [_run_of(one, run_of.get(id_of(one))) for one in found]
+        run_of = {id_: run_id for run_id, id_ in zip(run_ids, await self._index.latest(run_ids), strict=True) if id_}
+        records = await self._records(list(run_of))
+        return [_run_of(record, run_of.get(id_of(record))) for record in records]
 
     async def _records(self, ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         if not ids:
             return []
         async with translated():
-            found = await self._redis.mget([self._keys.suspension(one) for one in ids])
-        return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in found])
+            raws = await self._redis.mget([self._keys.suspension(id_) for id_ in ids])
+        return await self._readings.read_several(ids, [_bytes(raw) if raw else None for raw in raws])
 
 
 def _name_definition(digest: str) -> str:

@@ -35,19 +35,19 @@ def make_tombstone(entry: TrailEntry, erased_by: int) -> TrailEntry:
     """Return the event without contents, or the event itself if it has none or is a tombstone."""
     if entry.erased_by is not None or entry.type == EventType.CONTENTS_ERASED:
         return entry
-    left = _strip(entry.data)
-    return entry if left == entry.data else entry.model_copy(update={"data": left, "erased_by": erased_by})
+    kept = _strip(entry.data)
+    return entry if kept == entry.data else entry.model_copy(update={"data": kept, "erased_by": erased_by})
 
 
 def _strip(data: Mapping[str, Any]) -> JsonObject:
-    left = {name: value for name, value in data.items() if name in _KEPT}
+    kept = {name: value for name, value in data.items() if name in _KEPT}
     for name in _NESTED & data.keys():
         value = data[name]
         if isinstance(value, Mapping):
-            left[name] = _strip(value)
+            kept[name] = _strip(value)
         elif isinstance(value, list):
-            left[name] = [_strip(one) for one in value if isinstance(one, Mapping)]
-    return left
+            kept[name] = [_strip(part) for part in value if isinstance(part, Mapping)]
+    return kept
 
 
 def erase_record(record: SuspensionRecord, erasure: Erasure) -> SuspensionRecord:
@@ -110,5 +110,5 @@ def _erase_outcome(outcome: Outcome) -> Outcome:
 
 
 def _erase_texts(item: Item) -> Iterable[object]:
-    for one in item.inquiries:
-        yield one.model_copy(update={"text": "", "answer": None if one.answer is None else ""})
+    for inquiry in item.inquiries:
+        yield inquiry.model_copy(update={"text": "", "answer": None if inquiry.answer is None else ""})

@@ -17,26 +17,26 @@ _ROUNDS = 10  # attempts to read a run that moves to its next suspension at the 
 
 
 class TrailEnd(NamedTuple):
-    """The head of a run's trail as its record says, None if unknown, and as found."""
+    """The head of a run's trail as its record says, None if unknown, and its actual one."""
 
     run_id: str
     head: TrailHead | None
-    found: TrailHead
+    actual: TrailHead
 
     @property
     def fault(self) -> str:
         """The difference in one sentence; empty if there is none."""
-        head, found = self.head, self.found
-        if head is None or found == head:
+        head, actual = self.head, self.actual
+        if head is None or actual == head:
             return ""
-        if found.seq < head.seq:
-            gone = head.seq - found.seq
+        if actual.seq < head.seq:
+            gone = head.seq - actual.seq
             return (
-                f"The trail was cut: the run's record names {head.seq} events, and {found.seq} are there. "
+                f"The trail was cut: the run's record names {head.seq} events, and {actual.seq} are there. "
                 f"{gone} {'is' if gone == 1 else 'are'} missing."
             )
-        if found.seq > head.seq:
-            return f"Events were added to the trail: the run's record names {head.seq}, and {found.seq} are there."
+        if actual.seq > head.seq:
+            return f"Events were added to the trail: the run's record names {head.seq}, and {actual.seq} are there."
         return f"The trail was altered: its last event, {head.seq}, is not the one that the run's record names."
 
 
@@ -54,12 +54,12 @@ class Trails:
         """Return the ends of these runs' trails, in the given order."""
         ends: dict[str, TrailEnd] = {}
         for _ in range(_ROUNDS):
-            left = [one for one in run_ids if one not in ends]
-            if not left:
+            missing = [run_id for run_id in run_ids if run_id not in ends]
+            if not missing:
                 break
-            ends |= await self._read(left)
+            ends |= await self._read(missing)
         unknown = TrailHead()
-        return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
+        return [ends.get(run_id, TrailEnd(run_id, None, unknown)) for run_id in run_ids]
 
     async def find_fault(self, run_id: str, *, most: int = _MOST_EVENTS) -> str:
         """Return what is wrong inside a run's trail, of up to `most` events; empty if nothing is.
@@ -68,8 +68,8 @@ class Trails:
         """
         fault = ""
         for _ in range(2):
-            found = await self._read_raw(run_id, most)
-            fault = await asyncio.to_thread(_find_fault, found)
+            events = await self._read_raw(run_id, most)
+            fault = await asyncio.to_thread(_find_fault, events)
             if not fault:
                 return ""
         return fault
@@ -89,9 +89,9 @@ class Trails:
         while len(events) < most:
             begin, key = len(events), self._keys.trail(run_id)
             async with translated():
-                found: list[Any] = await self._redis.lrange(key, begin, min(begin + _BATCH, most) - 1)
-            events += found
-            if len(found) < _BATCH:
+                page: list[Any] = await self._redis.lrange(key, begin, min(begin + _BATCH, most) - 1)
+            events += page
+            if len(page) < _BATCH:
                 break
         return events
 
@@ -99,7 +99,7 @@ class Trails:
         """Return the ends of those runs that did not move to their next suspension meanwhile."""
         keys = self._keys
         async with translated():
-            latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
+            latest: list[Any] = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
             async with self._redis.pipeline(transaction=True) as pipe:
                 for run_id, suspension in zip(run_ids, latest, strict=True):
                     pipe.mget(keys.run(run_id), keys.suspension(text(suspension or b"")), keys.head(run_id))
@@ -111,8 +111,8 @@ class Trails:
             (now_latest, raw, kept), length, last = replies[3 * place : 3 * place + 3]
             if now_latest == suspension:
                 head = self._read_head(text(suspension or b""), raw, kept)
-                found = TrailHead(length, read_entry(last, length).hash if last else "")
-                ends[run_id] = TrailEnd(run_id, head, found)
+                actual = TrailHead(length, read_entry(last, length).hash if last else "")
+                ends[run_id] = TrailEnd(run_id, head, actual)
         return ends
 
     def _read_head(self, suspension_id: str, raw: bytes | None, kept: bytes | None) -> TrailHead | None:

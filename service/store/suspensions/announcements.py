@@ -61,9 +61,10 @@ def list_announcements(
 
 def list_event_ids(record: SuspensionRecord) -> Iterator[str]:
     """Yield the ids that announcements of this record's changes have or could have."""
+    places = ("", *(item.item_id for item in record.items))
     for version in range(1, record.version + 1):
         for type_ in WebhookEvent:
-            yield from (_name_event(record.id, version, type_, one) for one in ("", *(i.item_id for i in record.items)))
+            yield from (_name_event(record.id, version, type_, place) for place in places)
 
 
 def _list_item_events(before: SuspensionRecord | None, after: SuspensionRecord) -> Iterator[tuple[WebhookEvent, str]]:
@@ -106,7 +107,7 @@ def _find_run_event(before: SuspensionRecord | None, last: SuspensionRecord) -> 
 def _asked(record: SuspensionRecord) -> bool:
     """Return whether the run waited, rather than being decided by a rule at once."""
     outcomes = (item.outcome for item in record.items)
-    return any(one is None or one.at_ms > record.created_at_ms for one in outcomes)
+    return any(outcome is None or outcome.at_ms > record.created_at_ms for outcome in outcomes)
 
 
 def _pack(record: SuspensionRecord, type_: WebhookEvent, item_id: str = "") -> str:

@@ -63,24 +63,24 @@ class DueBatches:
     ) -> tuple[PrecomputedCommit, ...]:
         """Return the commits of pending suspensions due before `until_ms`, each valid from its due time on."""
         now_ms, packed = await self._load(suspension_ids)
-        found: list[PrecomputedCommit] = []
+        commits: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
                 commit = self._precompute(suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
             if commit is not None:
-                found.append(commit)
-        return tuple(found)
+                commits.append(commit)
+        return tuple(commits)
 
     async def fulfil(self, commits: Sequence[PrecomputedCommit], valid_until_ms: int = 0) -> list[str]:
         """Save precomputed commits up to `valid_until_ms`; return the ids of those that changed or were too late."""
-        ids, parts = [one.suspension_id for one in commits], [one.commit for one in commits]
+        ids, parts = [commit.suspension_id for commit in commits], [commit.commit for commit in commits]
         return await self._send(ids, parts, valid_until_ms)
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         async with translated():
-            names = [self._keys.suspension(one) for one in suspension_ids]
+            names = [self._keys.suspension(suspension_id) for suspension_id in suspension_ids]
             seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
         return max(as_ms(seconds, micros), self.mark_ms()), packed
 
@@ -95,7 +95,7 @@ class DueBatches:
         if not answers:
             return [*suspension_ids]  # `valid_until_ms` is past
         results = zip(suspension_ids, answers, strict=True)
-        return [one for one, answer in results if not isinstance(answer, list) or answer[0] != 0]
+        return [suspension_id for suspension_id, answer in results if not isinstance(answer, list) or answer[0] != 0]
 
     def _prepare(self, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
         if raw is None:

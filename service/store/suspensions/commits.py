@@ -120,12 +120,12 @@ def list_open(record: SuspensionRecord) -> list[str]:
 
 def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
     was, now = list_open(before) if before is not None else [], list_open(after)
-    entered, left = [one for one in now if one not in was], [one for one in was if one not in now]
+    entered, gone = [name for name in now if name not in was], [name for name in was if name not in now]
     for key in (keys.open,) if after.is_drill else (keys.open, keys.open_of(after.run.owner)):
         if entered:
-            commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
-        if left:
-            commit.write("ZREM", key, *left)
+            commit.write("ZADD", key, *(part for name in entered for part in (after.created_at_ms, name)))
+        if gone:
+            commit.write("ZREM", key, *gone)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

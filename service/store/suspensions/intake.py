@@ -85,7 +85,7 @@ class Intake:
     async def count_open(self) -> Opened:
         keys = self._keys
         async with translated():
-            owners = sorted(text(one) for one in await self._redis.smembers(keys.owners))
+            owners = sorted(text(owner) for owner in await self._redis.smembers(keys.owners))
             async with self._redis.pipeline(transaction=False) as pipe:
                 for key in (keys.open, *map(keys.open_of, owners)):
                     pipe.zcard(key)

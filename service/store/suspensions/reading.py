@@ -27,17 +27,17 @@ class UnreadableRecord(NamedTuple):
     run_id: str | None = None
 
 
-def id_of(found: SuspensionRecord | UnreadableRecord) -> str:
+def id_of(record: SuspensionRecord | UnreadableRecord) -> str:
     """Return the id of the suspension, readable or not."""
-    return found.suspension_id if isinstance(found, UnreadableRecord) else found.id
+    return record.suspension_id if isinstance(record, UnreadableRecord) else record.id
 
 
 def split_readable(
-    found: Sequence[SuspensionRecord | UnreadableRecord],
+    records: Sequence[SuspensionRecord | UnreadableRecord],
 ) -> tuple[list[SuspensionRecord], list[UnreadableRecord]]:
     """Return the readable records, and the others."""
-    readable = [one for one in found if isinstance(one, SuspensionRecord)]
-    return readable, [one for one in found if isinstance(one, UnreadableRecord)]
+    readable = [record for record in records if isinstance(record, SuspensionRecord)]
+    return readable, [record for record in records if isinstance(record, UnreadableRecord)]
 
 
 def read_record(tenant: str, suspension_id: str, raw: bytes) -> Unpacked:
@@ -51,13 +51,13 @@ def read_record(tenant: str, suspension_id: str, raw: bytes) -> Unpacked:
     return stored
 
 
-def describe_unreadable(found: UnreadableRecord) -> Unreadable:
+def describe_unreadable(record: UnreadableRecord) -> Unreadable:
     """Return the error for an unreadable record."""
     return Unreadable(
-        f"The record {found.suspension_id} cannot be read: {found.reason} Nothing about it can be decided, and nothing "
-        "of it starts. Ask the operator to run `sayso doctor`.",
-        suspension_id=found.suspension_id,
-        reason=found.reason,
+        f"The record {record.suspension_id} cannot be read: {record.reason} Nothing about it can be decided, and "
+        "nothing of it starts. Ask the operator to run `sayso doctor`.",
+        suspension_id=record.suspension_id,
+        reason=record.reason,
     )
 
 
@@ -102,7 +102,7 @@ class Readings:
         self, suspension_ids: Iterable[str], raws: Iterable[bytes | None]
     ) -> list[SuspensionRecord | UnreadableRecord]:
         """Return the records that exist, in the given order, and name unreadable ones; other tasks run in between."""
-        found: list[SuspensionRecord | UnreadableRecord] = []
+        records: list[SuspensionRecord | UnreadableRecord] = []
         unread = _TURN_BYTES
         for suspension_id, raw in zip(suspension_ids, raws, strict=True):
             if raw is None:
@@ -110,36 +110,36 @@ class Readings:
                 continue
             try:
                 stored = self.read(suspension_id, raw)
-                found.append(stored.record)
+                records.append(stored.record)
                 unread -= stored.size
             except Unreadable as error:
-                found.append(UnreadableRecord(suspension_id, str(error.facts["reason"])))
+                records.append(UnreadableRecord(suspension_id, str(error.facts["reason"])))
                 unread -= len(raw)
             if unread <= 0:
                 unread = _TURN_BYTES
                 await asyncio.sleep(0)
-        return found
+        return records
 
     def read_other(self, model: type[Model], raw: bytes | str, name: str) -> Model | None:
         """Return a stored record of another kind; None for an unreadable one, which is logged and listed once."""
         try:
-            found = model.model_validate_json(raw)
+            record = model.model_validate_json(raw)
         except ValidationError as error:
             self._note(UnreadableRecord(name, _describe_misfit(error)))
             return None
         self.forget(name)
-        return found
+        return record
 
     def require_other(self, model: type[Model], raw: bytes | str, name: str) -> Model:
         """Return a stored record of another kind; raises `Unreadable`, so that nothing overwrites an unreadable one."""
-        found = self.read_other(model, raw, name)
-        if found is None:
+        record = self.read_other(model, raw, name)
+        if record is None:
             raise Unreadable(
                 f"The {name} cannot be read: {self._unreadable_reason(name)} It stays as it is. "
                 "Ask the operator to run `sayso doctor`.",
                 reason=self._unreadable_reason(name),
             )
-        return found
+        return record
 
     def forget(self, suspension_id: str) -> None:
         """Drop a record that is gone or readable again."""
@@ -157,9 +157,9 @@ class Readings:
         known = self._unreadable.get(name)
         return known.reason if known is not None else "a later version may have written it."
 
-    def _note(self, found: UnreadableRecord) -> None:
-        known = self._unreadable.get(found.suspension_id)
-        if known is None or known.reason != found.reason:
-            _LOG.error("record_unreadable", suspension=found.suspension_id, reason=found.reason)
+    def _note(self, record: UnreadableRecord) -> None:
+        known = self._unreadable.get(record.suspension_id)
+        if known is None or known.reason != record.reason:
+            _LOG.error("record_unreadable", suspension=record.suspension_id, reason=record.reason)
         if known is not None or len(self._unreadable) < _MOST_REMEMBERED:
-            self._unreadable[found.suspension_id] = found
+            self._unreadable[record.suspension_id] = record

@@ -55,10 +55,10 @@ def count_hits(events: Sequence[Event]) -> Counter[str]:
     return Counter(hits) if hits else Counter()
 
 
-def _list_shadows(found: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
-    for one in found if isinstance(found, list) else ():
-        if isinstance(one, dict):
-            yield one["rule_id"], one.get("action", FAILED)
+def _list_shadows(shadows: JsonValue) -> Iterator[tuple[JsonValue, JsonValue]]:
+    for shadow in shadows if isinstance(shadows, list) else ():
+        if isinstance(shadow, dict):
+            yield shadow["rule_id"], shadow.get("action", FAILED)
 
 
 def list_asked(before: SuspensionRecord | None, change: Change) -> dict[str, list[str]]:

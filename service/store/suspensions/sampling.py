@@ -30,6 +30,6 @@ class Sampling:
         if not self._secret:
             async with translated():
                 await self._redis.set(self._keys.sampling, secrets.token_bytes(_SECRET_BYTES), nx=True)
-                found: Any = await self._redis.get(self._keys.sampling)
-            self._secret = bytes(found)
+                secret: Any = await self._redis.get(self._keys.sampling)
+            self._secret = bytes(secret)
         return self._secret

@@ -51,11 +51,11 @@ AskAssessors = Callable[[Mapping[str, Question]], Awaitable[dict[str, Reading]]]
 
 async def ask_nobody(questions: Mapping[str, Question]) -> dict[str, Reading]:
     """Answer for assessors where none can be asked: every call counts as high."""
-    unanswered = {key: assess_unanswered(one, "no assessor can be asked here") for key, one in questions.items()}
-    return {key: Reading(assessment=one) for key, one in unanswered.items()}
+    why = "no assessor can be asked here"
+    return {key: Reading(assessment=assess_unanswered(question, why)) for key, question in questions.items()}
 
 
-class Found(NamedTuple):
+class State(NamedTuple):
     """One suspension with the server's time; `fresh` is false for a cached one."""
 
     record: SuspensionRecord | None
@@ -83,9 +83,9 @@ class Saved(NamedTuple):
     saved_at_ms: float = 0
     sent_at_ms: float = 0
 
-    def as_found(self) -> Found:
+    def as_state(self) -> State:
         """Return the record as if it was just read; the commit's guard notices a change since."""
-        return Found(self.record, self.estimate_ms(), self.head, fresh=False)
+        return State(self.record, self.estimate_ms(), self.head, fresh=False)
 
     def estimate_ms(self) -> int:
         """Return the server's time now, by the monotonic time that has passed."""
@@ -123,10 +123,10 @@ class Suspensions(SuspensionLookups):
 
     async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time, and cache a pending one; raises `NotFound`."""
-        found = await self._find(suspension_id, None)
-        if found.record is None:
+        state = await self._find(suspension_id, None)
+        if state.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
-        saved = _unchanged(found.record, found)
+        saved = _unchanged(state.record, state)
         self._remember(saved)
         return saved
 
@@ -179,28 +179,28 @@ class Suspensions(SuspensionLookups):
         room: Room | None = None,
     ) -> Saved:
         doubtful: tuple[str, Saved] | None = None
-        found = self._recall(suspension_id, known, new=new)
+        state = self._recall(suspension_id, known, new=new)
         for _ in range(_ROUNDS):
-            if found is None:
-                found = await self._find(suspension_id, seen)
-            if doubtful is not None and found.last_commit == doubtful[0]:
+            if state is None:
+                state = await self._find(suspension_id, seen)
+            if doubtful is not None and state.last_commit == doubtful[0]:
                 return doubtful[1]
-            if seen is not None and found.fingerprint is not None:
-                return await self._repeat(found, seen)
+            if seen is not None and state.fingerprint is not None:
+                return await self._repeat(state, seen)
             try:
-                change = step(found.record, found.now_ms)
+                change = step(state.record, state.now_ms)
             except SaysoError:
-                if found.fresh:
+                if state.fresh:
                     raise
-                found = None
+                state = None
                 continue
-            if change.record is found.record:
-                if found.fresh:
-                    return _unchanged(change.record, found)
-                found = None
+            if change.record is state.record:
+                if state.fresh:
+                    return _unchanged(change.record, state)
+                state = None
                 continue
-            attempt = self._prepare(found, change, seen, room)
-            found = None
+            attempt = self._prepare(state, change, seen, room)
+            state = None
             async with translated():
                 try:
                     committed = await self._send(attempt)
@@ -214,9 +214,9 @@ class Suspensions(SuspensionLookups):
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         """Return what the counters hold and assessors say; without counters nothing is read."""
-        questions = {one.counter: one.question for one in wanted if one.question is not None}
+        questions = {need.counter: need.question for need in wanted if need.question is not None}
         said = await self._ask(questions) if questions else {}
-        counted = [one for one in wanted if one.question is None] if questions else wanted
+        counted = [need for need in wanted if need.question is None] if questions else wanted
         return {**said, **await read_counters(self._connections.changes, self._keys, counted)} if counted else said
 
     def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
@@ -241,18 +241,18 @@ class Suspensions(SuspensionLookups):
         at_ms = monotonic_ms()
         return Saved(record, now_ms, head=head, saved_at_ms=at_ms, sent_at_ms=at_ms)
 
-    def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
+    def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> State | None:
         """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
         known = known or self._recent.pop(suspension_id, None)
         if self._readings.doubts(suspension_id):
             return None  # the cached record would overwrite one that is now unreadable
         if known is not None:
-            return known.as_found()
+            return known.as_state()
         read_ms, at_ms = self._connections.time_read
         passed_ms = monotonic_ms() - at_ms
         if not new or passed_ms > _READING_MS:
             return None
-        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), fresh=False)
+        return State(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), fresh=False)
 
     def _remember(self, saved: Saved) -> None:
         if saved.record.status is Status.PENDING:
@@ -280,14 +280,14 @@ class Suspensions(SuspensionLookups):
         now_ms = self._read_time(*time)
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
-    async def _repeat(self, found: Found, seen: Idempotency) -> Saved:
-        if found.fingerprint != seen.fingerprint:
+    async def _repeat(self, state: State, seen: Idempotency) -> Saved:
+        if state.fingerprint != seen.fingerprint:
             raise IdempotencyConflict(idempotency_key=seen.key)
-        if found.record is not None:
-            return _unchanged(found.record, found)
-        return (await self.read(str(found.ref)))._replace(ref=found.ref)
+        if state.record is not None:
+            return _unchanged(state.record, state)
+        return (await self.read(str(state.ref)))._replace(ref=state.ref)
 
-    async def _find(self, suspension_id: str, seen: Idempotency | None) -> Found:
+    async def _find(self, suspension_id: str, seen: Idempotency | None) -> State:
         wanted = [self._keys.suspension(suspension_id)]
         if seen is not None:
             wanted.append(self._keys.idempotency(seen.actor, seen.key))
@@ -298,25 +298,25 @@ class Suspensions(SuspensionLookups):
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
         if raw is None:
             self._readings.forget(suspension_id)
-            return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
+            return State(None, now_ms, TrailHead(), None, fingerprint, ref)
         record, head, last_commit, _size = self._readings.read(suspension_id, raw)
-        return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
+        return State(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
 
-    def _prepare(self, found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
+    def _prepare(self, state: State, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
         commit_id = os.urandom(6).hex()
-        commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, self._writers, room=room)
-        if not found.fresh:
-            due_ms = found.record.due_at_ms if found.record is not None else None
-            latest_ms = found.now_ms + _LATE_MS
-            commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
+        commit, after, head = build_commit(state.record, change, state.head, commit_id, seen, self._writers, room=room)
+        if not state.fresh:
+            due_ms = state.record.due_at_ms if state.record is not None else None
+            latest_ms = state.now_ms + _LATE_MS
+            commit.between_ms = (state.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
         if change.until_ms:
             first_ms, last_ms = commit.between_ms
             commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
         ref = seen.ref if seen else None
         at_ms = monotonic_ms()
-        saved = Saved(after, found.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+        saved = Saved(after, state.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
         return _Attempt(commit, commit_id, saved)
 
 
-def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
-    return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
+def _unchanged(record: SuspensionRecord, state: State) -> Saved:
+    return Saved(record, state.now_ms, repeated=True, ref=state.ref, head=state.head, saved_at_ms=monotonic_ms())

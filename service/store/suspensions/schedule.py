@@ -56,7 +56,7 @@ class Schedule:
         """Return due suspensions, the most overdue first."""
         async with translated():
             ids: list[Any] = await self._redis.zrangebyscore(self._keys.schedule, "-inf", now_ms, start=0, num=limit)
-        return [text(one) for one in ids]
+        return [text(member) for member in ids]
 
     async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
         """Return pending suspensions with a deadline after `after_ms` and up to `until_ms`, the earliest first."""
@@ -64,13 +64,13 @@ class Schedule:
             ids: list[Any] = await self._redis.zrangebyscore(
                 self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit
             )
-        return [text(one) for one in ids]
+        return [text(member) for member in ids]
 
     async def everything(self) -> list[str]:
         """Return all scheduled suspensions, the earliest first."""
         async with translated():
             ids: list[Any] = await self._redis.zrange(self._keys.schedule, 0, -1)
-        return [text(one) for one in ids]
+        return [text(member) for member in ids]
 
     async def forget(self, suspension_id: str) -> None:
         """Remove an id whose record is gone; a commit removes any other."""
@@ -116,7 +116,7 @@ class Schedule:
         if not taken:
             return []
         handed = text(taken[0]) != self._keys.ready
-        return [read_ready(one, handed=handed) for one in taken[1]]
+        return [read_ready(entry, handed=handed) for entry in taken[1]]
 
 
 def read_ready(raw: bytes, *, handed: bool = False) -> Ready:

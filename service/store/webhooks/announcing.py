@@ -17,9 +17,9 @@ class AnnouncementQueue:
     async def due(self, now_ms: int, limit: int = 200) -> list[tuple[str, Announcement | None]]:
         """Return waiting announcements with their stored form, the oldest first; None for an unreadable one."""
         async with translated():
-            found: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
+            raws: list[Any] = await self._redis.zrangebyscore(self._key, "-inf", now_ms, start=0, num=limit)
         read = self._readings.read_other
-        return [(text(one), read(Announcement, one, name_stored("announcement", one))) for one in found]
+        return [(text(raw), read(Announcement, raw, name_stored("announcement", raw))) for raw in raws]
 
     async def defer(self, stored: str, again_at_ms: int) -> None:
         """Postpone an announcement that cannot be sent yet, so that it does not delay the others."""
@@ -37,4 +37,4 @@ class AnnouncementQueue:
         async with translated():
             later: list[Any] = await self._redis.zrangebyscore(self._key, f"({now_ms}", "+inf")
             if later:
-                await self._redis.zadd(self._key, {text(one): now_ms for one in later}, xx=True)
+                await self._redis.zadd(self._key, {text(raw): now_ms for raw in later}, xx=True)

@@ -42,7 +42,7 @@ class Endpoints:
 
     async def list_all(self) -> list[Endpoint]:
         """Return all endpoints, the oldest first."""
-        return sorted(await self._rows.list_all(), key=lambda one: (one.created_at_ms, one.id))
+        return sorted(await self._rows.list_all(), key=lambda endpoint: (endpoint.created_at_ms, endpoint.id))
 
     async def count(self) -> int:
         """Return the number of endpoints, unreadable ones included."""
@@ -61,7 +61,7 @@ class Endpoints:
     async def disable(self, endpoint_id: str, reason: str) -> None:
         """Send it no more events until it is verified again."""
         update = {"state": "disabled", "reason": reason}
-        await self._rows.change(endpoint_id, lambda found: found.model_copy(update=update))
+        await self._rows.change(endpoint_id, lambda endpoint: endpoint.model_copy(update=update))
 
     async def delete(self, endpoint_id: str) -> bool:
         """Delete an endpoint; False if it does not exist. Its undelivered messages end when they are due."""

@@ -21,9 +21,9 @@ class RowStore(Generic[Row]):
 
     async def list_all(self) -> list[Row]:
         async with translated():
-            found = await self._redis.hgetall(self._key)
-        rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(one)}") for one, raw in found.items())
-        return [one for one in rows if one is not None]
+            raws = await self._redis.hgetall(self._key)
+        rows = (self._readings.read_other(self._model, raw, f"{self._name} {text(id_)}") for id_, raw in raws.items())
+        return [row for row in rows if row is not None]
 
     async def count(self) -> int:
         """Return the number of rows, unreadable ones included."""

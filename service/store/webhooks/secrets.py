@@ -17,16 +17,16 @@ class TimedSecret(Immutable):
 
 def list_valid(secrets: Sequence[TimedSecret], now_ms: int) -> list[str]:
     """Return the secrets that have not ended, the newest first."""
-    return [one.secret for one in secrets if one.ends_at_ms is None or now_ms < one.ends_at_ms]
+    return [secret.secret for secret in secrets if secret.ends_at_ms is None or now_ms < secret.ends_at_ms]
 
 
 def rotate(secrets: Sequence[TimedSecret], new: str, now_ms: int, overlap_s: int) -> tuple[TimedSecret, ...]:
     """Return the secrets with a new one first; the others end after the overlap, or earlier."""
     ends_at_ms = now_ms + overlap_s * 1000
     kept = (
-        one.model_copy(update={"ends_at_ms": min(one.ends_at_ms or ends_at_ms, ends_at_ms)})
-        for one in secrets
-        if one.ends_at_ms is None or now_ms < one.ends_at_ms
+        secret.model_copy(update={"ends_at_ms": min(secret.ends_at_ms or ends_at_ms, ends_at_ms)})
+        for secret in secrets
+        if secret.ends_at_ms is None or now_ms < secret.ends_at_ms
     )
-    ending = [one for one in kept if one.ends_at_ms is None or one.ends_at_ms > now_ms]
+    ending = [secret for secret in kept if secret.ends_at_ms is None or secret.ends_at_ms > now_ms]
     return (TimedSecret(secret=new), *ending)[:MOST_SECRETS]

@@ -28,7 +28,7 @@ class Senders:
 
     async def list_all(self) -> list[Sender]:
         """Return all senders, the oldest first."""
-        return sorted(await self._rows.list_all(), key=lambda one: (one.created_at_ms, one.id))
+        return sorted(await self._rows.list_all(), key=lambda sender: (sender.created_at_ms, sender.id))
 
     async def find(self, sender_id: str) -> Sender | None:
         return await self._rows.find(sender_id)

@@ -200,4 +200,4 @@ async def test_record_that_says_erased_and_holds_a_call_is_unreadable(world: Wor
     for update in ({"items": (forged,)}, {"status": Status.DECIDED}, {"erasure": None}):
         altered = SuspensionRecord.model_validate(erased.model_copy(update=update).model_dump())
         with pytest.raises(Unreadable, match="was altered"):
-            unpack_record(pack_record(altered, end.found, "c"))
+            unpack_record(pack_record(altered, end.actual, "c"))
