@@ -7,7 +7,8 @@ by guess (BREACH). So every page writes its form token in another way.
 import gzip
 import secrets
 
-from fastapi import Request, Response
+from fastapi import Request
+from starlette.responses import Response
 
 _LEVEL = 6
 _SMALL_BYTES = 1_000

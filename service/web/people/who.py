@@ -16,14 +16,14 @@ from sayso.text.language import _
 from service.channels.previews import SampleCall
 from service.channels.who import Asked, Plan, plan
 from service.web.errors import show_page_again
-from service.web.form_posts import describe_refusal
+from service.web.form_posts import RecordedRoute, describe_refusal
 from service.web.pages import show
 from service.web.people.hours import read_moment
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
 _PAGE = "pages/who.html"
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @router.get("/who")

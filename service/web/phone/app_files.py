@@ -6,8 +6,9 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, Response
 
 from service.http.assets import STATIC, asset
+from service.web.form_posts import RecordedRoute
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 _COLOR, _PAPER = "#1d6f5c", "#f5f6f4"
 

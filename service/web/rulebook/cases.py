@@ -13,11 +13,12 @@ from sayso.policy.engine import Policy
 from sayso.policy.yaml_documents import MAX_BYTES
 from sayso.text.language import _
 from service.policy.evaluations import judge_blocking
+from service.web.form_posts import RecordedRoute
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 from service.wiring import Wiring
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 class CasesFound(NamedTuple):

@@ -36,6 +36,7 @@ from service.operations.masking import mask_record
 from service.operations.rulebook.versions import describe_held_back
 from service.store.suspensions.rule_hits import DEFAULT
 from service.web.content.cards import item_href
+from service.web.form_posts import RecordedRoute
 from service.web.pages import show
 from service.web.people.who import describe_plan
 from service.web.rulebook.cases import find_cases
@@ -44,7 +45,7 @@ from service.wiring import Wiring
 
 DAYS = 7
 
-router = APIRouter()
+router = APIRouter(route_class=RecordedRoute)
 
 
 @dataclass(frozen=True)

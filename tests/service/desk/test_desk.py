@@ -1,6 +1,7 @@
 """What the desk adds to the verbs: one request has one effect, final answers are checked, each run is found."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -30,9 +31,16 @@ from service.store.runs.runs import Run, Runs
 from service.wiring import Wiring
 from tests.builders import ask, make_pending, make_running, person, run_ref, store_of
 from tests.sayso.samples import intent
+from tests.service.web.sites import settings_for
+from tests.service.worlds import POLICY
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000
+
+
+@pytest.fixture
+def settings(clean_store_url: str, tmp_path: Path) -> Settings:
+    return settings_for(clean_store_url, tmp_path, POLICY)
 
 
 @pytest.fixture
