@@ -1,15 +1,17 @@
 """The names that a freeze can stop come from everywhere that a name is seen."""
 
+from pathlib import Path
+
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import AgentManifest
 from service.operations.known_names import list_known
-from service.settings import Settings
-from tests.service.web.sites import visit
+from tests.service.web.sites import settings_for, visit
 from tests.service.web.stories import asked
+from tests.service.worlds import POLICY
 
 
-async def test_names_come_from_agents_rules_keys_and_recent_runs(settings: Settings) -> None:
-    async with visit(settings) as anna:
+async def test_names_come_from_agents_rules_keys_and_recent_runs(clean_store_url: str, tmp_path: Path) -> None:
+    async with visit(settings_for(clean_store_url, tmp_path, POLICY)) as anna:
         parts = anna.wiring
         tools = (ToolDefinition(name="lookup"),)
         manifest = AgentManifest(
@@ -17,7 +19,7 @@ async def test_names_come_from_agents_rules_keys_and_recent_runs(settings: Setti
         )
         await parts.runs.save_agent("clerk", manifest.model_dump_json())
         await parts.api_keys.create("night-bot")
-        assert await list_known(parts, "tool") == ["lookup", "refund_payment"], "one of them from a rule"
+        assert await list_known(parts, "tool") == ["lookup", "pay", "refund"], "one of them from a rule"
         await asked(parts, agent="support")
         assert await list_known(parts, "tool") == ["lookup", "pay", "refund", "refund_payment"]
         assert await list_known(parts, "agent") == ["clerk", "night-bot", "support"]
