@@ -254,14 +254,14 @@ def _differs_from_rfc(value: float) -> bool:
 
 def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as an object; raises `InvalidJson` for a duplicate key."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
                 raise InvalidJson(f"The key {key[:80]!r} appears twice in one object. Send it once.", key=key)
             seen.add(key)
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> Any:

@@ -112,9 +112,9 @@ def _sign_by_key(private_key: str, content: bytes) -> str:
 def _matches(secret: str, content: bytes, offered: Iterable[tuple[str, str]]) -> bool:
     """Return whether one of the signatures was made with this key; all are compared."""
     if secret.startswith(PUBLIC_PREFIX):
-        return any([_verifies(secret, content, one) for version, one in offered if version == _KEY_VERSION])  # noqa: C419
+        return any([_verifies(secret, content, signature) for version, signature in offered if version == _KEY_VERSION])  # noqa: C419
     expected = _sign(_read_secret(secret), content)
-    return any([compare_digest(expected, one) for version, one in offered if version == _VERSION])  # noqa: C419
+    return any([compare_digest(expected, signature) for version, signature in offered if version == _VERSION])  # noqa: C419
 
 
 def _verifies(public_key: str, content: bytes, signature: str) -> bool:

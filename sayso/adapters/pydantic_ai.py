@@ -166,8 +166,8 @@ def _check_inner(agent: Agent[Any, Any]) -> None:
     """Refuse a tool that calls another agent with tools: those calls would be ungated."""
     toolsets = [toolset for toolset in _list_toolsets(agent) if isinstance(toolset, FunctionToolset)]
     for tool in (tool for toolset in toolsets for tool in toolset.tools.values()):
-        for found in reach(tool.function):
-            if isinstance(found, AbstractAgent) and (names := _list_names(found)):
+        for target in reach(tool.function):
+            if isinstance(target, AbstractAgent) and (names := _list_names(target)):
                 raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 

@@ -72,14 +72,14 @@ def _list_neighbours(target: Any, names: _Names) -> Iterator[tuple[Any, _Names]]
 
 
 def _list_names(function: Any) -> _Names:
-    found: set[str] = set()
+    names: set[str] = set()
     codes = [getattr(function, "__code__", None)]
     while codes:
         code = codes.pop()
         if isinstance(code, CodeType):
-            found.update(code.co_names)
+            names.update(code.co_names)
             codes.extend(code.co_consts)
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _list_bound(function: FunctionType, names: _Names) -> Iterator[Any]:
@@ -108,10 +108,10 @@ def _list_attributes(target: Any, names: _Names) -> Iterator[Any]:
         yield getattr_static(target, "__init__", None) if followed else None
         return
     for name in ("__call__", *followed):
-        found = getattr_static(kind, name, None)
-        found = found.fget if isinstance(found, property) else found
-        if isinstance(found, FunctionType):
-            yield MethodType(found, target)
+        attribute = getattr_static(kind, name, None)
+        attribute = attribute.fget if isinstance(attribute, property) else attribute
+        if isinstance(attribute, FunctionType):
+            yield MethodType(attribute, target)
 
 
 def _is_library(module: str | None) -> bool:

@@ -23,23 +23,23 @@ class UsageMeter:
 
     def note_total(self, input_tokens: int, output_tokens: int, calls: int) -> None:
         """Add what the framework's total has beyond the calls noted so far, of a model without a name."""
-        known = [one for one in self._noted if one is not None]
-        more_in = input_tokens - sum(one.input_tokens for one in known)
-        more_out = output_tokens - sum(one.output_tokens for one in known)
-        more_calls = max(0, calls - sum(one.model_calls or 0 for one in known))
+        known = [usage for usage in self._noted if usage is not None]
+        more_in = input_tokens - sum(usage.input_tokens for usage in known)
+        more_out = output_tokens - sum(usage.output_tokens for usage in known)
+        more_calls = max(0, calls - sum(usage.model_calls or 0 for usage in known))
         if min(more_in, more_out) < 0:  # calls of an earlier part of the run were noted too
-            self._noted = [one for one in self._noted if one is None]
+            self._noted = [usage for usage in self._noted if usage is None]
             more_in, more_out, more_calls = input_tokens, output_tokens, calls
         self.note("", more_in, more_out, more_calls)
 
     def read(self) -> tuple[ModelUsage, ...] | None:
         """Return the usage by model, or None if that of one call is unknown."""
-        found: dict[str, ModelUsage] = {}
-        for one in self._noted:
-            if one is None:
+        totals: dict[str, ModelUsage] = {}
+        for usage in self._noted:
+            if usage is None:
                 return None
-            found[one.model] = found[one.model].plus(one) if one.model in found else one
-        return tuple(found.values())
+            totals[usage.model] = totals[usage.model].plus(usage) if usage.model in totals else usage
+        return tuple(totals.values())
 
 
 def _is_count(value: Any) -> bool:

@@ -116,8 +116,8 @@ def find_start_ms(text: str) -> int:
 @lru_cache(maxsize=1024)
 def find_end_ms(text: str) -> int:
     """Return the first millisecond after a `Moment`: a date lasts until midnight, a time no longer than itself."""
-    found = _read(text)
-    return round((found if text[10:11] == "T" else found + _ONE_DAY).timestamp() * 1000)
+    moment = _read(text)
+    return round((moment if text[10:11] == "T" else moment + _ONE_DAY).timestamp() * 1000)
 
 
 def _read(text: str) -> datetime:
@@ -129,13 +129,13 @@ def _read(text: str) -> datetime:
     if "T" not in local and local[10:]:
         raise ValueError(f"{text[:64]!r} is a date with an offset; add a time, or name a zone, as in 2026-12-01 UTC")
     try:
-        found = datetime.fromisoformat(local)
+        moment = datetime.fromisoformat(local)
     except ValueError as error:
         raise ValueError(f"{text[:64]!r} {_NO_DATE}") from error
-    if zone is not None and found.tzinfo is not None:
+    if zone is not None and moment.tzinfo is not None:
         raise ValueError(f"{text[:64]!r} has two zones; remove one")
     if zone is not None:
-        return found.replace(tzinfo=ZoneInfo(check_time_zone(zone)))
-    if found.tzinfo is None and "T" in local:
+        return moment.replace(tzinfo=ZoneInfo(check_time_zone(zone)))
+    if moment.tzinfo is None and "T" in local:
         raise ValueError(f"{text[:64]!r} has no zone; write it as {local}Z or {local} Europe/Zurich")
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -47,5 +47,5 @@ def find_deadline_ms(text: str, working: WorkingHours, now_ms: int) -> int | Non
 
 def _measure_day_ms(hours: Hours) -> int:
     """Return the length of the hours of one day, without a change of the clocks."""
-    start, end = (read_time(one).hour * 60 + read_time(one).minute for one in (hours.start, hours.end))
+    start, end = (read_time(text).hour * 60 + read_time(text).minute for text in (hours.start, hours.end))
     return ((end - start) % _DAY_MINUTES or _DAY_MINUTES) * 60_000

@@ -217,7 +217,7 @@ class Operations:
     def await_mandate(self, mandate_id: str, wait_s: float | None = None) -> Flow[MandateView]:
         """Return the mandate once people have decided its plan, or as it is after `wait_s`."""
         build = functools.partial(rulebook.find_mandate, mandate_id)
-        return retries.poll(self.retry_policy, build, lambda found: found.state != "proposed", wait_s)
+        return retries.poll(self.retry_policy, build, lambda mandate: mandate.state != "proposed", wait_s)
 
     @operation
     def end_mandate(self, mandate_id: str) -> Flow[MandateView]:

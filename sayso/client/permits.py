@@ -103,64 +103,64 @@ def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit |
     Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit expired,
     `IdempotencyConflict` if the key belongs to another call, and the errors of `send`.
     """
-    found = yield from send(policy, call.request)
+    suspension = yield from send(policy, call.request)
     while True:
-        if found.pending:
-            found = yield from _wait(policy, call, found)
+        if suspension.pending:
+            suspension = yield from _wait(policy, call, suspension)
             call = replace(call, notify=None)
-        if found.following_id is not None:
-            found = yield from send(policy, find_suspension(found.following_id))
+        if suspension.following_id is not None:
+            suspension = yield from send(policy, find_suspension(suspension.following_id))
             continue
-        item = _check_item(call, found)
+        item = _check_item(call, suspension)
         if (report := _find_report(item)) is not None:
             return EarlierResult(report)
-        _check_approved(found, item)
+        _check_approved(suspension, item)
         if item.permit is not None and not item.tool.idempotent:
             if call.on_doubt == "raise":
-                raise _describe_doubt(call, found, item)
-            found = yield from send(policy, mark_in_doubt(found.id, item.item_id))
+                raise _describe_doubt(call, suspension, item)
+            suspension = yield from send(policy, mark_in_doubt(suspension.id, item.item_id))
             continue
         holder = f"try-{new_key()}"
         try:
-            redeemed = yield from send(policy, redeem(found.id, item.item_id, holder, call.report_within_s))
-            return RedeemedPermit(run_id=found.run.id, holder=holder, **dict(redeemed))
+            redeemed = yield from send(policy, redeem(suspension.id, item.item_id, holder, call.report_within_s))
+            return RedeemedPermit(run_id=suspension.run.id, holder=holder, **dict(redeemed))
         except AlreadyRedeemed:
-            found = yield from send(policy, find_suspension(found.id))
+            suspension = yield from send(policy, find_suspension(suspension.id))
 
 
-def _wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> Flow[Suspension]:
+def _wait(policy: RetryPolicy, call: GatedCall, suspension: Suspension) -> Flow[Suspension]:
     if call.wait_s is None or call.wait_s > 0:
         if call.notify is not None:
-            call.notify(_describe_wait(policy, call, found))
-        found = yield from await_decision(policy, found.id, call.wait_s)
-    if found.pending:
+            call.notify(_describe_wait(policy, call, suspension))
+        suspension = yield from await_decision(policy, suspension.id, call.wait_s)
+    if suspension.pending:
         raise Suspended(
-            f"{_describe_wait(policy, call, found)}. Make the call again with the same key to continue.",
-            suspension_id=found.id,
+            f"{_describe_wait(policy, call, suspension)}. Make the call again with the same key to continue.",
+            suspension_id=suspension.id,
             tool=call.definition.name,
             key=call.label,
-            link=_build_link(policy, found),
+            link=_build_link(policy, suspension),
         )
-    return found
+    return suspension
 
 
-def _describe_wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> str:
-    until = f" until {found.deadline_at}" if found.deadline_at else ""
-    hold = read_hold(found.items[0])
+def _describe_wait(policy: RetryPolicy, call: GatedCall, suspension: Suspension) -> str:
+    until = f" until {suspension.deadline_at}" if suspension.deadline_at else ""
+    hold = read_hold(suspension.items[0])
     frozen = f"; {hold.describe(hold.at.isoformat(timespec='seconds'))}" if hold is not None else ""
-    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, found)}){frozen}"
+    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, suspension)}){frozen}"
 
 
-def _build_link(policy: RetryPolicy, found: Suspension) -> str:
-    return f"{policy.url}/items/{found.id}/{found.items[0].item_id}"
+def _build_link(policy: RetryPolicy, suspension: Suspension) -> str:
+    return f"{policy.url}/items/{suspension.id}/{suspension.items[0].item_id}"
 
 
-def _check_item(call: GatedCall, found: Suspension) -> ItemView:
-    item = found.items[0]
-    if found.erasure is not None:
+def _check_item(call: GatedCall, suspension: Suspension) -> ItemView:
+    item = suspension.items[0]
+    if suspension.erasure is not None:
         raise Conflict(f"The contents of this {item.tool.name} call were erased, also its result. Use a new key.")
-    if found.status == "cancelled":
-        error = (found.end.error if found.end else None) or ""
+    if suspension.status == "cancelled":
+        error = (suspension.end.error if suspension.end else None) or ""
         message = f"{item.tool.name} must not run: its run was cancelled. {error}".strip()
         raise Denied(message, verdict="cancelled")
     if item.tool.name != call.definition.name:
@@ -185,25 +185,26 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
     return read_choice(item.outcome.value)
 
 
-def _check_approved(found: Suspension, item: ItemView) -> None:
+def _check_approved(suspension: Suspension, item: ItemView) -> None:
     outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
     if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
         by = outcome.by.id if outcome is not None else "nobody"
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."
         verdict = outcome.verdict if outcome is not None else None
-        raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=found.id)
-    if found.end is not None and item.permit is None:
-        raise DeadlinePassed(found.end.error or f"The permit to run {name} expired unused. Ask again with a new key.")
+        raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=suspension.id)
+    if suspension.end is not None and item.permit is None:
+        error = suspension.end.error or f"The permit to run {name} expired unused. Ask again with a new key."
+        raise DeadlinePassed(error)
 
 
-def _describe_doubt(call: GatedCall, found: Suspension, item: ItemView) -> InDoubt:
-    idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{found.id}:{item.item_id}"
+def _describe_doubt(call: GatedCall, suspension: Suspension, item: ItemView) -> InDoubt:
+    idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{suspension.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
     return InDoubt(
         f"{call.definition.name} was started at {begun} and has not reported a result. Another process may still "
         "be running it: call again in a moment. If that process died, the call may have run: look it up under the "
         f"idempotency key {idempotency_key}. Set on_doubt='ask' to let a person decide, or idempotent=True if "
         "running it twice is harmless.",
-        suspension_id=found.id,
+        suspension_id=suspension.id,
         key=call.label,
     )

@@ -72,7 +72,7 @@ def send(
 
 def await_decision(policy: RetryPolicy, suspension_id: str, wait_s: float | None) -> Flow[Suspension]:
     """Return the suspension once it is decided, or its current state after `wait_s`."""
-    return poll(policy, partial(find_suspension, suspension_id), lambda found: not found.pending, wait_s)
+    return poll(policy, partial(find_suspension, suspension_id), lambda suspension: not suspension.pending, wait_s)
 
 
 def poll(
@@ -87,9 +87,9 @@ def poll(
         left_s = LONGEST_POLL_S if until_ms is None else max(0.0, (until_ms - policy.clock_ms()) / 1000)
         began_ms = policy.clock_ms()
         outage_s = OUTAGE_S if until_ms is None else min(OUTAGE_S, left_s)
-        found = yield from send(policy, build(int(min(LONGEST_POLL_S, left_s))), outage_s)
-        if is_done(found) or left_s <= 0:
-            return found
+        response = yield from send(policy, build(int(min(LONGEST_POLL_S, left_s))), outage_s)
+        if is_done(response) or left_s <= 0:
+            return response
         if policy.clock_ms() - began_ms < 50:
             yield Sleep(min(0.2, left_s))  # a desk that shuts down answers long polls at once
 

@@ -139,29 +139,29 @@ def decode_all(payload: JsonValue) -> list[GoEvent]:
 
 def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
     """Return the root invocations of each request, with their children. Events may come in any order."""
-    found: dict[tuple[str, str], GoInvocation] = {}
+    invocations: dict[tuple[str, str], GoInvocation] = {}
     for event in events:
         key = (event.request_id, event.invocation_id)
-        invocation = found.setdefault(key, GoInvocation(event.invocation_id))
+        invocation = invocations.setdefault(key, GoInvocation(event.invocation_id))
         invocation.parent_id = invocation.parent_id or event.parent_invocation_id
         invocation.trigger_id = invocation.trigger_id or event.trigger_id
         invocation.author = invocation.author or event.author
         invocation.branch = invocation.branch or event.branch
         invocation.events.append(event)
-    for invocation in found.values():
+    for invocation in invocations.values():
         invocation.events.sort(key=lambda event: event.at_ms or 0)
-    return _attach(found)
+    return _attach(invocations)
 
 
-def _attach(found: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoInvocation]]:
+def _attach(invocations: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoInvocation]]:
     """Attach each invocation to its parent. Without a parent, or in a cycle, it is a root."""
     roots: dict[str, list[GoInvocation]] = {}
-    for (request_id, _), invocation in found.items():
-        parent = ancestor = found.get((request_id, invocation.parent_id))
+    for (request_id, _), invocation in invocations.items():
+        parent = ancestor = invocations.get((request_id, invocation.parent_id))
         ancestors: set[str] = set()
         while ancestor is not None and ancestor.id not in ancestors:
             ancestors.add(ancestor.id)
-            ancestor = found.get((request_id, ancestor.parent_id))
+            ancestor = invocations.get((request_id, ancestor.parent_id))
         if parent is None or invocation.id in ancestors:
             roots.setdefault(request_id, []).append(invocation)
         else:
@@ -174,18 +174,18 @@ def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
     answered = {tool_id for event in events for tool_id in _list_answered(event)}
     ended = {event.request_id for event in events if event.completes_run}
     interrupts = _find_outermost(events)
-    found: dict[tuple[str, str], GoSuspension] = {}
+    waiting: dict[tuple[str, str], GoSuspension] = {}
     for place, event in enumerate(events):
         here = [interrupts[place]] if place in interrupts else []
         for suspension in (*here, *_find_permissions(event)):
             key = f"{suspension.checkpoint_id}/{suspension.key or suspension.name}"
-            found.setdefault((suspension.mechanism, key), suspension)
+            waiting.setdefault((suspension.mechanism, key), suspension)
         for call in event.calls:
             mechanism = _find_mechanism(event, call, answered, ended)
             if mechanism is not None:
                 where = (event.request_id, event.invocation_id)
-                found.setdefault((mechanism, call.id), GoSuspension(mechanism, *where, call.id, call.name, call.args))
-    return list(found.values())
+                waiting.setdefault((mechanism, call.id), GoSuspension(mechanism, *where, call.id, call.name, call.args))
+    return list(waiting.values())
 
 
 def _find_mechanism(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) -> Mechanism | None:

@@ -43,7 +43,7 @@ class GateOptions(CallOptions):
 
     def build_call(self, definition: ToolDefinition, args: JsonObject) -> GatedCall:
         label, notify = fill_key(self.key, definition.name, args), None if self.quiet else print_notice
-        shared = {one.name: getattr(self, one.name) for one in fields(CallOptions)}
+        shared = {field.name: getattr(self, field.name) for field in fields(CallOptions)}
         call = GatedCall(definition, args, label, notify, **shared)
         return call if self.title else replace(call, title=definition.name)
 

@@ -42,7 +42,7 @@ def name_ratio(number: Decimal, known: Sequence[Decimal]) -> str:
 
 def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterator[Flag]:
     for key, number in measures.quantities.items():
-        known = sorted(one.quantities[key] for one in earlier if key in one.quantities)
+        known = sorted(call.quantities[key] for call in earlier if key in call.quantities)
         if len(known) < ENOUGH or number <= known[ceil(0.95 * len(known)) - 1]:
             continue
         if len(known) < ENOUGH_FOR_P95 and not is_far(number, known):
@@ -62,7 +62,7 @@ def _check_quantities(measures: Measures, earlier: Sequence[Measures]) -> Iterat
 
 def _check_recipients(measures: Measures, earlier: Sequence[Measures]) -> Iterator[Flag]:
     """Flag a new recipient only where recipients recur: a refund usually goes to somebody new."""
-    addressed = [one.recipients for one in earlier if one.recipients]
+    addressed = [call.recipients for call in earlier if call.recipients]
     known = {recipient for recipients in addressed for recipient in recipients}
     if len(addressed) < ENOUGH or 2 * len(known) > sum(map(len, addressed)):
         return

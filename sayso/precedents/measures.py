@@ -92,23 +92,23 @@ def _walk(args: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
     """Yield the path without indexes, the normalized name, whether it is below a recipient, and the value of each."""
     stack: list[Iterator[tuple[str, str, bool, JsonValue]]] = [_list_keys("", False, args)]
     while stack:
-        found = next(stack[-1], None)
-        if found is None:
+        entry = next(stack[-1], None)
+        if entry is None:
             stack.pop()
             continue
-        path, name, is_recipient, value = found
+        path, name, is_recipient, value = entry
         if isinstance(value, dict):
             stack.append(_list_keys(f"{path}.", is_recipient, value))
         elif isinstance(value, list):
             stack.append(_list_elements(f"{path}[]", name, is_recipient, value))
         else:
-            yield found
+            yield entry
 
 
 def _list_elements(
-    path: str, name: str, is_recipient: bool, found: list[JsonValue]
+    path: str, name: str, is_recipient: bool, values: list[JsonValue]
 ) -> Iterator[tuple[str, str, bool, JsonValue]]:
-    for value in found:
+    for value in values:
         yield path[: _MOST_PATH_CHARS + 1], name, is_recipient, value
 
 
@@ -117,7 +117,7 @@ def _normalize(key: str) -> str:
     return normalize(key)
 
 
-def _list_keys(before: str, is_recipient: bool, found: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
-    for key, value in found.items():
+def _list_keys(before: str, is_recipient: bool, fields: JsonObject) -> Iterator[tuple[str, str, bool, JsonValue]]:
+    for key, value in fields.items():
         name = _normalize(key[:_MOST_PATH_CHARS])
         yield f"{before}{key}"[: _MOST_PATH_CHARS + 1], name, is_recipient or name in _RECIPIENTS, value

@@ -34,10 +34,10 @@ class Call:
 
     @cached_property
     def _keys(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        keys: dict[str, list[str]] = {}
         for key in self.args:
-            found.setdefault(normalize(key), []).append(key)
-        return found
+            keys.setdefault(normalize(key), []).append(key)
+        return keys
 
     @cached_property
     def tool_words(self) -> frozenset[str]:

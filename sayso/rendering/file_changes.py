@@ -38,4 +38,4 @@ def render(call: Call) -> Sketch | None:
 
 
 def _mark_lines(text: str) -> list[Mark]:
-    return [Mark(*found.span(), found.lastgroup or "") for found in _LINE.finditer(text)]
+    return [Mark(*match.span(), match.lastgroup or "") for match in _LINE.finditer(text)]

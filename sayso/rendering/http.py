@@ -34,7 +34,7 @@ def render(call: Call) -> Sketch | None:
 
 def mark_hosts(text: str) -> list[Mark]:
     """Return a mark for the host of every URL in a text."""
-    return [Mark(*found.span(2), "host") for found in _URL.finditer(text)]
+    return [Mark(*match.span(2), "host") for match in _URL.finditer(text)]
 
 
 def _style_of(leaf: Leaf) -> str:

@@ -64,8 +64,8 @@ def write_sum(number: Decimal, currency: str) -> str:
 
 def name_currency(values: JsonObject) -> str:
     """Return the currency that exactly one key of an object names, such as `EUR`; empty without one."""
-    found = {str(value).upper() for key, value in values.items() if normalize(key) in CURRENCIES and _is_code(value)}
-    return found.pop() if len(found) == 1 else ""
+    codes = {str(value).upper() for key, value in values.items() if normalize(key) in CURRENCIES and _is_code(value)}
+    return codes.pop() if len(codes) == 1 else ""
 
 
 def lacking_decimals(number: str, currency: str) -> str:

@@ -88,31 +88,31 @@ class _Reader:
         self.at_start, self.wrapped, self.piped, self.target = True, False, False, ""
 
     def read(self, text: str) -> None:
-        for found in _TOKEN.finditer(text):
-            kind, value = found.lastgroup, found.group()
+        for token in _TOKEN.finditer(text):
+            kind, value = token.lastgroup, token.group()
             if kind == "operator":
-                self.reading.marks.append(Mark(*found.span(), "operator"))
-                self.reading.breaks.append(_after_blanks(text, found.end()))
+                self.reading.marks.append(Mark(*token.span(), "operator"))
+                self.reading.breaks.append(_after_blanks(text, token.end()))
                 self.at_start, self.wrapped, self.piped, self.target = True, False, value in ("|", "|&"), ""
             elif kind == "redirect":
                 self.target = value
             elif kind == "word" and self.target:
-                self._redirect(found)
+                self._redirect(token)
             elif kind == "word":
-                self._word(found)
+                self._word(token)
             elif kind == "unread":
                 self.reading.flag(_("The command has an open quote or escape, so it cannot be read for certain."))
 
-    def _redirect(self, found: re.Match[str]) -> None:
+    def _redirect(self, token: re.Match[str]) -> None:
         redirect, self.target = self.target, ""
-        to = found.group()
+        to = token.group()
         if ">" not in redirect or to == "/dev/null" or (redirect.endswith("&") and to in ("1", "2")):
             return
-        self.reading.marks.append(Mark(*found.span(), "danger"))
+        self.reading.marks.append(Mark(*token.span(), "danger"))
         self.reading.flags[Flag(_("Writes to %(file)s.", file=shorten(to)))] = None
 
-    def _word(self, found: re.Match[str]) -> None:
-        value = found.group()
+    def _word(self, token: re.Match[str]) -> None:
+        value = token.group()
         self._substitutions(value)
         if self.at_start and _ASSIGNMENT.match(value):
             return
@@ -124,7 +124,7 @@ class _Reader:
             self.reading.flags |= read_command(bare, self.depth + 1).flags
         name = bare.rpartition("/")[2].strip("`").lower()
         if self._check(name) or self._is_computed(bare):
-            self.reading.marks.append(Mark(*found.span(), "danger"))
+            self.reading.marks.append(Mark(*token.span(), "danger"))
         self.at_start = name in _RUNNERS | _RIGHTS
 
     def _check(self, name: str) -> bool:
@@ -154,8 +154,8 @@ class _Reader:
 
 
 def _find_substitutions(value: str) -> Iterator[str]:
-    for found in _INNER.finditer(value):
-        yield found[1] or found[2] or ""
+    for match in _INNER.finditer(value):
+        yield match[1] or match[2] or ""
 
 
 def _after_blanks(text: str, place: int) -> int:

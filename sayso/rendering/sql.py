@@ -107,11 +107,11 @@ def check_statements(text: str) -> Iterator[Flag]:
 def _read(text: str, reading: re.Pattern[str]) -> list[_Token]:
     """Return the tokens; `depth` counts open parentheses."""
     tokens, depth = [], 0
-    for found in reading.finditer(text[:MAX_PARSED_CHARS]):
-        sign = found.group()
+    for match in reading.finditer(text[:MAX_PARSED_CHARS]):
+        sign = match.group()
         depth -= sign == ")"
-        kind = "dollar" if found["dollar"] is not None else found.lastgroup or "sign"
-        tokens.append(_Token(kind, sign, found.start(), depth))
+        kind = "dollar" if match["dollar"] is not None else match.lastgroup or "sign"
+        tokens.append(_Token(kind, sign, match.start(), depth))
         depth += sign == "("
     return tokens
 
@@ -124,7 +124,7 @@ def _part(tokens: Sequence[_Token]) -> list[list[_Token]]:
             statements.append([])
         elif token.kind not in _NOT_CODE:
             statements[-1].append(token)
-    return [one for one in statements if one]
+    return [statement for statement in statements if statement]
 
 
 def _is_sql(leaf: Leaf) -> bool:
@@ -160,11 +160,13 @@ def _check_write(verb: str, statement: list[_Token]) -> Iterator[Flag]:
         (place for place in range(end) if statement[place].word == "WHERE" and statement[place].depth == depth), 0
     )
     condition = statement[begin + 1 : end] if begin else []
-    ends = [place for place, one in enumerate(condition) if one.depth == depth and one.word in _AFTER_WHERE]
+    ends = [place for place, part in enumerate(condition) if part.depth == depth and part.word in _AFTER_WHERE]
     condition = _unwrap(condition[: ends[0]] if ends else condition)
     if not condition or _is_always_true(condition):
         yield Flag(_("%(verb)s has no WHERE that limits it: it changes every row.", verb=verb), SEVERE, _("no WHERE"))
-    elif any(one.depth == condition[0].depth and (one.word in ("OR", "XOR") or one.text == "|") for one in condition):
+    elif any(
+        part.depth == condition[0].depth and (part.word in ("OR", "XOR") or part.text == "|") for part in condition
+    ):
         sentence = _("OR at the top level of the WHERE of %(verb)s: it may change more rows than meant.", verb=verb)
         yield Flag(sentence, SEVERE, _("OR in WHERE"))
 
@@ -189,7 +191,7 @@ def _find_tables(statement: Sequence[_Token]) -> Iterator[list[_Token]]:
     for place, token in enumerate(statement):
         if token.word not in _BEFORE_TABLE:
             continue
-        rest = [one for one in statement[place + 1 : place + 12] if one.kind not in _NOT_CODE]
+        rest = [part for part in statement[place + 1 : place + 12] if part.kind not in _NOT_CODE]
         while rest and rest[0].word in _BETWEEN:
             rest.pop(0)
         if rest and rest[0].kind in ("word", "name", "quoted") and rest[0].word not in _KEYWORDS:

@@ -23,6 +23,6 @@ def render(call: Call) -> Sketch:
     """Return the values as they are; the headline adds the first of the known names to the tool's name."""
     for name in _HEADLINE_NAMES:
         for leaf in call.find(name)[:1]:
-            key = next(one for one in call.args if normalize(one) == name)
+            key = next(arg for arg in call.args if normalize(arg) == name)
             return Sketch(f"{call.tool}: {key} {shorten(read_text(leaf))}")
     return Sketch(call.tool)

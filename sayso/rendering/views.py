@@ -99,11 +99,11 @@ class View:
 
 def arrange(call: Call, renderer: str, sketch: Sketch, flags: Iterable[Flag]) -> View:
     """Return the view of a sketch; every value that the sketch does not name is appended."""
-    left = dict(call.leaves)
-    notable = tuple(_take(left, sketch.notable, _MOST_NOTABLE))
-    body = tuple(_take(left, sketch.body, len(left)))
-    rest = tuple(_make_row(leaf, Place(leaf.path)) for leaf in left.values())
-    found = dict.fromkeys((*flags, *sketch.flags))
+    leaves = dict(call.leaves)
+    notable = tuple(_take(leaves, sketch.notable, _MOST_NOTABLE))
+    body = tuple(_take(leaves, sketch.body, len(leaves)))
+    rest = tuple(_make_row(leaf, Place(leaf.path)) for leaf in leaves.values())
+    all_flags = dict.fromkeys((*flags, *sketch.flags))
     return View(
         renderer,
         shorten(sketch.headline, _HEADLINE_CHARS),
@@ -111,15 +111,15 @@ def arrange(call: Call, renderer: str, sketch: Sketch, flags: Iterable[Flag]) ->
         notable,
         body,
         rest,
-        tuple(sorted(found, key=lambda flag: flag.severity)),
+        tuple(sorted(all_flags, key=lambda flag: flag.severity)),
     )
 
 
-def _take(left: dict[str, Leaf], places: Sequence[Place], most: int) -> Iterable[Row]:
-    """Yield up to `most` rows, and remove their values from `left`."""
+def _take(leaves: dict[str, Leaf], places: Sequence[Place], most: int) -> Iterable[Row]:
+    """Yield up to `most` rows, and remove their values from `leaves`."""
     by_path = {place.path: place for place in reversed(places)}
-    for path in [one for one in dict.fromkeys(place.path for place in places) if one in left][:most]:
-        yield _make_row(left.pop(path), by_path[path])
+    for path in [path for path in dict.fromkeys(place.path for place in places) if path in leaves][:most]:
+        yield _make_row(leaves.pop(path), by_path[path])
 
 
 def _make_row(leaf: Leaf, place: Place) -> Row:
@@ -135,7 +135,7 @@ def _make_row(leaf: Leaf, place: Place) -> Row:
 
 
 def _split(text: str, place: Place) -> tuple[tuple[Part, ...], ...]:
-    edges = sorted({0, len(text), *place.breaks, *(edge for one in place.marks for edge in (one.start, one.end))})
+    edges = sorted({0, len(text), *place.breaks, *(edge for mark in place.marks for edge in (mark.start, mark.end))})
     inside = [edge for edge in edges if 0 <= edge <= len(text)]
     kinds: dict[int, str] = {}
     for mark in place.marks:

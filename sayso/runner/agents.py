@@ -97,13 +97,13 @@ class Agent:
 
 def load_agents(paths: Sequence[str]) -> dict[str, Agent]:
     """Import agents by paths such as `demo.agents:support`; raises `InvalidInput` with the path that fails."""
-    found: dict[str, Agent] = {}
+    agents: dict[str, Agent] = {}
     for path in paths:
         agent = _import_agent(path)
-        if agent.name in found:
+        if agent.name in agents:
             raise InvalidInput(f"{path} is a second agent named {agent.name!r}. Rename one of them.")
-        found[agent.name] = agent
-    return found
+        agents[agent.name] = agent
+    return agents
 
 
 def _find_faults(agent: Agent) -> list[str]:
@@ -123,7 +123,7 @@ def _find_faults(agent: Agent) -> list[str]:
         "its input_fallback must deny, give a value or fail.": agent.input_fallback.action not in _INPUT_FALLBACKS,
     }
     misnamed = [fault for name in names if (fault := find_name_fault(name)) is not None]
-    return [fault for fault, found in faults.items() if found] + misnamed + _find_context_faults(agent.context)
+    return [fault for fault, present in faults.items() if present] + misnamed + _find_context_faults(agent.context)
 
 
 def _find_context_faults(context: JsonObject) -> list[str]:

@@ -76,7 +76,7 @@ class Batch(Immutable):
 
     @property
     def drafts(self) -> tuple[ItemDraft, ...]:
-        return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
+        return tuple(entry.ask for entry in self.calls if entry.ask is not None and entry.waits)
 
 
 class Resumption(NamedTuple):
@@ -121,7 +121,8 @@ class Ending(NamedTuple):
 
 def answer_batch(batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
     """Apply outcomes: each call that waited may now run, or has ended."""
-    return _replace(batch, [_answer(one, outcomes.get(one.call.index)) if one.waits else one for one in batch.calls])
+    calls = [_answer(entry, outcomes.get(entry.call.index)) if entry.waits else entry for entry in batch.calls]
+    return _replace(batch, calls)
 
 
 def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[Event, ...]:
@@ -129,10 +130,10 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
     return tuple(
         Event(
             type=EventType.WARNING,
-            data={"message": f"Nobody decided on {one.call.name} in time, so its fallback did.", **_about(one)},
+            data={"message": f"Nobody decided on {entry.call.name} in time, so its fallback did.", **_about(entry)},
         )
-        for one in batch.calls
-        if one.call.index in outcomes and outcomes[one.call.index].outcome.by.kind is ActorKind.TIMEOUT
+        for entry in batch.calls
+        if entry.call.index in outcomes and outcomes[entry.call.index].outcome.by.kind is ActorKind.TIMEOUT
     )
 
 
@@ -140,40 +141,41 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
     """Mark calls in doubt that an earlier attempt started, unless idempotent. A headless agent's call ends."""
     tools = agent.tools_by_name
 
-    def doubt(one: BatchCall) -> BatchCall:
-        found = unfinished.get(one.call.index)
-        if one.result is not None or found is None or _idempotent(tools, one):
-            return one
+    def mark(entry: BatchCall) -> BatchCall:
+        doubt = unfinished.get(entry.call.index)
+        if entry.result is not None or doubt is None or _idempotent(tools, entry):
+            return entry
         if agent.interaction == "headless":
-            return end_call(one, _unknown(one), Stop.UNKNOWN)
-        definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
-        asked = put_in_doubt(one.call, definition, found, one.ask.terms.secrets if one.ask is not None else ())
-        return one.model_copy(update={"ask": asked, "decided": False, "charges": ()})  # it is counted already
+            return end_call(entry, _unknown(entry), Stop.UNKNOWN)
+        definition = tools[entry.call.name].definition.digest if entry.call.name in tools else ""
+        asked = put_in_doubt(entry.call, definition, doubt, entry.ask.terms.secrets if entry.ask is not None else ())
+        return entry.model_copy(update={"ask": asked, "decided": False, "charges": ()})  # it is counted already
 
-    return _replace(batch, [doubt(one) for one in batch.calls])
+    return _replace(batch, [mark(entry) for entry in batch.calls])
 
 
 def fit_calls(batch: Batch, agent: Agent) -> Fitted:
     """End each call that can no longer run, since it waited for days or was edited. Parse arguments of the others."""
-    calls, found = [], {}
-    for one in batch.calls:
-        tool = agent.tools_by_name.get(one.call.name)
-        read = tool.read(one.call.args) if tool is not None and one.may_run else None
-        fault = _find_fault(one, tool, read) if one.may_run else None
-        calls.append(end_call(one, fault) if fault else one)
+    calls, parsed = [], {}
+    for entry in batch.calls:
+        tool = agent.tools_by_name.get(entry.call.name)
+        read = tool.read(entry.call.args) if tool is not None and entry.may_run else None
+        fault = _find_fault(entry, tool, read) if entry.may_run else None
+        calls.append(end_call(entry, fault) if fault else entry)
         if read is not None:
-            found[one.call.index] = read
-    return Fitted(_replace(batch, calls), found)
+            parsed[entry.call.index] = read
+    return Fitted(_replace(batch, calls), parsed)
 
 
 def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
     """Return how the batch ends its run, or None if the run continues."""
-    for one in batch.calls:
-        if one.stop is Stop.UNKNOWN:
-            return Ending(RunStatus.FAILED, _unknown(one))
-        if one.stop is Stop.FAILED:
-            return Ending(RunStatus.FAILED, f"{one.call.name}: {one.result.error if one.result else one.reason}")
-    denied = next((one for one in batch.calls if one.stop is Stop.DENIED), None)
+    for entry in batch.calls:
+        if entry.stop is Stop.UNKNOWN:
+            return Ending(RunStatus.FAILED, _unknown(entry))
+        if entry.stop is Stop.FAILED:
+            reason = entry.result.error if entry.result else entry.reason
+            return Ending(RunStatus.FAILED, f"{entry.call.name}: {reason}")
+    denied = next((entry for entry in batch.calls if entry.stop is Stop.DENIED), None)
     if denied is None or denial_policy == "continue":
         return None
     status = RunStatus.DEGRADED if denial_policy == "degrade" else RunStatus.FAILED
@@ -183,7 +185,7 @@ def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
 def skip_rest(batch: Batch, reason: str) -> Batch:
     """End every call that has no result."""
     skipped = f"Skipped: {reason}"
-    return _replace(batch, [one if one.result is not None else end_call(one, skipped) for one in batch.calls])
+    return _replace(batch, [entry if entry.result is not None else end_call(entry, skipped) for entry in batch.calls])
 
 
 def plan_calls(
@@ -192,15 +194,17 @@ def plan_calls(
     """Return the calls to start together; `read` holds parsed arguments by index."""
     tools = agent.tools_by_name
     return tuple(
-        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index), one.charges)
-        for one in batch.calls
-        if one.may_run
+        PlannedCall(
+            entry.item_id, entry.call, _idempotent(tools, entry), entry.key, read.get(entry.call.index), entry.charges
+        )
+        for entry in batch.calls
+        if entry.may_run
     )
 
 
 def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
     """Add the results of calls that ran."""
-    ran = [one.model_copy(update={"result": results.get(one.call.index, one.result)}) for one in batch.calls]
+    ran = [entry.model_copy(update={"result": results.get(entry.call.index, entry.result)}) for entry in batch.calls]
     return _replace(batch, ran)
 
 
@@ -209,14 +213,14 @@ def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
     limit = max(_LEAST_OUTPUT_BYTES, min(MAX_OUTPUT_BYTES, MAX_BATCH_OUTPUT_BYTES // max(1, len(batch.calls))))
     fitted: list[BatchCall] = []
     warnings: list[Event] = []
-    for one in batch.calls:
-        cut = _cut_output(one.result.output, limit) if one.result is not None else None
-        if one.result is None or cut is None:
-            fitted.append(one)
+    for entry in batch.calls:
+        cut = _cut_output(entry.result.output, limit) if entry.result is not None else None
+        if entry.result is None or cut is None:
+            fitted.append(entry)
             continue
-        fitted.append(one.model_copy(update={"result": one.result.model_copy(update={"output": cut})}))
-        message = f"The output of {one.call.name} is too large; at most {limit} bytes of it are kept."
-        warnings.append(Event(type=EventType.WARNING, data={"message": message, **_about(one)}))
+        fitted.append(entry.model_copy(update={"result": entry.result.model_copy(update={"output": cut})}))
+        message = f"The output of {entry.call.name} is too large; at most {limit} bytes of it are kept."
+        warnings.append(Event(type=EventType.WARNING, data={"message": message, **_about(entry)}))
     return _replace(batch, fitted), tuple(warnings)
 
 
@@ -250,7 +254,7 @@ def report_batch(batch: Batch, latency_ms: float) -> tuple[Event, ...]:
 
 def results_of(batch: Batch) -> tuple[ToolResult, ...]:
     """Return the results of the calls, in order."""
-    return tuple(one.result for one in batch.calls if one.result is not None)
+    return tuple(entry.result for entry in batch.calls if entry.result is not None)
 
 
 def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
@@ -261,67 +265,67 @@ def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
     )
 
 
-def end_call(one: BatchCall, error: str, stop: Stop | None = None) -> BatchCall:
+def end_call(entry: BatchCall, error: str, stop: Stop | None = None) -> BatchCall:
     """End a call without running it."""
-    result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=False, error=error)
-    return one.model_copy(update={"result": result, "stop": stop})
+    result = ToolResult(call_id=entry.call.call_id, tool_name=entry.call.name, success=False, error=error)
+    return entry.model_copy(update={"result": result, "stop": stop})
 
 
-def _answer(one: BatchCall, decided: Resumption | None) -> BatchCall:
+def _answer(entry: BatchCall, decided: Resumption | None) -> BatchCall:
     if decided is None:
-        return end_call(one, "Denied: no decision came for this call.", Stop.DENIED)
+        return end_call(entry, "Denied: no decision came for this call.", Stop.DENIED)
     if decided.outcome.verdict is Verdict.FAILED:
-        return end_call(one, decided.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
+        return end_call(entry, decided.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
     if not decided.outcome.may_run:
         by = "reviewer" if decided.outcome.by.kind is ActorKind.HUMAN else "policy"
         stop = None if decided.outcome.by == COVERED else Stop.DENIED  # not denied: the decision was not needed
-        return end_call(one, decided.outcome.message or f"Denied by {by}", stop)
-    if one.ask is not None and one.ask.doubt is not None:
-        return _settle_doubt(one, one.ask.doubt, decided)
-    call = one.call.model_copy(update={"args": decided.args})
-    charges = one.charges if decided.charges is None else decided.charges
-    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id, "charges": charges})
+        return end_call(entry, decided.outcome.message or f"Denied by {by}", stop)
+    if entry.ask is not None and entry.ask.doubt is not None:
+        return _settle_doubt(entry, entry.ask.doubt, decided)
+    call = entry.call.model_copy(update={"args": decided.args})
+    charges = entry.charges if decided.charges is None else decided.charges
+    return entry.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id, "charges": charges})
 
 
-def _settle_doubt(one: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:
+def _settle_doubt(entry: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:
     answer = read_choice(decided.outcome.value)
     by = decided.outcome.by.id
     if answer.choice is Choice.RUN_AGAIN:
-        return one.model_copy(update={"decided": True, "item_id": decided.item_id, "key": doubt.idempotency_key})
+        return entry.model_copy(update={"decided": True, "item_id": decided.item_id, "key": doubt.idempotency_key})
     if answer.choice is Choice.FAIL:
-        return end_call(one, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
+        return end_call(entry, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
     if answer.choice is Choice.REPORTED:
-        return one.model_copy(update={"result": ToolResult.model_validate(answer.result)})
+        return entry.model_copy(update={"result": ToolResult.model_validate(answer.result)})
     if answer.result is None:
-        return end_call(one, f"Skipped by {by}: the call may already have run, and its result is not known.")
-    result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=True, output=answer.result)
-    return one.model_copy(update={"result": result})
+        return end_call(entry, f"Skipped by {by}: the call may already have run, and its result is not known.")
+    result = ToolResult(call_id=entry.call.call_id, tool_name=entry.call.name, success=True, output=answer.result)
+    return entry.model_copy(update={"result": result})
 
 
-def _find_fault(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
+def _find_fault(entry: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
     if tool is None:
-        return f"The agent no longer has the tool {one.call.name}."
-    if one.ask is not None and tool.digest != one.ask.tool.definition:
-        return f"The tool {one.call.name} is no longer the one that was approved. Ask again."
-    fault = tool.find_fault(one.call.args) if read is None else None
-    return f"The arguments do not fit {one.call.name}: {fault}" if fault else None
+        return f"The agent no longer has the tool {entry.call.name}."
+    if entry.ask is not None and tool.digest != entry.ask.tool.definition:
+        return f"The tool {entry.call.name} is no longer the one that was approved. Ask again."
+    fault = tool.find_fault(entry.call.args) if read is None else None
+    return f"The arguments do not fit {entry.call.name}: {fault}" if fault else None
 
 
 def _replace(batch: Batch, calls: Sequence[BatchCall]) -> Batch:
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
-def _idempotent(tools: Mapping[str, Tool], one: BatchCall) -> bool:
-    tool = tools.get(one.call.name)
+def _idempotent(tools: Mapping[str, Tool], entry: BatchCall) -> bool:
+    tool = tools.get(entry.call.name)
     return tool is not None and tool.idempotent
 
 
-def _unknown(one: BatchCall) -> str:
-    return f"{one.call.name} may already have run before its worker was lost; nobody knows its result."
+def _unknown(entry: BatchCall) -> str:
+    return f"{entry.call.name} may already have run before its worker was lost; nobody knows its result."
 
 
-def _about(one: BatchCall) -> JsonObject:
-    return {"tool_name": one.call.name, "tool_call_id": one.call.call_id, "index": one.call.index}
+def _about(entry: BatchCall) -> JsonObject:
+    return {"tool_name": entry.call.name, "tool_call_id": entry.call.call_id, "index": entry.call.index}
 
 
 def _cut_output(output: JsonValue, limit: int) -> str | None:

@@ -114,14 +114,14 @@ async def run_calls(
     slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
     ended: dict[int, ToolResult] = {}
 
-    async def run(one: PlannedCall) -> None:
-        tool, index, key = agent.tools_by_name[one.call.name], one.call.index, keys[one.call.index]
-        context = make_context(run_id, one, key, repeated)
+    async def run(entry: PlannedCall) -> None:
+        tool, index, key = agent.tools_by_name[entry.call.name], entry.call.index, keys[entry.call.index]
+        context = make_context(run_id, entry, key, repeated)
         starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
         async with slots:
             await journal.confirm()
             with use_gated_run(agent.name):
-                ended[index] = await call_tool(tool, one.call, context, starting, ending, one.read)
+                ended[index] = await call_tool(tool, entry.call, context, starting, ending, entry.read)
 
     if len(planned) == 1:  # a task of its own keeps the tool from cancelling the drive
         await asyncio.create_task(run(planned[0]))
@@ -177,10 +177,10 @@ class CallExecutor:
     def find(self, call_id: str, name: str) -> BatchCall | None:
         """Return the waiting call that the framework is about to run, or None. Two calls of a model may have one id."""
         wanted = (known_id(call_id), name)
-        waiting = [one for one in self.calls if one.call.index not in self._started]
-        found = [one for one in waiting if (one.call.call_id, one.call.name) == wanted]
-        ready = [one for one in found if one.call.index in self._contexts]
-        return next(iter(ready or found), None)
+        waiting = [entry for entry in self.calls if entry.call.index not in self._started]
+        matches = [entry for entry in waiting if (entry.call.call_id, entry.call.name) == wanted]
+        ready = [entry for entry in matches if entry.call.index in self._contexts]
+        return next(iter(ready or matches), None)
 
     def admit_unseen(self, name: str) -> bool:
         """Return whether an approved call of this tool is left that the framework runs out of sight, and note it."""
@@ -190,14 +190,15 @@ class CallExecutor:
             return False
         return True
 
-    async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
+    async def run(self, entry: BatchCall, execute: Execute) -> ToolResult:
         """Run a call once; an error of the tool is a failed result. Raises what `confirm` and `on_complete` raise."""
-        index = one.call.index
-        if one.result is not None:
+        index = entry.call.index
+        if entry.result is not None:
             self._started.add(index)
-            return one.result
+            return entry.result
         if self.fault is None and (index in self._started or index not in self._contexts):
-            self.fault = IllegalTransition(f"{one.call.name} is not approved, or was started before. Request it again.")
+            message = f"{entry.call.name} is not approved, or was started before. Request it again."
+            self.fault = IllegalTransition(message)
         if self.fault is not None:
             raise self.fault
         self._started.add(index)
@@ -205,14 +206,14 @@ class CallExecutor:
             await self._guard(self._confirm())
 
         async def run(report: ReportOutput) -> None:
-            with use_gated_call(one.call.name) as running:
-                output = await execute(one.call.args)
+            with use_gated_call(entry.call.name) as running:
+                output = await execute(entry.call.args)
             running.check()
             report(plain_json(output))
 
         token = _CALL.set(self._contexts[index])
         try:
-            self._results[index] = await catch_result(one.call, run)
+            self._results[index] = await catch_result(entry.call, run)
         finally:
             _CALL.reset(token)
         if self._results.keys() == self._contexts.keys():
@@ -226,11 +227,11 @@ class CallExecutor:
         missing = self._contexts.keys() - self._results.keys()
         if not missing:
             return
-        for one in self.calls:
-            if one.call.index in missing:
-                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
-                self._results[one.call.index] = ToolResult(
-                    call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
+        for entry in self.calls:
+            if entry.call.index in missing:
+                error = None if self._unseen else _BROKEN_OFF if entry.call.index in self._started else _NOT_STARTED
+                self._results[entry.call.index] = ToolResult(
+                    call_id=entry.call.call_id, tool_name=entry.call.name, success=error is None, error=error
                 )
         await self._complete()
 
@@ -254,14 +255,14 @@ class CallExecutor:
 
 def list_started(batch: Batch) -> tuple[str, ...]:
     """Return the names of the tools whose calls ran, or may have run, in order."""
-    return tuple(one.call.name for one in batch.calls if _may_have_run(one))
+    return tuple(entry.call.name for entry in batch.calls if _may_have_run(entry))
 
 
-def _may_have_run(one: BatchCall) -> bool:
-    result = one.result
+def _may_have_run(entry: BatchCall) -> bool:
+    result = entry.result
     if result is None:
         return False
-    doubted = one.stop is Stop.UNKNOWN or (one.ask is not None and one.ask.doubt is not None)
+    doubted = entry.stop is Stop.UNKNOWN or (entry.ask is not None and entry.ask.doubt is not None)
     return result.success or result.latency_ms is not None or result.error == _BROKEN_OFF or doubted
 
 

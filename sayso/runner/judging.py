@@ -53,7 +53,7 @@ def list_batch_wanted(agent: Agent, batch: Batch, policy: Policy, about: PolicyE
     if not policy.remembering:
         return []
     about = _with_context(agent, about)
-    events = (_as_asked(agent, about, one) for one in batch.calls if one.may_run)
+    events = (_as_asked(agent, about, entry) for entry in batch.calls if entry.may_run)
     return [wanted for event in events for wanted in policy.list_wanted(event)]
 
 
@@ -72,8 +72,8 @@ def judge_turn(
     """
     about, ledger = _with_context(agent, about), Ledger(policy, readings)
     judged = [_judge(agent, policy, ledger, about, index, asked) for index, asked in enumerate(turn.calls)]
-    batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
-    names = [one.call.name for one in batch.calls]
+    batch = Batch(calls=tuple(entry for entry, _ in judged), started_step=about.step)
+    names = [entry.call.name for entry in batch.calls]
     data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
     data |= asking.describe_progress(about.progress)
     decisions = [event for _, event in judged]
@@ -92,20 +92,20 @@ def judge_again(
     about, ledger = _with_context(agent, about), Ledger(policy, readings)
     calls: list[BatchCall] = []
     events: list[Event] = []
-    for one in batch.calls:
-        tool = agent.tools_by_name.get(one.call.name)
-        if not one.may_run or one.key is not None or tool is None:
-            calls.append(one)
+    for entry in batch.calls:
+        tool = agent.tools_by_name.get(entry.call.name)
+        if not entry.may_run or entry.key is not None or tool is None:
+            calls.append(entry)
             continue
-        event = _as_asked(agent, about, one)
+        event = _as_asked(agent, about, entry)
         beside = judge_beside(ledger, event, tool.definition)
-        decision = ledger.judge_request(event) if one.ask is None else ledger.judge_start(event)
-        events.append(asking.describe_judged(one.call, decision, tool.definition, beside))
-        if one.ask is not None and decision.action is not Action.DENY:
-            calls.append(one.model_copy(update={"charges": decision.charges}))
+        decision = ledger.judge_request(event) if entry.ask is None else ledger.judge_start(event)
+        events.append(asking.describe_judged(entry.call, decision, tool.definition, beside))
+        if entry.ask is not None and decision.action is not Action.DENY:
+            calls.append(entry.model_copy(update={"charges": decision.charges}))
             continue
-        followed = _follow(agent, policy, tool, one.call, decision)
-        calls.append(followed if may_ask or not followed.waits else end_call(one, _EXHAUSTED))
+        followed = _follow(agent, policy, tool, entry.call, decision)
+        calls.append(followed if may_ask or not followed.waits else end_call(entry, _EXHAUSTED))
     return batch.model_copy(update={"calls": tuple(calls)}), tuple(events)
 
 
@@ -115,11 +115,11 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, describe: Callable[
 
     The rules see the time at which the agent asked. `describe` returns the facts about the run.
     """
-    changed = {one.call.index for one in batch.calls if _is_changed(one)}
+    changed = {entry.call.index for entry in batch.calls if _is_changed(entry)}
     if not changed:
         return batch
     about = _with_context(agent, describe())
-    calls = (_deny(agent, one, policy, about) if one.call.index in changed else one for one in batch.calls)
+    calls = (_deny(agent, entry, policy, about) if entry.call.index in changed else entry for entry in batch.calls)
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
@@ -221,39 +221,41 @@ def _with_call(agent: Agent, about: PolicyEvent, call: ToolCall) -> PolicyEvent:
     return about.model_copy(update={**named, "definition": tool.definition.digest if tool is not None else None})
 
 
-def _as_asked(agent: Agent, about: PolicyEvent, one: BatchCall) -> PolicyEvent:
+def _as_asked(agent: Agent, about: PolicyEvent, entry: BatchCall) -> PolicyEvent:
     """Return the event of a call, as of the time at which the agent asked if it was asked about."""
-    event = _with_call(agent, about, one.call)
-    if one.ask is not None and one.ask.assessment is not None:
-        event = event.model_copy(update={"memory": event.memory | recall_assessment(one.ask.assessment)})
-    asked_ms = one.ask.judged_at_ms if one.ask is not None else None
+    event = _with_call(agent, about, entry.call)
+    if entry.ask is not None and entry.ask.assessment is not None:
+        event = event.model_copy(update={"memory": event.memory | recall_assessment(entry.ask.assessment)})
+    asked_ms = entry.ask.judged_at_ms if entry.ask is not None else None
     return event if asked_ms is None else event.model_copy(update={"at_ms": asked_ms})
 
 
-def _is_changed(one: BatchCall) -> bool:
-    return one.ask is not None and one.may_run and not same_json(one.call.args, one.ask.tool.args)
+def _is_changed(entry: BatchCall) -> bool:
+    return entry.ask is not None and entry.may_run and not same_json(entry.call.args, entry.ask.tool.args)
 
 
-def _deny(agent: Agent, one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
-    decision = policy.judge(_as_asked(agent, about, one))
+def _deny(agent: Agent, entry: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
+    decision = policy.judge(_as_asked(agent, about, entry))
+    # counters are read at the start
     denied = decision.action is Action.DENY and (decision.in_doubt is None or not policy.remembering)
-    return end_call(one, _denial(policy, decision), Stop.DENIED) if denied else one  # counters are read at the start
+    return end_call(entry, _denial(policy, decision), Stop.DENIED) if denied else entry
 
 
 def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
     rule_id, charges = decision.policy_id, decision.due_charges
-    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
+    entry = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=rule_id, charges=charges)
     if decision.action is Action.ALLOW:
-        return one.model_copy(update={"granted": bool(decision.granted_by)})
+        return entry.model_copy(update={"granted": bool(decision.granted_by)})
     if decision.action is Action.DENY:
-        return end_call(one, _denial(policy, decision), Stop.DENIED)
-    return one.model_copy(update={"ask": asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)})
+        return end_call(entry, _denial(policy, decision), Stop.DENIED)
+    draft = asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)
+    return entry.model_copy(update={"ask": draft})
 
 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     fault = fault[: asking.MAX_REASON_CHARS]
-    one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), asking.describe_action(
+    entry = BatchCall(call=call, action=Action.DENY, reason=fault)
+    return end_call(entry, fault), asking.describe_action(
         call, Action.DENY, fault, {"policy_id": None, "matched_rules": []}
     )
 

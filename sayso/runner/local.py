@@ -76,7 +76,7 @@ class MemoryJournal(Generic[State]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State | None
     ) -> Mapping[int, str]:
-        self._counters.add(place_charges((charge for one in calls for charge in one.charges), now_ms()))
+        self._counters.add(place_charges((charge for call in calls for charge in call.charges), now_ms()))
         self.events += events
         self.state = state or self.state
         self.begun = {planned.call.index: planned for planned in calls}
@@ -140,8 +140,8 @@ async def run_agent(
 
 
 def _report_suspended(suspended: RunSuspended[RunState]) -> Event:
-    first = suspended.drafts[0]
-    items = [{"call_id": one.call_id, "index": one.index, "tool_name": one.tool.name} for one in suspended.drafts]
+    drafts, first = suspended.drafts, suspended.drafts[0]
+    items = [{"call_id": draft.call_id, "index": draft.index, "tool_name": draft.tool.name} for draft in drafts]
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
     return Event(type=EventType.RUN_PAUSED, data=data)
 

@@ -115,7 +115,7 @@ class _Drive(Generic[State]):
     async def _resume(self, batch: Batch, outcomes: Mapping[int, Resumption], answered: Fitted | None) -> _Reached:
         """Continue a saved batch with the decisions on it, or after its worker was lost."""
         unfinished, finished = self._journal.unfinished(), self._journal.finished()
-        reported = all(one.result is not None for one in batch.calls)
+        reported = all(entry.result is not None for entry in batch.calls)
         if not reported and not self._journal.started_before():  # else an earlier attempt has warned already
             self._events += batches.warn_of_timeouts(batch, outcomes)
         saved, repeated = bool(batch.drafts), frozenset(unfinished)
@@ -123,7 +123,7 @@ class _Drive(Generic[State]):
             answered = await self._answer(batches.complete_batch(batch, finished), outcomes)
         batch, self._read = answered
         batch = batches.mark_unfinished(batch, unfinished, self._agent)
-        if any(one.granted and one.may_run for one in batch.calls) and not self._journal.started_before():
+        if any(entry.granted and entry.may_run for entry in batch.calls) and not self._journal.started_before():
             batch = await self._judge_again(batch, may_ask=not self._run.asks_with_calls)
         while True:
             try:
@@ -213,7 +213,7 @@ class _Drive(Generic[State]):
             if not reported:
                 self._report(batches.skip_rest(batch, ending.reason))
             return self._stop(ending)
-        planned = any(one.may_run for one in batch.calls)
+        planned = any(entry.may_run for entry in batch.calls)
         if not planned and not reported:
             await self._keep(batch)
         executed = await self._execute(batch, saved, repeated)

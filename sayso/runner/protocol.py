@@ -233,35 +233,35 @@ def read_turn(turn: FrameworkTurn) -> ModelTurn:
     return ModelTurn(text=turn.text, calls=calls)
 
 
-def describe_result(one: BatchCall, result: ToolResult) -> JsonValue:
+def describe_result(entry: BatchCall, result: ToolResult) -> JsonValue:
     """Return the result of a call for the model: its output, with a note if a reviewer changed the arguments."""
     if not result.success:
         return result.tool_message
-    note = describe_edit(one)
+    note = describe_edit(entry)
     if note is None:
         return result.output
     text = isinstance(result.output, str)
     return f"{note} Result: {result.output}" if text else {"note": note, "output": result.output}
 
 
-def describe_edit(one: BatchCall) -> str | None:
+def describe_edit(entry: BatchCall) -> str | None:
     """Return a note for the model that a reviewer changed the arguments, or None if nobody did."""
-    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+    if entry.ask is None or same_json(entry.ask.tool.args, entry.call.args):
         return None
-    return _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
+    return _EDITED.format(args=json.dumps(entry.call.args, ensure_ascii=False))
 
 
-def describe_text(one: BatchCall, result: ToolResult) -> str:
+def describe_text(entry: BatchCall, result: ToolResult) -> str:
     """Return the result of a call for a model that takes text alone."""
-    described = describe_result(one, result)
+    described = describe_result(entry, result)
     return described if isinstance(described, str) else json.dumps(described, ensure_ascii=False)
 
 
-def describe_refusal(one: BatchCall) -> str | None:
+def describe_refusal(entry: BatchCall) -> str | None:
     """Return the reason for the model why a call does not run, or None for one that may run or did."""
-    if one.result is None or one.result.success:
+    if entry.result is None or entry.result.success:
         return None
-    return one.result.error or "This call was not run."
+    return entry.result.error or "This call was not run."
 
 
 def _refuse(*_args: object, **_kwargs: object) -> Any:

@@ -137,8 +137,8 @@ def _starts_again(item: Item) -> bool:
 
 def _deny_second_starts(record: SuspensionRecord, ledger: Ledger, now_ms: int) -> dict[int, str]:
     """Return the denials of absolute rules for calls in doubt that would start again."""
-    found = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
-    return {index: f"Denied by policy: {one.reason}" for index, one in found.items() if one is not None}
+    denials = {item.index: _find_final(record, item, ledger, now_ms) for item in record.items if _starts_again(item)}
+    return {index: f"Denied by policy: {denial.reason}" for index, denial in denials.items() if denial is not None}
 
 
 def _list_events(record: SuspensionRecord, item: Item, policy: Policy, now_ms: int) -> list[PolicyEvent]:
@@ -152,7 +152,7 @@ def _find_final(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: in
     events = _list_events(record, item, ledger.policy, now_ms)
     charged = item.doubt.charges if item.doubt is not None else item.charges
     decisions = (ledger.peek(event, charged) for event in events)
-    return next((one for one in decisions if one.absolute), None)
+    return next((decision for decision in decisions if decision.absolute), None)
 
 
 def judge_approved(record: SuspensionRecord, item: Item, ledger: Ledger, now_ms: int) -> PolicyDecision:
@@ -218,9 +218,9 @@ def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations:
 
 def _deciders(item: Item) -> list[str]:
     """Return the people who approved the item; of an outcome carried over only the last is known."""
-    agreeing = [one.by for one in item.decisions if one.action in ("approve", "value")]
+    agreeing = [decision.by for decision in item.decisions if decision.action in ("approve", "value")]
     deciders = agreeing or ([item.outcome.by] if item.outcome is not None else [])
-    return [one.id for one in deciders if one.kind is ActorKind.HUMAN]
+    return [decider.id for decider in deciders if decider.kind is ActorKind.HUMAN]
 
 
 def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:

@@ -134,7 +134,9 @@ class FrameworkRun(AgentRun[FrameworkState]):
     async def execute(self, execution: Execution) -> Executed:
         """Let the framework resume and run its calls through an executor."""
         batch, planned, keys, repeated, journal, keep = execution
-        contexts = {one.call.index: make_context(self._run.id, one, keys[one.call.index], repeated) for one in planned}
+        contexts = {
+            entry.call.index: make_context(self._run.id, entry, keys[entry.call.index], repeated) for entry in planned
+        }
         executor = CallExecutor(batch, contexts, keep, self._state.unseen, journal.confirm)
         with use_executor(executor, self.agent.name):
             try:

@@ -78,14 +78,14 @@ def _find_faults(function: Function, schema: JsonObject, takes_call: bool) -> It
     properties, required = schema.get("properties"), schema.get("required")
     known = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
-    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-    by_name = {name: one for name, one in parameters.items() if one.kind in _BY_NAME}
+    anything = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+    by_name = {name: parameter for name, parameter in parameters.items() if parameter.kind in _BY_NAME}
     if takes_call and "call" in known:
         yield "the parameter 'call' takes the context, so no property can have its name"
     if not anything:
         yield from (f"the function has no parameter {name!r}" for name in known if name not in by_name)
-    for name, one in parameters.items():
-        if one.kind is inspect.Parameter.POSITIONAL_ONLY:
+    for name, parameter in parameters.items():
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             yield f"the parameter {name!r} cannot be given by name"
-        elif name in by_name and one.default is one.empty and name not in needed:
+        elif name in by_name and parameter.default is parameter.empty and name not in needed:
             yield f"the parameter {name!r} has no default and is not required by the schema"

@@ -262,7 +262,7 @@ def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:
         raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
-    found: dict[str, tuple[Any, Any]] = {}
+    fields: dict[str, tuple[Any, Any]] = {}
     takes_call = False
     for parameter in inspect.signature(function).parameters.values():
         _check_parameter(parameter, hints, label)
@@ -270,8 +270,8 @@ def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any
             takes_call = True
         else:
             default = ... if parameter.default is parameter.empty else parameter.default
-            found[parameter.name] = (hints[parameter.name], default)
-    return found, takes_call
+            fields[parameter.name] = (hints[parameter.name], default)
+    return fields, takes_call
 
 
 def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> None:

@@ -102,7 +102,7 @@ def without_argument(schema: JsonObject, name: str) -> JsonObject:
     required, properties = schema.get("required"), schema.get("properties")
     opened = dict(schema)
     if isinstance(required, list):
-        opened["required"] = [one for one in required if one != name]
+        opened["required"] = [key for key in required if key != name]
     if isinstance(properties, dict) and name in properties:
         opened["properties"] = properties | {name: {}}
     return opened
@@ -120,7 +120,7 @@ def describe_misfit(error: Any) -> str:
 
 
 def _list_enum(error: Any) -> str:
-    options = [to_json(one).decode() for one in error.kind.options]
+    options = [to_json(option).decode() for option in error.kind.options]
     shown, length = 0, 0
     for option in options:
         length += len(option) + 2
@@ -234,25 +234,25 @@ def _expand(schema: JsonObject) -> _Cost | None:
             return None
         if ready:
             begun.discard(id(node))
-            done[id(node)] = _add_up(node, [done[id(one)] for one in following])
+            done[id(node)] = _add_up(node, [done[id(child)] for child in following])
         else:
             begun.add(id(node))
             stack.append((node, True))
-            stack.extend((one, False) for one in following)
+            stack.extend((child, False) for child in following)
     return done[id(schema)]
 
 
 def _follow(node: Any, root: JsonObject) -> list[Any] | None:
     """Return the objects and lists in a node, and the target of its reference; None when the target is missing."""
     inside = node.values() if isinstance(node, dict) else node
-    found: list[Any] = [one for one in inside if isinstance(one, dict | list | tuple)]
+    children: list[Any] = [child for child in inside if isinstance(child, dict | list | tuple)]
     ref = node.get("$ref") if isinstance(node, dict) else None
     if isinstance(ref, str):
         target = resolve(ref, root)
         if target is None:
             return None
-        found.append(target)
-    return found
+        children.append(target)
+    return children
 
 
 def resolve(ref: str, root: JsonObject) -> Any:
@@ -272,9 +272,9 @@ def resolve(ref: str, root: JsonObject) -> Any:
 
 
 def _add_up(node: Any, inside: list[_Cost]) -> _Cost:
-    parts = 1 + sum(one.parts for one in inside) + len(node) - len(inside)
-    pattern = sum(one.pattern for one in inside)
-    levels = max((one.levels for one in inside), default=0)
+    parts = 1 + sum(cost.parts for cost in inside) + len(node) - len(inside)
+    pattern = sum(cost.pattern for cost in inside)
+    levels = max((cost.levels for cost in inside), default=0)
     if isinstance(node, dict):
         parts += _DIVISION_PARTS if isinstance(node.get("multipleOf"), int | float) else 0
         levels += not _BRANCH_KEYS.isdisjoint(node)

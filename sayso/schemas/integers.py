@@ -32,9 +32,9 @@ def has_whole_fraction(value: JsonValue) -> bool:
     """Return whether the value holds a fraction without decimals."""
     level: list[Any] = [value]
     while level:
-        if any(isinstance(one, float) and one.is_integer() for one in level):
+        if any(isinstance(node, float) and node.is_integer() for node in level):
             return True
-        inside = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        inside = (node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list))
         level = [child for children in inside for child in children]
     return False
 

@@ -36,11 +36,11 @@ def weigh_pattern(pattern: str) -> int | None:
         elif sign in "*+?|^$":
             place += 1
         else:
-            found = _REPETITION.match(pattern, place) if sign == "{" else None
-            if found is not None:
-                added = last * (max(int(found[1]), int(found[3] or 0)) - 1)
+            match = _REPETITION.match(pattern, place) if sign == "{" else None
+            if match is not None:
+                added = last * (max(int(match[1]), int(match[3] or 0)) - 1)
                 last += added
-                step, length = added, len(found[0])
+                step, length = added, len(match[0])
             else:
                 step, length = _read_step(pattern, place)
                 last = step
@@ -60,11 +60,11 @@ def _read_step(pattern: str, place: int) -> tuple[int, int]:
             return _ESCAPES[escaped], 2
         return (1, 2) if escaped and escaped.isascii() and not escaped.isalnum() else (0, 0)
     if sign == "[":
-        found = _CLASS.match(pattern, place)
-        if found is None or "&&" in found[2] or "--" in found[2] or "~~" in found[2]:
+        match = _CLASS.match(pattern, place)
+        if match is None or "&&" in match[2] or "--" in match[2] or "~~" in match[2]:
             return 0, 0
-        plain = not found[1] and found[2].isascii() and not re.search(r"\\[DWSs]", found[2])
-        return (1 if plain else _WIDE_STEPS), len(found[0])
+        plain = not match[1] and match[2].isascii() and not re.search(r"\\[DWSs]", match[2])
+        return (1 if plain else _WIDE_STEPS), len(match[0])
     if sign in "{}":
         return 0, 0
     return (_WIDE_STEPS if sign == "." else len(sign.encode("utf-8", "surrogatepass"))), 1

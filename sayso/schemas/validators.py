@@ -30,8 +30,8 @@ def check_value(schema: JsonObject, value: JsonValue, name: str) -> None:
 
 def list_problems(schema: JsonObject, value: JsonValue, name: str, *, formats: bool) -> list[str]:
     """Return the problems of the value with their places; evaluates any schema."""
-    found = islice(find_misfits(schema, value, formats=formats), LISTED + 1)
-    return [f"{name}{_write_place(place)}: {problem}" for place, problem in found]
+    misfits = islice(find_misfits(schema, value, formats=formats), LISTED + 1)
+    return [f"{name}{_write_place(place)}: {problem}" for place, problem in misfits]
 
 
 def refuse(problems: list[str]) -> None:

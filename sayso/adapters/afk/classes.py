@@ -50,10 +50,10 @@ class AfkTypes:
 def load_types() -> AfkTypes:
     """Return AFK's classes. Raises `InvalidInput` if AFK cannot be imported."""
     try:
-        found = [getattr(import_module(module), name) for module, names in _CLASSES.items() for name in names]
+        classes = [getattr(import_module(module), name) for module, names in _CLASSES.items() for name in names]
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             f"AFK cannot be imported: {error}. Put its checkout on the path: it is not on PyPI, where `afk` is another "
             "program."
         ) from error
-    return AfkTypes(*found)
+    return AfkTypes(*classes)

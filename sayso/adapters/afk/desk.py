@@ -69,9 +69,9 @@ class Desk:
 
     def gate(self, tools: Sequence[Any]) -> list[Any]:
         """Return the agent's tools such that each starts only if approved, once."""
-        found = find_tools(tools)
-        self.tools |= {check_tool_name(tool.spec.name): tool for tool in found}
-        return wrap_tools(found, self._call)
+        afk_tools = find_tools(tools)
+        self.tools |= {check_tool_name(tool.spec.name): tool for tool in afk_tools}
+        return wrap_tools(afk_tools, self._call)
 
     def build_call(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
         return self._build_call(define_tool(tool, self._idempotent), args, label, wait_s)
@@ -87,14 +87,14 @@ class Desk:
             return self._types.deny(_NO_EVENTS)
         gated_call = self.build_call(tool, dict(event.tool_args), position.label)
         try:
-            found = await self._ask(gated_call, event.run_id)
-            if found.pending and not self._defer and event.tool_name not in self._background:
-                found = await self.client.wait(found.id)
+            suspension = await self._ask(gated_call, event.run_id)
+            if suspension.pending and not self._defer and event.tool_name not in self._background:
+                suspension = await self.client.wait(suspension.id)
         except SaysoError as error:
             return self._types.deny(f"Sayso is unavailable: {error.message}")
-        others = [one for one in self._admitted if one[0].run_id != position.run_id or one[0].step == position.step]
+        others = [pair for pair in self._admitted if pair[0].run_id != position.run_id or pair[0].step == position.step]
         self._admitted = [*others, (position, gated_call)]
-        return self._judge(found, event.tool_name in self._background)
+        return self._judge(suspension, event.tool_name in self._background)
 
     async def request_approval(self, request: Any) -> Any:
         """Return the decision, or defer: AFK itself waits."""
@@ -102,20 +102,20 @@ class Desk:
         if position is not None and "sayso" not in request.payload and self._turns.name_of(position) in self.tools:
             return self._types.approval_decision(kind="allow", reason="Sayso decides when the tool starts.")
         try:
-            found = await self._find(request, position, "approval", {"reason": request.reason})
-            if found.pending:
-                return self._types.deferred_decision(token=f"approval {found.id}")
-            return await self._answer_approval(found)
+            suspension = await self._find(request, position, "approval", {"reason": request.reason})
+            if suspension.pending:
+                return self._types.deferred_decision(token=f"approval {suspension.id}")
+            return await self._answer_approval(suspension)
         except SaysoError as error:
             return self._types.approval_decision(kind="deny", reason=error.message)
 
     async def request_user_input(self, request: Any) -> Any:
         position = self._turns.find_judged(request.run_id, request.step)
         try:
-            found = await self._find(request, position, "user_input", {"prompt": request.prompt})
-            if found.pending:
-                return self._types.deferred_decision(token=f"user_input {found.id}")
-            return await self._answer_input(found)
+            suspension = await self._find(request, position, "user_input", {"prompt": request.prompt})
+            if suspension.pending:
+                return self._types.deferred_decision(token=f"user_input {suspension.id}")
+            return await self._answer_input(suspension)
         except SaysoError as error:
             return self._types.user_input_decision(kind="deny", reason=error.message)
 
@@ -123,10 +123,10 @@ class Desk:
         """Wait for the decision, through restarts of the desk. Return None after AFK's timeout."""
         kind, _, suspension_id = token.partition(" ")
         try:
-            found = await self.client.wait(suspension_id, timeout_s)
-            if found.pending:
+            suspension = await self.client.wait(suspension_id, timeout_s)
+            if suspension.pending:
                 return None
-            return await (self._answer_input(found) if kind == "user_input" else self._answer_approval(found))
+            return await (self._answer_input(suspension) if kind == "user_input" else self._answer_approval(suspension))
         except SaysoError as error:
             refuse = self._types.user_input_decision if kind == "user_input" else self._types.approval_decision
             return refuse(kind="deny", reason=error.message)
@@ -169,23 +169,24 @@ class Desk:
     async def _open_ticket(self, gated_call: GatedCall, run_id: str) -> Any:
         name = gated_call.definition.name
         try:
-            found = await self._ask(gated_call, run_id)
+            suspension = await self._ask(gated_call, run_id)
         except SaysoError as error:
             return self._types.fail(f"Sayso is unavailable: {error.message}")
-        if not found.pending:
+        if not suspension.pending:
             return None
+        summary = f"{name} waits for a reviewer"
         handle = self._types.tool_deferred_handle(
-            ticket_id=found.id, tool_name=name, summary=f"{name} waits for a reviewer", resume_hint=gated_call.label
+            ticket_id=suspension.id, tool_name=name, summary=summary, resume_hint=gated_call.label
         )
         return self._types.tool_result(deferred=handle)
 
-    def _judge(self, found: Suspension, in_background: bool) -> Any:
-        item = found.items[0]
+    def _judge(self, suspension: Suspension, in_background: bool) -> Any:
+        item = suspension.items[0]
         if item.outcome is not None and not item.outcome.may_run:
             return self._types.deny(item.outcome.message or f"{item.tool.name} was denied.")
-        if in_background or (not found.pending and item.kind != "input"):
+        if in_background or (not suspension.pending and item.kind != "input"):
             return self._types.allow()
-        payload: JsonObject = {"sayso": found.id, "tool_name": item.tool.name, "tool_args": item.tool.args}
+        payload: JsonObject = {"sayso": suspension.id, "tool_name": item.tool.name, "tool_args": item.tool.args}
         action, reason = "request_approval", item.prompt.reason
         if item.kind == "input":
             action = "request_user_input"
@@ -203,39 +204,39 @@ class Desk:
         about = self._turns.name_of(position) if position is not None else "the model"
         args: JsonObject = {"about": about, "payload": request.payload, **details}
         gated_call = self._build_call(definition, args, f"{label}:{kind}", 0)
-        found = await self._ask(gated_call, request.run_id)
-        self._own[found.id] = gated_call
-        return found
+        suspension = await self._ask(gated_call, request.run_id)
+        self._own[suspension.id] = gated_call
+        return suspension
 
-    async def _answer_approval(self, found: Suspension) -> Any:
-        outcome = found.items[0].outcome
+    async def _answer_approval(self, suspension: Suspension) -> Any:
+        outcome = suspension.items[0].outcome
         if outcome is not None and outcome.may_run:
-            await self._close(found)
+            await self._close(suspension)
             return self._types.approval_decision(kind="allow", reason=outcome.message)
         return self._types.approval_decision(kind="deny", reason=outcome.message if outcome is not None else None)
 
-    async def _answer_input(self, found: Suspension) -> Any:
-        outcome = found.items[0].outcome
+    async def _answer_input(self, suspension: Suspension) -> Any:
+        outcome = suspension.items[0].outcome
         if outcome is None or not outcome.may_run or outcome.value is None:
             reason = outcome.message if outcome is not None and outcome.message else _NO_VALUE
             return self._types.user_input_decision(kind="deny", reason=reason)
-        await self._close(found)
+        await self._close(suspension)
         value = outcome.value if isinstance(outcome.value, str) else json.dumps(outcome.value)
         return self._types.user_input_decision(kind="allow", value=value, reason=outcome.message)
 
-    async def _close(self, found: Suspension) -> None:
+    async def _close(self, suspension: Suspension) -> None:
         """Settle a question of AFK's own rules: nothing runs for it."""
-        if (gated_call := self._own.pop(found.id, None)) is None:
+        if (gated_call := self._own.pop(suspension.id, None)) is None:
             return
         permit = await self.client.run(obtain_permit(self.client.retry_policy, gated_call))
         if not isinstance(permit, EarlierResult):
             await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
     async def _ask(self, gated_call: GatedCall, run_id: str) -> Suspension:
-        found: Suspension = await self.client.exchange(gated_call.request)
-        self._run_ids[run_id] = found.run.id
+        suspension: Suspension = await self.client.exchange(gated_call.request)
+        self._run_ids[run_id] = suspension.run.id
         await self._send_events(run_id)
-        return found
+        return suspension
 
     async def _send_events(self, run_id: str) -> None:
         if run_id in self._run_ids and run_id in self._events:

@@ -140,13 +140,13 @@ class Hooks:
     def _pop_admitted(self, name: str, call_id: str | None) -> BatchCall | None:
         """Return an admitted call, once. Without ids from the model, calls start in the order of admission."""
         named = [entry for entry in self._admitted if entry.call.name == name]
-        found = next((entry for entry in named if entry.call.call_id == known_id(call_id or "")), None)
-        if found is None and self.waiting is not None:
+        match = next((entry for entry in named if entry.call.call_id == known_id(call_id or "")), None)
+        if match is None and self.waiting is not None:
             unnamed = f"{self.waiting.run_id}:{self.waiting.step}:"
-            found = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
-        if found is not None:
-            self._admitted.remove(found)
-        return found
+            match = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
+        if match is not None:
+            self._admitted.remove(match)
+        return match
 
     def _stop(self, position: Position | None) -> Stopped:
         self.stopped_at = position

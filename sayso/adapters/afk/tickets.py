@@ -22,13 +22,13 @@ async def settle_tickets(desk: Desk, runner: Any, *, thread_id: str, run_id: str
         tool = desk.tools.get(row["tool_name"])
         if tool is None or not str(row["ticket_id"]).startswith(_SUSPENSION_PREFIX):
             continue
-        found = await desk.client.wait(row["ticket_id"], wait_s)
-        if found.pending:
+        suspension = await desk.client.wait(row["ticket_id"], wait_s)
+        if suspension.pending:
             waiting += 1
             continue
-        args = found.items[0].tool.args
+        args = suspension.items[0].tool.args
         result = await desk.run(AfkCall(tool, args), desk.build_call(tool, args, row["resume_hint"]))
-        ticket = {"thread_id": thread_id, "run_id": run_id, "ticket_id": found.id, "tool_name": row["tool_name"]}
+        ticket = {"thread_id": thread_id, "run_id": run_id, "ticket_id": suspension.id, "tool_name": row["tool_name"]}
         if result.success:
             await runner.resolve_background_tool(**ticket, output=_plain(result.output))
         else:

@@ -245,7 +245,7 @@ class AutoGen(Adapter):
             RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments, subagent=member)
             for call in await waiting.find_gated(waiting.pending.content)
         )
-        usage = read_usage(result.messages, list_assistants(runnable, [one.inner for one in gated.values()]))
+        usage = read_usage(result.messages, list_assistants(runnable, [agent.inner for agent in gated.values()]))
         return FrameworkTurn(native, calls, external_events=events, usage=usage)
 
 

@@ -66,21 +66,21 @@ async def _check_ungated(member: Any) -> None:
 async def _check_tools(assistant: AssistantAgent) -> None:
     for workbench in assistant._workbench or ():
         for tool in workbench._tools if isinstance(workbench, StaticWorkbench) else ():
-            for found in reach(tool.run):
-                if names := [name async for name in _list_inner(found)]:
+            for target in reach(tool.run):
+                if names := [name async for name in _list_inner(target)]:
                     raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 
-async def _list_inner(found: Any) -> AsyncIterator[str]:
-    if isinstance(found, BaseGroupChat):
-        for member in found._participants:
+async def _list_inner(target: Any) -> AsyncIterator[str]:
+    if isinstance(target, BaseGroupChat):
+        for member in target._participants:
             async for name in _list_inner(member):
                 yield name
-    elif isinstance(found, AssistantAgent):
-        async for name in _list_names(found):
+    elif isinstance(target, AssistantAgent):
+        async for name in _list_names(target):
             yield name
-    elif isinstance(found, BaseChatAgent) and not isinstance(found, UserProxyAgent):
-        yield f"{type(found).__name__} {found.name}"
+    elif isinstance(target, BaseChatAgent) and not isinstance(target, UserProxyAgent):
+        yield f"{type(target).__name__} {target.name}"
 
 
 async def _list_names(assistant: AssistantAgent) -> AsyncIterator[str]:

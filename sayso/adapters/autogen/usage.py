@@ -15,7 +15,7 @@ _RESPONSES = (ToolCallRequestEvent, TextMessage, StructuredMessage)
 
 def read_usage(messages: Sequence[Any], assistants: Collection[AssistantAgent]) -> tuple[ModelUsage, ...] | None:
     """Return the usage by model, or None if a response of an assistant has none."""
-    meter, models = UsageMeter(), {one.name: _name_model(one._model_client) for one in assistants}
+    meter, models = UsageMeter(), {assistant.name: _name_model(assistant._model_client) for assistant in assistants}
     for message in messages:
         if isinstance(message, _RESPONSES) and message.source in models:
             used = message.models_usage

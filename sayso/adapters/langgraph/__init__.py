@@ -171,8 +171,8 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
     }
     calls = tuple(
         call.model_copy(update={"subagent": subagents.get(interrupt_id)})
-        for interrupt_id, (_, found, _) in read
-        for call in _name_calls(values, found)
+        for interrupt_id, (_, requested, _) in read
+        for call in _name_calls(values, requested)
     )
     return FrameworkTurn(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
 
@@ -184,7 +184,7 @@ def _find_paths(snapshot: Any, outer: tuple[str, ...] = ()) -> Iterator[tuple[st
         if hasattr(task.state, "tasks"):
             yield from _find_paths(task.state, path)
         else:
-            yield from ((one.id, "/".join(path)) for one in task.interrupts)
+            yield from ((interrupt.id, "/".join(path)) for interrupt in task.interrupts)
 
 
 def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], JsonObject]:

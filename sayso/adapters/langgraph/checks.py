@@ -85,25 +85,25 @@ def _list_middleware(wrapper: Any) -> Iterator[Any]:
 def _check_tool(tool: BaseTool) -> None:
     """Refuse a tool that calls an agent with tools, or that interrupts."""
     for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None), tool._run, tool._arun):
-        for found in reach(function):
-            if found is interrupt:
+        for target in reach(function):
+            if target is interrupt:
                 raise InvalidInput(_INTERRUPTS.format(tool=tool.name))
-            if isinstance(found, PregelProtocol) and not isinstance(found, Pregel):
+            if isinstance(target, PregelProtocol) and not isinstance(target, Pregel):
                 raise InvalidInput(_REMOTE.format(tool=tool.name))
-            if names := _list_inner(found):
+            if names := _list_inner(target):
                 raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
 
 
-def _list_inner(found: Any) -> list[str]:
-    if not isinstance(found, Runnable):
+def _list_inner(target: Any) -> list[str]:
+    if not isinstance(target, Runnable):
         return []
-    tools = getattr(found, "tools", None) if not isinstance(found, BaseTool) else None
+    tools = getattr(target, "tools", None) if not isinstance(target, BaseTool) else None
     own = [tool.name for tool in tools if isinstance(tool, BaseTool)] if isinstance(tools, list | tuple) else []
-    return sorted({*own, *(name for node in _find_tool_nodes(found) for name in node.tools_by_name)})
+    return sorted({*own, *(name for node in _find_tool_nodes(target) for name in node.tools_by_name)})
 
 
 def _find_tool_nodes(start: Any) -> list[ToolNode]:
-    found: dict[int, ToolNode] = {}
+    nodes: dict[int, ToolNode] = {}
     seen: dict[int, Any] = {}
     remaining: list[Any] = [start]
     while remaining:
@@ -112,12 +112,12 @@ def _find_tool_nodes(start: Any) -> list[ToolNode]:
             continue
         seen[id(runnable)] = runnable
         if isinstance(runnable, ToolNode):
-            found[id(runnable)] = runnable
+            nodes[id(runnable)] = runnable
         elif isinstance(runnable, Pregel):
             remaining.extend(node.bound for node in runnable.nodes.values())
         else:
             remaining.extend(_list_parts(runnable))
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _list_parts(runnable: Any) -> Iterator[Any]:
@@ -127,4 +127,4 @@ def _list_parts(runnable: Any) -> Iterator[Any]:
         yield from (part for part in several if isinstance(part, Runnable))
     for function in (getattr(runnable, name, None) for name in ("func", "afunc", "coroutine")):
         if function is not None and not (getattr(function, "__module__", None) or "").startswith("langchain."):
-            yield from (found for found in reach(function) if isinstance(found, Pregel | ToolNode))
+            yield from (part for part in reach(function) if isinstance(part, Pregel | ToolNode))

@@ -19,7 +19,7 @@ class UsageCounter(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **_more: Any) -> None:
         """Note one response."""
-        message: Any = next((getattr(one, "message", None) for some in response.generations for one in some), None)
+        message: Any = next((getattr(part, "message", None) for parts in response.generations for part in parts), None)
         usage = getattr(message, "usage_metadata", None) or {}
         about = getattr(message, "response_metadata", None) or {}
         model = about.get("model_name") or about.get("model")

@@ -135,8 +135,8 @@ class Proxy:
         try:
             for _ in range(_PAGES):
                 page = await self.backend.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-                if (found := next((tool for tool in page.tools if tool.name == name), None)) is not None:
-                    return found
+                if (match := next((tool for tool in page.tools if tool.name == name), None)) is not None:
+                    return match
                 if (cursor := page.next_cursor) is None:
                     break
         except MCPError as error:
@@ -204,8 +204,8 @@ class Proxy:
     async def _withdraw(self, gated_call: GatedCall) -> None:
         with anyio.move_on_after(_CLEANUP_S, shield=True):
             try:
-                found = await self.desk.exchange(gated_call.request)
-                await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
+                suspension = await self.desk.exchange(gated_call.request)
+                await self.desk.cancel(suspension.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as error:
                 _LOG.warning("The suspension of %s was not cancelled: %s", gated_call.definition.name, error.message)
 

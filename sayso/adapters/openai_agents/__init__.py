@@ -163,9 +163,9 @@ def _gate_agent(
 
 
 def _check_inner(tool: FunctionTool) -> None:
-    for found in reach(tool.on_invoke_tool):
-        if isinstance(found, Agent) and (names := _list_names(found, set())):
-            raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=found.name))
+    for target in reach(tool.on_invoke_tool):
+        if isinstance(target, Agent) and (names := _list_names(target, set())):
+            raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=target.name))
 
 
 def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:
