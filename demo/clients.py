@@ -133,8 +133,8 @@ class Client:
 
     async def read_timeline(self, run_id: str) -> list[dict[str, Any]]:
         """Return the first hundred entries of the run's timeline."""
-        found: dict[str, Any] = json.loads(await self._send("GET", f"/api/v1/runs/{run_id}/timeline"))
-        return list(found["entries"])
+        timeline: dict[str, Any] = json.loads(await self._send("GET", f"/api/v1/runs/{run_id}/timeline"))
+        return list(timeline["entries"])
 
     async def decide(self, suspension_id: str, item: ItemSeen, decision: Mapping[str, JsonValue], key: str) -> None:
         """Decide an item, bound to the digest that was seen."""

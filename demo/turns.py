@@ -63,5 +63,5 @@ def load_turns(path: Path = RECORDINGS) -> tuple[Turn, ...]:
 
 def plan_turns(text: str, turns: Iterable[Turn]) -> tuple[Turn, ...]:
     """Return the turns whose request is in `text`, in the order of the text."""
-    found = ((text.find(turn.request), turn) for turn in turns)
-    return tuple(turn for place, turn in sorted(found, key=lambda pair: pair[0]) if place >= 0)
+    places = ((text.find(turn.request), turn) for turn in turns)
+    return tuple(turn for place, turn in sorted(places, key=lambda pair: pair[0]) if place >= 0)

@@ -17,16 +17,16 @@ PACKAGE = "chromium-headless-shell"
 
 def find_browser() -> Path | None:
     """Return a Chromium on PATH, if any."""
-    return next((Path(found) for name in NAMES if (found := shutil.which(name))), None)
+    return next((Path(path) for name in NAMES if (path := shutil.which(name))), None)
 
 
 def ensure_browser() -> Path:
     """Return a Chromium, and install it if needed. Raises `NoBrowser`."""
-    if found := find_browser():
-        return found
+    if browser := find_browser():
+        return browser
     _install()
-    if found := find_browser():
-        return found
+    if browser := find_browser():
+        return browser
     raise NoBrowser
 
 

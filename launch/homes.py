@@ -42,8 +42,8 @@ def prepare_socket_folder(home: Path, socket: Path) -> None:
     if folder == home:
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise UnsafeFolder(f"Other users can access {folder}. Set SAYSO_HOME to a shorter path of your own.")
 
 

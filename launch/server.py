@@ -142,8 +142,8 @@ def _candidates() -> Iterator[Path]:
         with contextlib.suppress(ValkeyBinaryNotFoundError):  # no binary for this machine
             yield get_binary_path()
     for name in FALLBACK_NAMES:
-        if found := shutil.which(name):
-            yield Path(found)
+        if path := shutil.which(name):
+            yield Path(path)
 
 
 def _runs(binary: Path) -> bool:

@@ -36,8 +36,8 @@ class FanOut:
         due = await self.wiring.part(AnnouncementQueue).due(now_ms)
         endpoints = await self.wiring.part(Endpoints).list_all() if due else []
         whole = not due or len(endpoints) >= await self.wiring.part(Endpoints).count()
-        done = await asyncio.gather(*(self._announce(stored, one, endpoints, now_ms, whole) for stored, one in due))
-        await self.wiring.part(AnnouncementQueue).remove(*(one for one in done if one is not None))
+        done = await asyncio.gather(*(self._announce(*pair, endpoints, now_ms, whole) for pair in due))
+        await self.wiring.part(AnnouncementQueue).remove(*(stored for stored in done if stored is not None))
         return len(due)
 
     async def _announce(
@@ -52,7 +52,7 @@ class FanOut:
             return None
         try:
             record = (await self.wiring.desk.suspensions.read(announcement.suspension_id)).record
-            wanted = [one for one in endpoints if one.wants(announcement.type, record.run.owner)]
+            wanted = [endpoint for endpoint in endpoints if endpoint.wants(announcement.type, record.run.owner)]
             if wanted:
                 await self._save(announcement, record, wanted, now_ms)
         except NotFound:

@@ -36,15 +36,15 @@ class Counting:
         """Count all facts that wait, a batch in each calm moment; return their number."""
         counted = 0
         while waiting := await self.wiring.part(Counters).waiting(_AT_ONCE):
-            for one in waiting:
-                if one.facts is None:
-                    log.warning("facts_not_counted", stored=one.stored[:200])
-            facts = [one.facts for one in waiting if one.facts is not None]
+            for entry in waiting:
+                if entry.facts is None:
+                    log.warning("facts_not_counted", stored=entry.stored[:200])
+            facts = [entry.facts for entry in waiting if entry.facts is not None]
             await self._note_recent(facts)
             for fact in facts:
                 await self.wiring.part(Recents).second_look.add_drawn(fact.drawable, fact.at_ms)
-            zones = await self._find_zones({person.name for one in facts for person in one.people})
-            tallied = [(one, tally(one.facts, zones) if one.facts is not None else {}) for one in waiting]
+            zones = await self._find_zones({person.name for fact in facts for person in fact.people})
+            tallied = [(entry, tally(entry.facts, zones) if entry.facts is not None else {}) for entry in waiting]
             counted += await self.wiring.part(Counters).count(tallied)
             if self.wait_calm is not None:
                 await self.wait_calm()
@@ -52,11 +52,11 @@ class Counting:
 
     async def _note_recent(self, facts: Iterable[Facts]) -> None:
         by_name: dict[str, list[tuple[PersonFact, int]]] = defaultdict(list)
-        for one in facts:
-            for person in one.people:
-                by_name[person.name].append((person, one.at_ms))
+        for fact in facts:
+            for person in fact.people:
+                by_name[person.name].append((person, fact.at_ms))
                 if person.drill:
-                    await self.wiring.part(Recents).drills.add(person.name, [(person, one.at_ms)])
+                    await self.wiring.part(Recents).drills.add(person.name, [(person, fact.at_ms)])
         for name, decisions in by_name.items():
             await self.wiring.part(Recents).add(name, decisions)
             await warn_tired(self.wiring.part(Recents), name)

@@ -66,7 +66,7 @@ class Courier:
         """Start to deliver the due messages of each lane that is not under way here; return the number of lanes."""
         now_ms = await self.wiring.schedule.now_ms()
         begun = self._choose(
-            [one for one in await self.wiring.part(Deliveries).due(now_ms) if one not in self.under_way]
+            [name for name in await self.wiring.part(Deliveries).due(now_ms) if name not in self.under_way]
         )
         for name in begun:
             self.under_way[name] = asyncio.create_task(self._attend(name))
@@ -124,7 +124,7 @@ class Courier:
             target = await find_target(self.wiring, endpoint_id, now_ms)
             wait_ms = self._wait_ms(target, lane, now_ms)
             if not wait_ms:
-                waits = await asyncio.gather(*(self._try_deliver(one, endpoint_id, target) for one in due))
+                waits = await asyncio.gather(*(self._try_deliver(message, endpoint_id, target) for message in due))
                 wait_ms = _BUSY_MS if max(waits) == _SKIPPED else max(0, *waits)
             earliest_ms = now_ms + wait_ms if wait_ms else 0
         await deliveries.settle_lane(endpoint_id, earliest_ms)
@@ -169,9 +169,9 @@ class Courier:
         known = await self.wiring.freezes.known()
         since_ms = waiting.delivery.until_ms - target.retry_for_ms
         jumps = [
-            (one.jumped_to_ms or 0, one.at_ms)
-            for one in doubt_time(known, self.wiring.freezes.mark_ms(), now_ms)
-            if one.scope == TIME and one.deadlines == "move"
+            (freeze.jumped_to_ms or 0, freeze.at_ms)
+            for freeze in doubt_time(known, self.wiring.freezes.mark_ms(), now_ms)
+            if freeze.scope == TIME and freeze.deadlines == "move"
         ]
         return sum(to_ms - max(from_ms, since_ms) for to_ms, from_ms in jumps if to_ms > since_ms)
 

@@ -25,7 +25,7 @@ from sayso.cli.people.keys import keys
 from sayso.cli.people.who import who
 from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
-from sayso.cli.reviews import answer, approve, deny, inbox, show_one
+from sayso.cli.reviews import answer, approve, deny, inbox, print_suspension
 from sayso.cli.rulebook.cases import run_tests
 from sayso.cli.rulebook.diffs import diff
 from sayso.cli.rulebook.grants import app as grants
@@ -46,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(inbox)
-app.command("show")(show_one)
+app.command("show")(print_suspension)
 app.command()(approve)
 app.command()(deny)
 app.command(context_settings={"ignore_unknown_options": True})(answer)  # a negative number is not an option
@@ -165,12 +165,12 @@ def logout() -> None:
 @app.command()
 def doctor(json: JsonOption = False) -> None:
     """Check every part of Sayso, and suggest fixes."""
-    found = diagnose()
+    findings = diagnose()
     if json:
-        print_json(found)
+        print_json(findings)
     else:
-        show_findings(make_console(), found)
-    if not all(finding.ok for finding in found):
+        show_findings(make_console(), findings)
+    if not all(finding.ok for finding in findings):
         raise typer.Exit(1)
 
 

@@ -10,9 +10,9 @@ from sayso.client.administration import Finding
 from sayso.errors import NotAllowed, NotAuthenticated, SaysoError
 
 
-def show_findings(console: Console, found: list[Finding]) -> None:
+def show_findings(console: Console, findings: list[Finding]) -> None:
     """Print one line for each finding, and what to do."""
-    for finding in found:
+    for finding in findings:
         sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
         console.print(Text.assemble(sign, show_line(f"{finding.part:<16}"), show_line(finding.message, width=500)))
         if finding.todo:
@@ -26,7 +26,7 @@ def diagnose() -> list[Finding]:
     except SaysoError as error:
         return [Finding(part="login", ok=False, message=error.message, todo="")]
     with client:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for part, path, todo in (
             ("server", "/healthz", "Start it with `make up`, or set SAYSO_URL to its address."),
             ("store", "/readyz", "Start the store, or correct the service's SAYSO_REDIS_URL."),
@@ -34,13 +34,13 @@ def diagnose() -> list[Finding]:
             try:
                 client.exchange(administration.probe(path))
             except SaysoError as error:
-                return [*found, Finding(part=part, ok=False, message=error.message, todo=todo)]
-            found.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
+                return [*findings, Finding(part=part, ok=False, message=error.message, todo=todo)]
+            findings.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
         try:
-            found += client.exchange(administration.DIAGNOSE).findings
+            findings += client.exchange(administration.DIAGNOSE).findings
         except NotAllowed:
             message = "The agent's key is valid. The other parts require a reviewer's key."
-            found.append(Finding(part="login", ok=True, message=message))
+            findings.append(Finding(part="login", ok=True, message=message))
         except NotAuthenticated as error:
-            found.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
-        return found
+            findings.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
+        return findings

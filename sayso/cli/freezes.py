@@ -35,9 +35,9 @@ def freeze(
 def list_freezes(json: JsonOption = False) -> None:
     """List the freezes in force."""
     with connect() as client:
-        found = client.exchange(administration.LIST_FREEZES).freezes
-    rows = ((one.id, one.scope, one.by, format_time(one.at), one.reason) for one in found)
-    print_list(found, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
+        freezes = client.exchange(administration.LIST_FREEZES).freezes
+    rows = ((freeze.id, freeze.scope, freeze.by, format_time(freeze.at), freeze.reason) for freeze in freezes)
+    print_list(freezes, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
 
 
 def unfreeze(

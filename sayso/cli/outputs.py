@@ -13,9 +13,9 @@ from sayso.cli.screens import WIDEST, make_console, make_table, show_line
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
+def print_json(models: BaseModel | Sequence[BaseModel], *, on_one_line: bool = False) -> None:
     """Print one object, or a list of objects."""
-    plain = _write(found) if isinstance(found, BaseModel) else [_write(model) for model in found]
+    plain = _write(models) if isinstance(models, BaseModel) else [_write(model) for model in models]
     typer.echo(json.dumps(plain, indent=None if on_one_line else 2))
 
 
@@ -25,7 +25,7 @@ def _write(model: BaseModel) -> JsonObject:
 
 
 def print_list(
-    found: Sequence[BaseModel],
+    models: Sequence[BaseModel],
     json: bool,
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
@@ -34,8 +34,8 @@ def print_list(
 ) -> None:
     """Print models as JSON, or their rows as a table with cells of at most `width` characters."""
     if json:
-        print_json(found)
-    elif not found and empty:
+        print_json(models)
+    elif not models and empty:
         make_console().print(empty, style="dim")
     else:
         table = make_table(*columns)

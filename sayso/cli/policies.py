@@ -30,12 +30,12 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
     No desk is required. After `sayso login`, the desk also checks reviewers and tools.
     """
-    found = _check(read_raw(file), file, offline)
+    report = _check(read_raw(file), file, offline)
     if json:
-        print_json(found)
+        print_json(report)
     else:
-        _show(file, found)
-    if not found.ok:
+        _show(file, report)
+    if not report.ok:
         raise typer.Exit(1)
 
 
@@ -51,19 +51,19 @@ def explain(
     """
     written = _read_call(call)
     if rules is not None:
-        found = _explain_locally(written, rules)
+        explanation = _explain_locally(written, rules)
     else:
         with connect() as client:
-            found = client.exchange(administration.explain_call(written, None if written is not None else call))
+            explanation = client.exchange(administration.explain_call(written, None if written is not None else call))
     if json:
-        print_json(found)
+        print_json(explanation)
         return
     console = make_console()
-    console.print(show(f"{found.effect} {found.reason}", "bold"))
-    for one in (f"Not evaluated: {found.error}" if found.error else "", describe_resemblance(found.resembles)):
-        if one:
-            console.print(show(one, "yellow"))
-    for rule in found.rules:
+    console.print(show(f"{explanation.effect} {explanation.reason}", "bold"))
+    error = f"Not evaluated: {explanation.error}" if explanation.error else ""
+    for note in filter(None, (error, describe_resemblance(explanation.resembles))):
+        console.print(show(note, "yellow"))
+    for rule in explanation.rules:
         console.print(show(f"{rule.rule_id}: {rule.sentence}", "green" if rule.match == "decides" else ""))
 
 
@@ -83,12 +83,12 @@ def _read_call(text: str) -> JsonObject | None:
     if not text.startswith(("{", "@")):
         raise InvalidInput(f"{text[:80]!r} is no call. Give it as JSON, as @FILE, or as an item such as sus_019a/i1.")
     try:
-        found = parse_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
+        call = parse_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
     except OSError as error:
         raise InvalidInput(f"{text[1:]} cannot be read: {error.strerror}. Check its path.") from error
-    if not isinstance(found, dict):
+    if not isinstance(call, dict):
         raise InvalidInput('The call is no JSON object. Write it as {"tool": "refund", "args": {"amount": 250}}.')
-    return found
+    return call
 
 
 def _explain_locally(call: JsonObject | None, rules: Path) -> CallExplained:
@@ -167,11 +167,11 @@ def _read_text(raw: bytes, file: Path) -> str:
         raise InvalidInput(f"{file} is not UTF-8: {error}. Save it as UTF-8.") from error
 
 
-def _show(file: Path, found: RulesChecked) -> None:
+def _show(file: Path, report: RulesChecked) -> None:
     console = make_console()
-    for fault in found.faults:
+    for fault in report.faults:
         console.print(show(fault, "red"))
-    if found.ok:
-        console.print(show_line(f"{file}: {found.rules} rules, version {found.version}."))
-        for warning in found.warnings:
+    if report.ok:
+        console.print(show_line(f"{file}: {report.rules} rules, version {report.version}."))
+        for warning in report.warnings:
             console.print(show(f"warning: {warning}", "yellow"))

@@ -48,12 +48,12 @@ def inbox(
     console = make_console()
     with connect() as client:
         if json:
-            print_json([mask_suspension(found) for found in _list_waiting(client)])
+            print_json([mask_suspension(suspension) for suspension in _list_waiting(client)])
             return
         if once or not console.is_terminal:
             pages = list(_list_pages(client))
             unreadable = [record for page in pages for record in page.unreadable]
-            waiting = [found for page in pages for found in page.suspensions]
+            waiting = [suspension for page in pages for suspension in page.suspensions]
             console.print(show_inbox(waiting, unreadable, console.width))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
@@ -63,19 +63,19 @@ def inbox(
                 sleep(REFRESH_S)
 
 
-def show_one(
+def print_suspension(
     id_: Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")],
     secrets: Annotated[bool, typer.Option("--secrets", help="Show secret values, too.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Show a suspension and its items, with secret values masked."""
     with connect() as client:
-        found = find_one(client, id_)
-    shown = found if secrets else mask_suspension(found)
+        suspension = find_suspension(client, id_)
+    shown = suspension if secrets else mask_suspension(suspension)
     if json:
         print_json(shown)
         return
-    masked = [show_line("Secret values are masked. --secrets shows them.", "yellow")] if shown is not found else []
+    masked = [show_line("Secret values are masked. --secrets shows them.", "yellow")] if shown is not suspension else []
     print_paged(make_console(), show_suspension(shown), *masked)
 
 
@@ -133,18 +133,18 @@ def answer(
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
     console = make_console()
     with connect() as client:
-        found = find_one(client, id_)
-        item = pick_item(found, item_id)
-        shown = found.model_copy(update={"items": (item,)})
+        suspension = find_suspension(client, id_)
+        item = pick_item(suspension, item_id)
+        shown = suspension.model_copy(update={"items": (item,)})
         if not yes and action != "deny":
-            check_readable(console, shown, f"{client.url}/items/{found.id}/{item.item_id}")
+            check_readable(console, shown, f"{client.url}/items/{suspension.id}/{item.item_id}")
         console.print(show_suspension(mask_suspension(shown) if action == "deny" else shown))
         if not yes:
             _confirm(action, given)
         fields: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
         if "value" in fields:
             fields["value"] = _read_value(item, str(fields["value"]))
-        decided = client.decide(found.id, item, action, key=None, **fields)
+        decided = client.decide(suspension.id, item, action, key=None, **fields)
         granted = list(show_granted(client, decided))
     verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"), *granted, sep="\n")
@@ -172,30 +172,30 @@ def _list_waiting(client: Client) -> Iterator[Suspension]:
         yield from page.suspensions
 
 
-def find_one(client: Client, id_: str) -> Suspension:
+def find_suspension(client: Client, id_: str) -> Suspension:
     """Return the suspension with this id, or the pending one whose id ends with or has this part.
 
     Raises `NotFound`.
     """
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
-    having = [found for found in _list_waiting(client) if id_ and id_ in found.id]
-    matches = [found for found in having if found.id.endswith(id_)] or having
+    having = [suspension for suspension in _list_waiting(client) if id_ and id_ in suspension.id]
+    matches = [suspension for suspension in having if suspension.id.endswith(id_)] or having
     if len(matches) != 1:
         count = len(matches) or "No"
         raise NotFound(f"{count} pending suspensions match {id_!r}. Give more of an id from `sayso inbox --once`.")
     return client.find(matches[0].id)  # reading it alone marks it as seen
 
 
-def pick_item(found: Suspension, item_id: str | None) -> ItemView:
+def pick_item(suspension: Suspension, item_id: str | None) -> ItemView:
     """Return the item, or the only open one; raises `AlreadyDecided` or `InvalidInput`."""
-    waiting = [item for item in found.items if item.outcome is None]
+    waiting = [item for item in suspension.items if item.outcome is None]
     if item_id is not None:
-        waiting = [item for item in found.items if item.item_id == item_id]
+        waiting = [item for item in suspension.items if item.item_id == item_id]
     if len(waiting) == 1:
         return waiting[0]
     if not waiting:
-        raise AlreadyDecided(f"{found.id} has no open item{f' {item_id}' if item_id else ''}. See `sayso show`.")
+        raise AlreadyDecided(f"{suspension.id} has no open item{f' {item_id}' if item_id else ''}. See `sayso show`.")
     ids = ", ".join(item.item_id for item in waiting)
     raise InvalidInput(f"{len(waiting)} items wait: {ids}. Choose one with --item.")
 

@@ -30,11 +30,11 @@ def list_runs(
 ) -> None:
     """List runs, newest first."""
     with connect() as client:
-        found = list(client.runs(status, limit=limit).runs)
+        runs = list(client.runs(status, limit=limit).runs)
     if json:
-        print_json(found)
+        print_json(runs)
     else:
-        make_console().print(show_runs(found))
+        make_console().print(show_runs(runs))
 
 
 @run_app.command("start")

@@ -80,14 +80,14 @@ def format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"
 
 
-def show_runs(found: list[Run]) -> RenderableType:
+def show_runs(runs: list[Run]) -> RenderableType:
     """Return a table of runs."""
     table = make_table("id", "status", "agent", UNCHECKED, "started")
-    for run in found:
+    for run in runs:
         title = show_line(run.claimed_title, width=50)
         row = (show_line(run.id), show_state(run.state or run.status), show_line(run.agent))
         table.add_row(*row, title, format_time(run.created_at))
-    return table if found else Text("No runs.", "dim")
+    return table if runs else Text("No runs.", "dim")
 
 
 def show_state(state: str) -> Text:

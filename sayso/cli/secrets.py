@@ -9,17 +9,17 @@ from sayso.text.redaction import Redacted, redact
 Model = TypeVar("Model", bound=ResponseModel | None)
 
 
-def mask_suspension(found: Suspension) -> Suspension:
+def mask_suspension(suspension: Suspension) -> Suspension:
     """Return the suspension with its items' secrets masked, also where other texts quote them."""
-    secrets = Redacted({}, frozenset().union(*(_find_secrets(item) for item in found.items)))
+    secrets = Redacted({}, frozenset().union(*(_find_secrets(item) for item in suspension.items)))
     if not secrets.masked:
-        return found
+        return suspension
     update = {
-        "run": _scrub(found.run, secrets, "claimed_title", "claimed_context"),
-        "end": _scrub(found.end, secrets, "result", "error"),
-        "items": tuple(_mask_item(item, secrets) for item in found.items),
+        "run": _scrub(suspension.run, secrets, "claimed_title", "claimed_context"),
+        "end": _scrub(suspension.end, secrets, "result", "error"),
+        "items": tuple(_mask_item(item, secrets) for item in suspension.items),
     }
-    return found.model_copy(update=update)
+    return suspension.model_copy(update=update)
 
 
 def _find_secrets(item: ItemView) -> frozenset[str]:
@@ -45,7 +45,7 @@ def _mask_item(item: ItemView, secrets: Redacted) -> ItemView:
         "prompt": _scrub(item.prompt, secrets, "title", "body", "reason"),
         "outcome": _mask_outcome(item, item.outcome, secrets),
         "permit": permit,
-        "inquiries": tuple(_scrub(one, secrets, "text", "answer") for one in item.inquiries),
+        "inquiries": tuple(_scrub(inquiry, secrets, "text", "answer") for inquiry in item.inquiries),
     }
     return item.model_copy(update=update)
 

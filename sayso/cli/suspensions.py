@@ -92,14 +92,14 @@ def _read(leaf: Leaf) -> str:
     return text if "\n" in text else leaf.text
 
 
-def show_inbox(found: Sequence[Suspension], unreadable: Sequence[UnreadableView], width: int) -> RenderableType:
+def show_inbox(suspensions: Sequence[Suspension], unreadable: Sequence[UnreadableView], width: int) -> RenderableType:
     """Return the open items in lines of `width`, and the records that cannot be read below them."""
-    damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
-    if not found:
+    damaged = [show_line(f"{row.suspension_id} cannot be read: {row.reason}", "red", 500) for row in unreadable]
+    if not suspensions:
         return Group(Text("Nothing waits.", "dim"), *damaged)
-    short = shorten_ids([one.id for one in found])
+    short = shorten_ids([suspension.id for suspension in suspensions])
     lines: list[RenderableType] = []
-    for suspension in found:
+    for suspension in suspensions:
         waiting = [item for item in suspension.items if item.outcome is None]
         for item in waiting:
             name = short[suspension.id] + (f" {item.item_id}" if len(suspension.items) > 1 else "")
@@ -144,46 +144,46 @@ def _list_flags(item: ItemView, view: View) -> tuple[str, ...]:
 
 def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
     """Return the end of each id: 6 characters, or as many as tell it from the others. They may begin with a time."""
-    found: dict[str, str] = {}
-    left, length = [*ids], SHORT
-    while left:
-        counts = Counter(one[-length:] for one in ids)
-        found |= {one: one[-length:] for one in left if counts[one[-length:]] == 1 or length >= len(one)}
-        left, length = [one for one in left if one not in found], length + 1
-    return found
+    short: dict[str, str] = {}
+    rest, length = [*ids], SHORT
+    while rest:
+        counts = Counter(id_[-length:] for id_ in ids)
+        short |= {id_: id_[-length:] for id_ in rest if counts[id_[-length:]] == 1 or length >= len(id_)}
+        rest, length = [id_ for id_ in rest if id_ not in short], length + 1
+    return short
 
 
-def show_suspension(found: Suspension) -> RenderableType:
+def show_suspension(suspension: Suspension) -> RenderableType:
     """Return everything that a reviewer needs for a decision."""
-    head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
-    about = Text.assemble("requested by ", show_line(found.run.owner), ", ", show_line(found.status))
-    who = found.run.who
+    head = Text.assemble(show_line(suspension.run.agent, "bold"), "  ", show_line(suspension.id, "dim"))
+    about = Text.assemble("requested by ", show_line(suspension.run.owner), ", ", show_line(suspension.status))
+    who = suspension.run.who
     proven = describe_person(who.person, who.person_name, who.issuer) if who is not None and who.person else ""
     known = [show_line(proven)] if proven else []
-    maker = found.run.key_maker
+    maker = suspension.run.key_maker
     known += [show_line(f"The key was made by {maker}")] if maker else []
-    items = (part for item in found.items for part in _show_item(item, found.run))
-    erased = [show_erasure(found.erasure)] if found.erasure is not None else []
-    return Group(head, about, *known, *erased, *_show_claims(found), *items)
+    items = (part for item in suspension.items for part in _show_item(item, suspension.run))
+    erased = [show_erasure(suspension.erasure)] if suspension.erasure is not None else []
+    return Group(head, about, *known, *erased, *_show_claims(suspension), *items)
 
 
-def _show_claims(found: Suspension) -> list[RenderableType]:
-    claims: list[RenderableType] = [show_barred(found.run.claimed_title)] if found.run.claimed_title else []
-    if found.run.claimed_context:
-        claims += show_args(found.run.claimed_context)
+def _show_claims(suspension: Suspension) -> list[RenderableType]:
+    claims: list[RenderableType] = [show_barred(suspension.run.claimed_title)] if suspension.run.claimed_title else []
+    if suspension.run.claimed_context:
+        claims += show_args(suspension.run.claimed_context)
     return ["", Text(UNCHECKED, "yellow"), *claims] if claims else []
 
 
-def check_readable(console: Console, found: Suspension, link: str) -> None:
+def check_readable(console: Console, suspension: Suspension, link: str) -> None:
     """Raise `TooLarge` for an item that takes more lines than a terminal keeps."""
     lines = 0
-    for segment in console.render(show_suspension(found)) if console.is_terminal else ():
+    for segment in console.render(show_suspension(suspension)) if console.is_terminal else ():
         lines += segment.text.count("\n")
         if lines > _MOST_LINES:
             raise TooLarge(
                 f"This item takes more lines than the {_MOST_LINES:,} that a terminal may keep. Nothing was decided. "
-                f"Decide on its page, {link}, or read it with `sayso show {found.id} --secrets | less` and decide with "
-                "--yes."
+                f"Decide on its page, {link}, or read it with `sayso show {suspension.id} --secrets | less` and decide "
+                "with --yes."
             )
 
 
@@ -197,7 +197,7 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts += _show_denial(item.denied_before, run) if item.denied_before is not None else ()
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
-    parts += (show_line(f"{one}.", "", 500) for one in item.remembered)
+    parts += (show_line(f"{sentence}.", "", 500) for sentence in item.remembered)
     parts += [show_barred(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     if item.doubt is not None:
         parts.append(Text("This call was started before and may have run.", "bold yellow"))
@@ -211,9 +211,8 @@ def _show_item(item: ItemView, run: RunRefView) -> list[RenderableType]:
     parts += [show_line(flag.sentence, "bold yellow", 500) for flag in view.flags]
     if "value" in item.allowed:
         parts += _show_requested_value(item)
-    parts += [
-        show_line(f"{one.by.id}: {describe_shown(one.shown)}") for one in item.decisions if one.by.kind == "human"
-    ]
+    human = (decision for decision in item.decisions if decision.by.kind == "human")
+    parts += [show_line(f"{decision.by.id}: {describe_shown(decision.shown)}") for decision in human]
     parts += map(_show_voided, item.voided)
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
@@ -247,24 +246,26 @@ def _show_denial(denied: JsonObject, run: RunRefView) -> Iterator[RenderableType
 
 
 def _show_inquiries(item: ItemView) -> Iterator[RenderableType]:
-    for one in item.inquiries:
-        yield show_line(f"{one.by.id} asked{' and waits for an answer' if one.open else ''}:")
-        yield show_barred(one.text)
-        if one.answer is not None:
+    for inquiry in item.inquiries:
+        yield show_line(f"{inquiry.by.id} asked{' and waits for an answer' if inquiry.open else ''}:")
+        yield show_barred(inquiry.text)
+        if inquiry.answer is not None:
             yield Text("The requester answered · not checked", "yellow")
-            yield show_barred(one.answer)
+            yield show_barred(inquiry.answer)
 
 
 def _show_deliveries(item: ItemView) -> list[RenderableType]:
-    found = [_read_delivery(one) for one in item.deliveries]
-    silence = describe_silence(found, live=item.state == "open")
+    deliveries = [_read_delivery(delivery) for delivery in item.deliveries]
+    silence = describe_silence(deliveries, live=item.state == "open")
     alarm = [Text(silence, "bold red")] if silence else []
-    return [*alarm, *(show_line(write_sentence(describe_delivery(one), describe_clock), width=500) for one in found)]
+    sentences = (write_sentence(describe_delivery(delivery), describe_clock) for delivery in deliveries)
+    return [*alarm, *(show_line(sentence, width=500) for sentence in sentences)]
 
 
-def _read_delivery(one: DeliveryView) -> Delivery:
-    next_try, sent, seen = (to_ms(at) if at is not None else None for at in (one.next_try_at, one.sent_at, one.seen_at))
-    return Delivery(one.channel, one.person, one.state, one.step, one.outcome, one.reason, next_try, sent, seen)
+def _read_delivery(view: DeliveryView) -> Delivery:
+    times = (view.next_try_at, view.sent_at, view.seen_at)
+    next_try, sent, seen = (to_ms(time) if time is not None else None for time in times)
+    return Delivery(view.channel, view.person, view.state, view.step, view.outcome, view.reason, next_try, sent, seen)
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:

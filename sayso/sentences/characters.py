@@ -18,7 +18,7 @@ def warn_of_characters(value: JsonValue) -> list[tuple[str, str]]:
     texts = list(list_texts(value))
     hidden = _describe_hidden(sum(map(count_hidden, texts)))
     alike = _describe_alike(sum(map(count_lookalikes, texts)))
-    return [*((one, name_hidden()) for one in hidden), *((one, name_alike()) for one in alike)]
+    return [*((sentence, name_hidden()) for sentence in hidden), *((sentence, name_alike()) for sentence in alike)]
 
 
 def name_hidden() -> str:

@@ -79,7 +79,7 @@ def _find_asked_at_deadline(record: SuspensionRecord, item: Item) -> tuple[str, 
         return ()
     since_ms, deadline_ms = record.created_at_ms + item.held_ms, item.terms.deadline_at_ms
     steps = item.terms.escalate[item.escalated :]
-    return next((one.reviewers for one in steps if since_ms + one.after_s * 1000 >= deadline_ms), ())
+    return next((step.reviewers for step in steps if since_ms + step.after_s * 1000 >= deadline_ms), ())
 
 
 def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:

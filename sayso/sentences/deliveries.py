@@ -61,31 +61,31 @@ class Delivery(NamedTuple):
     seen_at_ms: int | None
 
 
-def describe_delivery(one: _Delivery) -> Sentence:
+def describe_delivery(delivery: _Delivery) -> Sentence:
     """Return who was notified over which channel, and when; or why not, and when the next attempt is due."""
-    who = name_recipient(one.person)
-    if one.step:
-        who = _("%(who)s (escalation step %(step)s)", who=who, step=one.step)
-    notices = _OUTCOME_NOTICES if one.outcome else _NOTICES
-    text = _(notices.get(one.state, notices[DeliveryState.QUEUED]), who=who, channel=one.channel)
-    arrived = {DeliveryState.SEEN.value: one.seen_at_ms, DeliveryState.SENT.value: one.sent_at_ms}
-    at_ms = arrived.get(one.state)
+    who = name_recipient(delivery.person)
+    if delivery.step:
+        who = _("%(who)s (escalation step %(step)s)", who=who, step=delivery.step)
+    notices = _OUTCOME_NOTICES if delivery.outcome else _NOTICES
+    text = _(notices.get(delivery.state, notices[DeliveryState.QUEUED]), who=who, channel=delivery.channel)
+    arrived = {DeliveryState.SEEN.value: delivery.seen_at_ms, DeliveryState.SENT.value: delivery.sent_at_ms}
+    at_ms = arrived.get(delivery.state)
     notice = compose(_("%(notice)s at %(when)s"), notice=text, when=Moment(at_ms)) if at_ms else (text,)
-    reason = end_sentence(one.reason) if one.reason else ""
-    again = one.next_try_at_ms
+    reason = end_sentence(delivery.reason) if delivery.reason else ""
+    again = delivery.next_try_at_ms
     further = compose(_("The next attempt is due at %(when)s."), when=Moment(again)) if again else ()
-    if one.state == DeliveryState.FAILED:
+    if delivery.state == DeliveryState.FAILED:
         reason = reason or _("the provider gave no reason.")
         further = further or (_("No further attempt follows."),)
         return (*notice, f": {reason} ", *further)
-    if reason and one.state in arrived:
+    if reason and delivery.state in arrived:
         reason = _("The last attempt failed: %(reason)s", reason=reason)
     return (*notice, f". {reason}" if reason else ".", *((" ", *further) if further else ()))
 
 
 def describe_silence(deliveries: Sequence[_Delivery], *, live: bool) -> str:
     """Return that nobody was notified of an open item with channels; empty for all others."""
-    failed = bool(deliveries) and all(one.state == DeliveryState.FAILED for one in deliveries)
+    failed = bool(deliveries) and all(delivery.state == DeliveryState.FAILED for delivery in deliveries)
     return _(NOBODY) if live and failed else ""
 
 

@@ -73,7 +73,7 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Return who may decide the item."""
     reviewers = name_reviewers(item.terms.reviewers, "or") if item.terms.reviewers else _("Any reviewer")
     excluded, requesters = record.run.list_excluded(item.terms), record.run.requesters
-    if made := [one for one in excluded if one not in requesters]:
+    if made := [name for name in excluded if name not in requesters]:
         reviewers = _("%(reviewers)s, except %(maker)s, who made the key", reviewers=reviewers, maker=join_words(made))
     if not item.terms.no_self_approval:
         return reviewers
@@ -137,7 +137,7 @@ def describe_ineligibility(record: SuspensionRecord, item: Item, by: Actor) -> s
     entitled = entitle(record, item, by)
     if entitled is None:
         return _("Only %(who)s can decide this.", who=name_reviewers(item.deciders, "or"))
-    own = next((one for one in item.decisions if one.by.id == by.id), None)
+    own = next((decision for decision in item.decisions if decision.by.id == by.id), None)
     if own is not None:
         return f"{_(_YOURS[own.action])} {describe_deadlock(record, item) or _describe_lack(item, own)}"
     if (alike := find_alike(item, by)) is not None:
@@ -178,14 +178,14 @@ def _describe_lack(item: Item, decision: Decision) -> str:
 def _describe_each(names: Sequence[str], counts: str, agreeing: Sequence[Actor]) -> str:
     """Return of whom each must approve and who has, after the counts: `needs one of finance and one of legal`."""
     needs = _("needs %(names)s", names=name_each(names))
-    agreed = [group_of(one) or one for one in list_filled(names, agreeing)]
+    agreed = [group_of(name) or name for name in list_filled(names, agreeing)]
     said = _("%(names)s agreed", names=join_words(agreed)) if agreed else ""
-    return "; ".join(one for one in (counts, needs, said) if one)
+    return "; ".join(part for part in (counts, needs, said) if part)
 
 
 def _list_leading(item: Item) -> list[Actor]:
     """Return who has approved the arguments that most have approved."""
-    given = [list_agreeing(item, one) for one in item.decisions if one.action is not DecisionAction.DENY]
+    given = [list_agreeing(item, decision) for decision in item.decisions if decision.action is not DecisionAction.DENY]
     return max(given, key=len, default=[])
 
 
@@ -196,7 +196,8 @@ def _count_lacking(quorum: Quorum, agreeing: Sequence[Actor]) -> int:
 
 
 def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
-    approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
+    approving = (decision for decision in item.decisions if decision.action != "deny")
+    approvals = Counter(canonical_json(args_of(item, decision)) for decision in approving)
     return approvals, len(item.decisions) - approvals.total()
 
 
@@ -209,7 +210,7 @@ def describe_origins(run: RunRef, progress: Progress | None) -> list[str]:
     maker = run.key_maker if run.key_maker != owner else ""
     made = _("The key was made by %(maker)s", maker=maker) if maker else ""
     tools = describe_tools(progress.tools or ()) if progress is not None else ""
-    return [one for one in (person, answers, made, tools) if one]
+    return [sentence for sentence in (person, answers, made, tools) if sentence]
 
 
 def describe_person(person: str, name: str, issuer: str) -> str:

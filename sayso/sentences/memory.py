@@ -18,22 +18,22 @@ def describe_memory(condition: RuleCondition) -> list[str]:
     return [*_list_words(condition)]
 
 
-def describe_remembered(one: Remembered) -> str:
+def describe_remembered(counter: Remembered) -> str:
     """Return what a rule remembered about a call, such as `18 of 20 calls in 1 h`."""
-    span, argument = describe_span(one.per_s * 1000), _name(one.of)
-    if one.key == "unseen":
-        if one.total == 0:
+    span, argument = describe_span(counter.per_s * 1000), _name(counter.of)
+    if counter.key == "unseen":
+        if counter.total == 0:
             return _("New %(argument)s: no call in %(span)s had it", argument=argument, span=span)
-        words = {"argument": argument, "count": one.total, "span": span}
+        words = {"argument": argument, "count": counter.total, "span": span}
         return _("Earlier calls in %(span)s with the same %(argument)s: %(count)s", **words)
-    if one.key == "above":
-        words = {"argument": argument, "usual": write_amount(one.total), "count": one.samples, "span": span}
+    if counter.key == "above":
+        words = {"argument": argument, "usual": write_amount(counter.total), "count": counter.samples, "span": span}
         return _("Of %(count)s calls in %(span)s, nearly all had at most %(usual)s as %(argument)s", **words)
-    if one.key == "repeats":
-        return _("Equal calls in %(span)s: %(count)s", count=one.total, span=span)
-    if one.of:
-        return _describe_sum(one, {"argument": argument, "span": span})
-    return _("%(total)s of %(most)s calls in %(span)s", total=one.total, most=one.most or 0, span=span)
+    if counter.key == "repeats":
+        return _("Equal calls in %(span)s: %(count)s", count=counter.total, span=span)
+    if counter.of:
+        return _describe_sum(counter, {"argument": argument, "span": span})
+    return _("%(total)s of %(most)s calls in %(span)s", total=counter.total, most=counter.most or 0, span=span)
 
 
 def list_remembered(item: Item) -> list[tuple[str, str, str]]:
@@ -42,28 +42,28 @@ def list_remembered(item: Item) -> list[tuple[str, str, str]]:
     Amounts that are masked in the item's arguments are left out.
     """
     remembered = hide_amounts(item.remembered, item.tool.args)
-    return [(one.rule_id, describe_remembered(one), _describe_place(one)) for one in remembered]
+    return [(counter.rule_id, describe_remembered(counter), _describe_place(counter)) for counter in remembered]
 
 
-def _describe_place(one: Remembered) -> str:
-    return join_words([_name(name) for name in one.by]) if one.by else ""
+def _describe_place(counter: Remembered) -> str:
+    return join_words([_name(name) for name in counter.by]) if counter.by else ""
 
 
-def _describe_sum(one: Remembered, words: dict[str, str]) -> str:
-    words |= {"total": write_amount(one.total), "most": write_amount(one.most or 0)}
-    if one.amount is None:
+def _describe_sum(counter: Remembered, words: dict[str, str]) -> str:
+    words |= {"total": write_amount(counter.total), "most": write_amount(counter.most or 0)}
+    if counter.amount is None:
         return _("%(total)s of %(most)s %(argument)s in %(span)s", **words)
-    words["amount"] = write_amount(one.amount)
+    words["amount"] = write_amount(counter.amount)
     return _("%(total)s of %(most)s %(argument)s in %(span)s; this call adds %(amount)s", **words)
 
 
 def _list_words(condition: RuleCondition) -> Iterator[str]:
     within = [_describe_limit(condition.limit), _describe_budget(condition.budget)]
     if any(within):
-        yield f"while within {join_words([one for one in within if one])}"
+        yield f"while within {join_words([part for part in within if part])}"
     if condition.over is not None:
         over = [_describe_limit(condition.over.limit), _describe_budget(condition.over.budget)]
-        yield f"once over {join_words([one for one in over if one], 'or')}"
+        yield f"once over {join_words([part for part in over if part], 'or')}"
     yield from _describe_unusual(condition.unseen, condition.above, condition.repeats)
 
 

@@ -19,10 +19,10 @@ Sentence = tuple[str | Moment, ...]
 def compose(message: str, **facts: str | Moment) -> Sentence:
     """Return a translated message with its named places filled: texts, with moments between them."""
     pieces = _PLACE.split(message)
-    found: list[str | Moment] = [facts[one] if place % 2 else one for place, one in enumerate(pieces)]
-    return tuple(one for one in found if one)
+    parts: list[str | Moment] = [facts[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
+    return tuple(part for part in parts if part)
 
 
 def write_sentence(sentence: Sentence, write: Callable[[int], str]) -> str:
     """Return the sentence with its moments written by `write`."""
-    return "".join(write(one.at_ms) if isinstance(one, Moment) else one for one in sentence)
+    return "".join(write(part.at_ms) if isinstance(part, Moment) else part for part in sentence)

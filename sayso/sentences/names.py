@@ -8,7 +8,7 @@ from sayso.text.language import _
 
 def name_reviewers(reviewers: Sequence[str], last: str = "and") -> str:
     """Join reviewers into a list, with groups in words: `anna and the group payments`."""
-    return join_words([_name(one) for one in reviewers], last)
+    return join_words([_name(reviewer) for reviewer in reviewers], last)
 
 
 def name_each(names: Sequence[str]) -> str:

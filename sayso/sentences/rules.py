@@ -63,14 +63,14 @@ def describe_rule(rule: PolicyRule) -> str:
 
 def _describe_restraints(rule: PolicyRule) -> list[str]:
     """Return what the rule says of repeated requests."""
-    found: list[str] = []
+    sentences: list[str] = []
     if rule.after_denial is AfterDenial.DENY:
-        found.append("A call that a person has denied stays denied in its run and thread.")
+        sentences.append("A call that a person has denied stays denied in its run and thread.")
     if rule.asks is not None:
         parts = [(rule.asks.per_run, "run"), (rule.asks.per_minute, "minute")]
         limits = join_words([f"{most:,} a {name}" for most, name in parts if most is not None])
-        found.append(f"It asks about at most {limits}; further calls are denied.")
-    return found
+        sentences.append(f"It asks about at most {limits}; further calls are denied.")
+    return sentences
 
 
 def _describe_effect(rule: PolicyRule) -> str:
@@ -112,7 +112,7 @@ def describe_calls(rule: PolicyRule) -> str:
     words += f" outside {describe_window(condition.outside)}" if condition.outside is not None else ""
     if condition.when is not None:
         words += f" {describe_condition(condition.when)}"
-    return words + "".join(f", {one}" for one in [*_describe_facts(condition), *describe_memory(condition)])
+    return words + "".join(f", {fact}" for fact in [*_describe_facts(condition), *describe_memory(condition)])
 
 
 def _list_agents(condition: RuleCondition) -> Sequence[str]:
@@ -127,12 +127,13 @@ def _list_some(names: Sequence[str]) -> Sequence[str]:
 def describe_condition(when: str) -> str:
     """Return a condition in words, such as `with amount over 100`; one that is not plain is quoted."""
     parts = _AND.split(when.strip())
-    if not all(_COMPARISON.fullmatch(one) for one in parts):
+    if not all(_COMPARISON.fullmatch(part) for part in parts):
         return f"where {' '.join(when.split())}"
-    found = [one for part in parts for one in find_comparisons(part)]
-    if len(found) != len(parts):
+    comparisons = [comparison for part in parts for comparison in find_comparisons(part)]
+    if len(comparisons) != len(parts):
         return f"where {' '.join(when.split())}"
-    return f"with {join_words([f'{one.arg} {_SIGNS[one.sign]} {one.literal}' for one in found])}"
+    limits = [f"{comparison.arg} {_SIGNS[comparison.sign]} {comparison.literal}" for comparison in comparisons]
+    return f"with {join_words(limits)}"
 
 
 def describe_who(terms: RuleTerms) -> str:
@@ -197,7 +198,7 @@ def describe_decision(decision: PolicyDecision) -> str:
 
 def describe_trial(trial: Trial) -> str:
     """Return what the rule is to the call, and why, with what it remembers about such calls."""
-    remembered = "".join(f" {describe_remembered(one)}." for one in trial.remembered)
+    remembered = "".join(f" {describe_remembered(counter)}." for counter in trial.remembered)
     return f"{_describe_match(trial)}{remembered}"
 
 
@@ -256,10 +257,10 @@ def _describe_waiting(terms: RuleTerms, payload: RequestPayload | None = None) -
     return f"{describe_wait(terms)} for {wish}{describe_who(terms)}"
 
 
-def describe_explanation(found: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
+def describe_explanation(explanation: Explanation, scrub: Callable[[str], str] = str) -> JsonObject:
     """Return the decision on a call, and every rule in the order of trial; `scrub` masks secrets in texts."""
-    decision = found.decision
-    rules: list[JsonValue] = [_describe_tried(one, scrub) for one in found.trials]
+    decision = explanation.decision
+    rules: list[JsonValue] = [_describe_tried(trial, scrub) for trial in explanation.trials]
     return {
         "action": decision.action,
         "effect": describe_decision(decision),
@@ -300,7 +301,7 @@ def describe_dates(rule: PolicyRule) -> str:
     """Return from when until when the rule applies, such as `from 2026-12-01 until 2026-12-31`; empty for always."""
     begin = f"from {rule.valid_from}" if rule.valid_from is not None else ""
     end = f"until {rule.valid_until}" if rule.valid_until is not None else ""
-    return " ".join(one for one in (begin, end) if one)
+    return " ".join(part for part in (begin, end) if part)
 
 
 def _describe_facts(condition: RuleCondition) -> list[str]:

@@ -34,7 +34,7 @@ def describe_due(at_ms: int, now_ms: int) -> str:
         return _("time is up")
     if left_ms < 600_000:
         return describe_span(left_ms if left_ms < 60_000 else left_ms // 60_000 * 60_000)
-    at, now = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in (at_ms, now_ms))
+    at, now = (datetime.fromtimestamp(ms / 1000, tz=UTC) for ms in (at_ms, now_ms))
     if at.date() == now.date():
         return f"{at:%H:%M} UTC"
     return _(f"{at:%a}") if (at.date() - now.date()).days < 7 else f"{at.day} {at:%b}"
@@ -69,7 +69,7 @@ def describe_brief(span_ms: int) -> str:
 
 def describe_when(at_ms: int, now_ms: int) -> str:
     """Return a past moment in UTC, as briefly as it can be understood: `11:58 UTC` today, else `3 Dec, 11:58 UTC`."""
-    at, now = (datetime.fromtimestamp(one / 1000, tz=UTC) for one in (at_ms, now_ms))
+    at, now = (datetime.fromtimestamp(ms / 1000, tz=UTC) for ms in (at_ms, now_ms))
     if at.date() == now.date():
         return f"{at:%H:%M} UTC"
     return f"{at.day} {at:%b}{f' {at.year}' if at.year != now.year else ''}, {at:%H:%M} UTC"

@@ -103,7 +103,7 @@ class InProcessApi:
             claimed=body.context,
         )
         calls = [read_call(*call) for call in enumerate(body.calls)]
-        earlier = [one for one in self._desk.records.values() if _is_of_thread(one.run, run)]
+        earlier = [record for record in self._desk.records.values() if _is_of_thread(record.run, run)]
         step = max(body.step or 1, 1 + len(earlier))
         progress = Progress().with_tools(_list_started(earlier)) if body.thread_id else None
         policy, now_ms = self._desk.policy, self._desk.clock.now_ms
@@ -221,5 +221,6 @@ def _is_of_thread(earlier: RunRef, run: RunRef) -> bool:
 
 def _list_started(records: Sequence[SuspensionRecord]) -> list[str]:
     """Return the tools whose permits were redeemed, in order."""
-    permits = [(item.permit.redeemed_at_ms, item.tool.name) for one in records for item in one.items if item.permit]
+    items = (item for record in records for item in record.items)
+    permits = [(item.permit.redeemed_at_ms, item.tool.name) for item in items if item.permit]
     return [name for _, name in sorted(permits, key=lambda permit: permit[0])]

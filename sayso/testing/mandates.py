@@ -76,10 +76,10 @@ class InProcessMandates:
         )
         plan = Plan.model_validate(body.model_dump(exclude={"thread_id": True, "tools": {"__all__": {"definition"}}}))
         definitions: dict[str, ToolDefinition] = {}
-        for one in body.tools:
-            definition = ToolDefinition(name=one.tool, **dict(one.definition))
-            if definitions.setdefault(one.tool, definition) != definition:
-                raise InvalidInput(f"The tool {one.tool!r} has two definitions; send one.")
+        for tool in body.tools:
+            definition = ToolDefinition(name=tool.tool, **dict(tool.definition))
+            if definitions.setdefault(tool.tool, definition) != definition:
+                raise InvalidInput(f"The tool {tool.tool!r} has two definitions; send one.")
         item = draft_mandate(self._desk.policy, run, plan, definitions)
         draft = draft_suspension(f"sus_{name}", run, step=1, resume=ResumeSpec(mode="poll"))
         begun = suspend(draft, (item,), self._desk.clock.now_ms)
@@ -117,21 +117,22 @@ class InProcessMandates:
     def _show(self, record: SuspensionRecord) -> JsonValue:
         """Return a mandate as the API does; of a plan nobody approved, what it would be."""
         now_ms, item = self._desk.clock.now_ms, record.items[0]
-        found = self._desk.counters.find_mandate(name_mandate(record.id))
+        approved = self._desk.counters.find_mandate(name_mandate(record.id))
         assert item.mandate is not None  # noqa: S101  `_find` refuses other items
-        mandate = found or draft_from(record, item, item.mandate, 0)
-        if found is not None:
-            state = MandateState(found.find_state(now_ms))
+        mandate = approved or draft_from(record, item, item.mandate, 0)
+        if approved is not None:
+            state = MandateState(approved.find_state(now_ms))
         elif item.outcome is not None:
             state = MandateState.DENIED
         else:
             state = MandateState.PROPOSED if record.status is Status.PENDING else MandateState.WITHDRAWN
-        return {**self._describe(mandate, now_ms), "state": state, "until": iso_utc(found.until_ms) if found else None}
+        until = iso_utc(approved.until_ms) if approved else None
+        return {**self._describe(mandate, now_ms), "state": state, "until": until}
 
     def _describe(self, mandate: Mandate, now_ms: int) -> dict[str, JsonValue]:
         envelope, plan = mandate.envelope, describe_plan(mandate.envelope)
         held = self._desk.counters.read(list_mandate_counters(mandate), now_ms)
-        asked = [f"Asked about each time: {one}" for one in plan.asked]
+        asked = [f"Asked about each time: {call}" for call in plan.asked]
         return {
             **mandate.model_dump(
                 mode="json", include={"id", "agent", "owner", "thread_id", "title", "suspension_id", "item_id"}
@@ -141,7 +142,7 @@ class InProcessMandates:
             "run_id": None,
             "count": envelope.count,
             "sum": write_amount(envelope.sum) if envelope.sum is not None else None,
-            "approved_by": [one.id for one in mandate.granters],
+            "approved_by": [granter.id for granter in mandate.granters],
             "calls": held[mandate.count_counter].total,
             "total": write_amount(held[mandate.sum_counter].total) if mandate.sum_counter in held else "0",
         }

@@ -86,7 +86,8 @@ class FakeReviewer:
     def review(self) -> None:
         """Decide all open items that an instruction matches."""
         for record, item in self._desk.waiting:
-            matching = [one for one in self._instructions if fnmatch.fnmatchcase(item.tool.name, one.tools)]
+            name = item.tool.name
+            matching = [order for order in self._instructions if fnmatch.fnmatchcase(name, order.tools)]
             if matching:
                 self._desk.decide(record, item, matching[0].action, matching[0].given, self.actor)
 

@@ -117,7 +117,7 @@ def show_record(record: SuspensionRecord) -> JsonValue:
     for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)
         part["number"] = part.pop("secret_number") or None
-        part["remembered"] = [describe_remembered(one) for one in item.remembered]
+        part["remembered"] = [describe_remembered(counter) for counter in item.remembered]
         part["terms"] = {name: value for name, value in part["terms"].items() if name != "sample"} | {"quorum": None}
         part |= {"drawn": "", "decisions": part["decisions"][-1:] if item.outcome is not None else [], "voided": []}
     return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}

@@ -28,27 +28,27 @@ def collapse(text: str, *, breaks: bool = True) -> list[Piece]:
         return reveal(text, breaks=breaks)
     pieces: list[Piece] = []
     begin = 0
-    for found in _RUN.finditer(text):
-        if found.lastgroup == "indent":
+    for match in _RUN.finditer(text):
+        if match.lastgroup == "indent":
             continue
-        start, end = found.span()
-        if found.lastgroup == "lines":  # keep the line breaks at both ends: the sign gets its own line
-            start, end = (found[0].index("\n") + start + 1 if start else 0), end - 1
+        start, end = match.span()
+        if match.lastgroup == "lines":  # keep the line breaks at both ends: the sign gets its own line
+            start, end = (match[0].index("\n") + start + 1 if start else 0), end - 1
             pieces += collapse(text[begin:start], breaks=breaks)  # the previous line may end in a long run
         else:
             pieces += reveal(text[begin:start], breaks=breaks)
-        pieces.append(_make_sign(text[start:end], found.lastgroup == "lines"))
+        pieces.append(_make_sign(text[start:end], match.lastgroup == "lines"))
         begin = end
     return pieces + reveal(text[begin:], breaks=breaks)
 
 
 def _make_sign(run: str, lines: bool) -> Piece:
-    found = sorted(set(run))
+    signs = sorted(set(run))
     if lines:
         words = f"{run.count(chr(10)) + 1} blank lines"
-    elif len(found) > 1:
+    elif len(signs) > 1:
         words = f"{len(run)} blank characters"
     else:
         words = f"{len(run)} {_PLURALS.get(run[0], f'× U+{ord(run[0]):04X}')}"
-    names = [f"U+{ord(sign):04X}" for sign in found if sign != "\n"]
+    names = [f"U+{ord(sign):04X}" for sign in signs if sign != "\n"]
     return Piece(run, f"⟨{words}⟩", f"{words}{': ' if names else ''}{', '.join(names)}")

@@ -80,6 +80,6 @@ def _is_own(token: str, script: str, others: list[str]) -> bool:
     """
     own = [word for word in others if any(name_script(sign) == script and has_own_shape(sign) for sign in word)]
     known = {letter for word in own for letter in word.casefold()} | _COMMON
-    strange = script == "CYRILLIC" and any(one.isalpha() and one not in known for one in token.casefold())
+    strange = script == "CYRILLIC" and any(letter.isalpha() and letter not in known for letter in token.casefold())
     ascii_words = sum(1 for word in others if word.isascii())
     return not strange and bool(own) and (len(token) <= _SHORT or len(own) >= ascii_words)

@@ -10,7 +10,7 @@ _REGISTERED = (
     "LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 "
     "PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
 )
-_LENGTHS = {one[:2]: int(one[2:]) for one in _REGISTERED.split()}
+_LENGTHS = {entry[:2]: int(entry[2:]) for entry in _REGISTERED.split()}
 """The length of a country's numbers, from the registry of ISO 13616."""
 
 
@@ -28,14 +28,14 @@ def is_valid(text: str) -> bool:
 def begins_with_iban(text: str) -> bool:
     """Whether a text begins with an IBAN of the length of its country; separators may part its groups."""
     length = _LENGTHS.get(text[:2].upper(), 0)
-    found = ""
+    number = ""
     for place, sign in enumerate(text):
         if sign.isascii() and sign.isalnum():
-            found += sign
+            number += sign
         elif sign not in _SEPARATORS or text[place - 1] in _SEPARATORS:
             break
-        if len(found) == length:
-            return is_valid(found)
+        if len(number) == length:
+            return is_valid(number)
     return False
 
 

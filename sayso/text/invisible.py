@@ -95,10 +95,10 @@ def find_hidden(text: str, *, breaks: bool) -> list[int]:
     hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
         return []
-    places = (found.start() for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text))
+    places = (match.start() for match in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text))
     inside: set[int] = set()
     if not hidden.isdisjoint("\u200d\ufe0f"):
-        inside.update(*(range(*found.span()) for found in _EMOJI.finditer(text)))
+        inside.update(*(range(*match.span()) for match in _EMOJI.finditer(text)))
     return [place for place in places if place not in inside]
 
 

@@ -34,13 +34,13 @@ def find_spoken() -> NullTranslations:
 
 def _(message: str, **facts: object) -> str:
     """Return the message in the language in use, with its named places filled."""
-    found = translate(message)
-    return found % facts if facts else found
+    text = translate(message)
+    return text % facts if facts else text
 
 
-def ngettext(one: str, many: str, count: int, **facts: object) -> str:
+def ngettext(singular: str, plural: str, count: int, **facts: object) -> str:
     """Return the form of the message for a count, which is the place `num`, too."""
-    return translate_count(one, many, count) % {"num": count, **facts}
+    return translate_count(singular, plural, count) % {"num": count, **facts}
 
 
 def mark(message: str) -> str:
@@ -53,6 +53,6 @@ def translate(message: str) -> str:
     return _SPOKEN.get().gettext(message) if message else ""  # catalogues keep their header as ""
 
 
-def translate_count(one: str, many: str, count: int) -> str:
+def translate_count(singular: str, plural: str, count: int) -> str:
     """Return the form of the message for a count in the language in use, with its places."""
-    return _SPOKEN.get().ngettext(one, many, count)
+    return _SPOKEN.get().ngettext(singular, plural, count)

@@ -55,8 +55,8 @@ def has_stacked_accents(text: str) -> bool:
 def _find_words(text: str) -> Iterator[int]:
     words = {word for word in {*_WORD.findall(text)} if not word.isascii()}
     marked = {word: places for word in words if (places := _find_marks(word))}
-    for found in _WORD.finditer(text) if marked else ():
-        yield from (found.start() + place for place in marked.get(found.group(), ()))
+    for match in _WORD.finditer(text) if marked else ():
+        yield from (match.start() + place for place in marked.get(match.group(), ()))
 
 
 def _find_marks(word: str) -> tuple[int, ...]:
@@ -95,10 +95,10 @@ def _find_base(word: str, scripts: dict[str, str], known: set[str]) -> str:
 
 
 def _find_accents(text: str) -> Iterator[int]:
-    for found in _ACCENTED.finditer(text):
-        written, start = found.group(), found.start() + 1
+    for match in _ACCENTED.finditer(text):
+        written, start = match.group(), match.start() + 1
         apart = len(written) > _MOST_ACCENTS or len(unicodedata.normalize("NFC", written)) < len(written)
-        yield from range(start if apart else start + _COMBINING_AT_MOST, found.end())
+        yield from range(start if apart else start + _COMBINING_AT_MOST, match.end())
 
 
 def _find_separators(text: str) -> Iterator[int]:
@@ -106,8 +106,8 @@ def _find_separators(text: str) -> Iterator[int]:
 
     A full-width sign is ordinary next to an East Asian letter.
     """
-    for found in _BETWEEN.finditer(text):
-        sign, place = found.group(), found.start()
+    for match in _BETWEEN.finditer(text):
+        sign, place = match.group(), match.start()
         if _is_wide(sign):
             narrow = not (_is_wide(text[place - 1]) or _is_wide(text[place + 1]))
             if narrow and unicodedata.normalize("NFKC", sign) in _STRUCTURE:
@@ -150,6 +150,6 @@ def _like(fits: Callable[[str], bool]) -> frozenset[str]:
 
     return frozenset(
         sign
-        for sign, others in confusables_data.items()
-        if not sign.isascii() and any(len(one["c"]) == 1 and one["c"].isascii() and fits(one["c"]) for one in others)
+        for sign, twins in confusables_data.items()
+        if not sign.isascii() and any(len(twin["c"]) == 1 and twin["c"].isascii() and fits(twin["c"]) for twin in twins)
     )

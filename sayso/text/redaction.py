@@ -60,9 +60,9 @@ def redact(args: JsonObject, schema: JsonObject | None, paths: Sequence[str] = (
         return Redacted(args, _NO_SECRETS)
     root = schema or {}
     patterns = [tuple(_split(path)) for path in paths]
-    found = _mask_object(args, [root], root, patterns)
-    redacted = Redacted(found, frozenset(_list_masked(args, found)))
-    return Redacted(redacted.scrub_object(found), redacted.secrets)
+    masked = _mask_object(args, [root], root, patterns)
+    redacted = Redacted(masked, frozenset(_list_masked(args, masked)))
+    return Redacted(redacted.scrub_object(masked), redacted.secrets)
 
 
 def list_secret_paths(schema: JsonObject, path: str = "") -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def list_secret_paths(schema: JsonObject, path: str = "") -> tuple[str, ...]:
     if not has_secrets(schema):
         return ()
     finder = _PathFinder(schema)
-    found = tuple(dict.fromkeys(one for one in finder.find([schema], path, frozenset()) if one))
-    return (path or "*",) if finder.visited > _MOST_PARTS else found
+    paths = tuple(dict.fromkeys(filter(None, finder.find([schema], path, frozenset()))))
+    return (path or "*",) if finder.visited > _MOST_PARTS else paths
 
 
 @dataclass
@@ -86,7 +86,7 @@ class _PathFinder:
         """Yield the secret paths at and below a part; `above` are the ids of the schemas around it."""
         self.visited += 1
         expanded = _expand(self.root, schemas)
-        repeated = any(id(one) in above and one.get("properties", one.get("items")) for one in expanded)
+        repeated = any(id(schema) in above and schema.get("properties", schema.get("items")) for schema in expanded)
         if repeated or any(map(is_secret, expanded)):
             yield path
             return
@@ -98,7 +98,7 @@ class _PathFinder:
                 step = name if _PLAIN_NAME.fullmatch(name) else "*"
                 yield from self.find(inner, f"{path}.{step}" if path else step, inside)
         places = range(_prefix_items(expanded) + 1)
-        items = [one for place in places for one in _items(self.root, expanded, place)]
+        items = [schema for place in places for schema in _items(self.root, expanded, place)]
         if items and path:
             yield from self.find(items, f"{path}[]", inside)
 
@@ -113,7 +113,7 @@ def _list_names(schemas: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _prefix_items(schemas: Sequence[JsonObject]) -> int:
-    return max((len(found) for one in schemas if isinstance(found := one.get("prefixItems"), list)), default=0)
+    return max((len(prefix) for schema in schemas if isinstance(prefix := schema.get("prefixItems"), list)), default=0)
 
 
 def has_secrets(value: JsonValue) -> bool:
@@ -125,8 +125,8 @@ def has_secrets(value: JsonValue) -> bool:
 
 def _list_spellings(secrets: Iterable[str]) -> dict[str, None]:
     """Return how texts quote the secrets, each as it is and escaped, longest secret first."""
-    long = (one for one in secrets if len(one) >= _SHORTEST_SCRUBBED)
-    return dict.fromkeys(spelling for one in sorted(long, key=len, reverse=True) for spelling in _spell(one))
+    long = (secret for secret in secrets if len(secret) >= _SHORTEST_SCRUBBED)
+    return dict.fromkeys(spelling for secret in sorted(long, key=len, reverse=True) for spelling in _spell(secret))
 
 
 def _spell(secret: str) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _scrub(value: JsonValue, spellings: dict[str, None]) -> JsonValue:
     if isinstance(value, str):
         return _scrub_text(value, spellings)
     if isinstance(value, list):
-        return [_scrub(one, spellings) for one in value]
+        return [_scrub(part, spellings) for part in value]
     if isinstance(value, dict):
         return _scrub_object(value, spellings)
     return MASK if any(number in spellings for number in _list_leaves(value)) else value
@@ -156,17 +156,17 @@ def _scrub_text(text: str, spellings: dict[str, None]) -> str:
     return text
 
 
-def _list_masked(value: JsonValue, found: JsonValue) -> Iterator[str]:
+def _list_masked(value: JsonValue, masked: JsonValue) -> Iterator[str]:
     """Yield the texts and numbers that were masked, and an empty text for a value without any."""
-    if found == MASK and value != MASK:
+    if masked == MASK and value != MASK:
         yield from _list_leaves(value)
         yield ""
-    elif isinstance(value, dict) and isinstance(found, dict):
-        for name, one in value.items():
-            yield from _list_masked(one, found[name])
-    elif isinstance(value, list) and isinstance(found, list):
-        for one, other in zip(value, found, strict=True):
-            yield from _list_masked(one, other)
+    elif isinstance(value, dict) and isinstance(masked, dict):
+        for name, part in value.items():
+            yield from _list_masked(part, masked[name])
+    elif isinstance(value, list) and isinstance(masked, list):
+        for part, other in zip(value, masked, strict=True):
+            yield from _list_masked(part, other)
 
 
 def _list_leaves(value: JsonValue) -> Iterator[str]:
@@ -174,8 +174,8 @@ def _list_leaves(value: JsonValue) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _list_leaves(one)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _list_leaves(part)
     elif value is not None and not isinstance(value, bool):
         yield canonical_json(value).decode()
 
@@ -188,7 +188,7 @@ def _split(path: str) -> Iterator[str]:
 
 
 def _step(patterns: Sequence[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
-    return [one[1:] for one in patterns if one and (one[0] == name or (one[0] == "*" and name != "[]"))]
+    return [path[1:] for path in patterns if path and (path[0] == name or (path[0] == "*" and name != "[]"))]
 
 
 def _mask(
@@ -200,14 +200,14 @@ def _mask(
         return _mask_object(value, schemas, root, patterns)
     if isinstance(value, list):
         inner = [(_items(root, schemas, place), _step(patterns, "[]")) for place in range(len(value))]
-        return [_mask(one, below, root, rest) for one, (below, rest) in zip(value, inner, strict=True)]
+        return [_mask(part, below, root, rest) for part, (below, rest) in zip(value, inner, strict=True)]
     return value
 
 
 def _mask_object(
     value: JsonObject, schemas: Sequence[JsonObject], root: JsonObject, patterns: Sequence[tuple[str, ...]]
 ) -> JsonObject:
-    return {name: _mask(one, _below(root, schemas, name), root, _step(patterns, name)) for name, one in value.items()}
+    return {name: _mask(part, _below(root, schemas, name), root, _step(patterns, name)) for name, part in value.items()}
 
 
 def is_secret(schema: JsonObject) -> bool:
@@ -220,40 +220,40 @@ def _below(root: JsonObject, schemas: Sequence[JsonObject], name: str) -> list[J
 
     Patterns of names are not evaluated, because they come from the agent: all of them count as matching.
     """
-    found: list[JsonObject] = []
+    parts: list[JsonObject] = []
     for schema in _expand(root, schemas):
         properties, patterns = schema.get("properties"), schema.get("patternProperties")
         named = properties.get(name) if isinstance(properties, dict) else None
         matching = patterns.values() if isinstance(patterns, dict) else ()
-        found += [one for one in (named, *matching, schema.get("additionalProperties")) if isinstance(one, dict)]
-    return _expand(root, found)
+        parts += [part for part in (named, *matching, schema.get("additionalProperties")) if isinstance(part, dict)]
+    return _expand(root, parts)
 
 
 def _items(root: JsonObject, schemas: Sequence[JsonObject], place: int) -> list[JsonObject]:
-    found: list[JsonObject] = []
+    parts: list[JsonObject] = []
     for schema in _expand(root, schemas):
         prefix = schema.get("prefixItems")
         first = prefix[place] if isinstance(prefix, list) and place < len(prefix) else schema.get("items")
-        found += [first] if isinstance(first, dict) else []
-    return _expand(root, found)
+        parts += [first] if isinstance(first, dict) else []
+    return _expand(root, parts)
 
 
 def _expand(root: JsonObject, schemas: Sequence[JsonObject]) -> list[JsonObject]:
     """Return the schemas with all those that they refer to or combine, each once."""
-    found: dict[int, JsonObject] = {}
-    left = [*schemas]
-    while left:
-        schema = left.pop()
-        if id(schema) in found:
+    by_id: dict[int, JsonObject] = {}
+    remaining = [*schemas]
+    while remaining:
+        schema = remaining.pop()
+        if id(schema) in by_id:
             continue
-        found[id(schema)] = schema
+        by_id[id(schema)] = schema
         reference = schema.get("$ref")
         inner = [_look_up(root, reference)] if isinstance(reference, str) else []
         for branch in _BRANCHES:
             options = schema.get(branch)
             inner += options if isinstance(options, list) else []
-        left += [one for one in inner if isinstance(one, dict)]
-    return [*found.values()]
+        remaining += [part for part in inner if isinstance(part, dict)]
+    return [*by_id.values()]
 
 
 def _look_up(root: JsonObject, reference: str) -> JsonValue:

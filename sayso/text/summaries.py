@@ -67,7 +67,7 @@ def summarize(args: JsonObject) -> Summary:
 
 def count_changes(before: JsonObject, after: JsonObject) -> int:
     """Return how many values differ between two objects, with those that only one of them has."""
-    old, new = ({leaf.path: leaf.text for leaf in list_values(one)} if one else {} for one in (before, after))
+    old, new = ({leaf.path: leaf.text for leaf in list_values(args)} if args else {} for args in (before, after))
     return sum(old.get(path) != new.get(path) for path in old.keys() | new.keys())
 
 

@@ -50,7 +50,7 @@ class JumpDetector:
     async def _doubt(self, last: ClockReading, reading: ClockReading, drift_ms: int) -> None:
         """Freeze time, unless another clock has reported the same jump."""
         known = await self._wiring.freezes.known(fresh=True)
-        jumps = [(one.at_ms, one.jumped_to_ms or 0) for one in known if one.scope == TIME]
+        jumps = [(freeze.at_ms, freeze.jumped_to_ms or 0) for freeze in known if freeze.scope == TIME]
         reported_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= reading.at_ms)
         if drift_ms - reported_ms <= JUMP_MS:
             return

@@ -81,10 +81,10 @@ class Precomputing:
         changes = self._coming.commits
         return max(_TICK_MS, changes[0].at_ms - now_ms) / 1000 if changes else inf
 
-    def _keep(self, found: Precomputed) -> None:
-        rest = self._coming.commits if self._coming.freezes == found.freezes else ()
-        together = sorted((*rest, *found.commits), key=attrgetter("at_ms"))
-        self._coming = Precomputed(found.freezes, tuple(together))
+    def _keep(self, precomputed: Precomputed) -> None:
+        rest = self._coming.commits if self._coming.freezes == precomputed.freezes else ()
+        together = sorted((*rest, *precomputed.commits), key=attrgetter("at_ms"))
+        self._coming = Precomputed(precomputed.freezes, tuple(together))
 
 
 def _divide(due: tuple[PrecomputedCommit, ...], ahead_ms: float) -> Iterator[tuple[PrecomputedCommit, ...]]:

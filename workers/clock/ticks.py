@@ -26,8 +26,8 @@ async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
     due = await wiring.schedule.due(await wiring.schedule.now_ms() if now_ms is None else now_ms)
     queued_since_ms = await wiring.schedule.queued_since_ms() if due else None
     due_batches = (due[start : start + _BATCH_SIZE] for start in range(0, len(due), _BATCH_SIZE))
-    left = await asyncio.gather(*(wiring.desk.tick_batch(ids, queued_since_ms) for ids in due_batches))
-    await _at_once([one for ids in left for one in ids], partial(_look, wiring, queued_since_ms))
+    remaining = await asyncio.gather(*(wiring.desk.tick_batch(ids, queued_since_ms) for ids in due_batches))
+    await _at_once([id_ for ids in remaining for id_ in ids], partial(_look, wiring, queued_since_ms))
     return len(due)
 
 

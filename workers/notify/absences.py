@@ -27,17 +27,17 @@ class AbsenceWatch:
         """Move the cards of people whose absence began; return the number of changed suspensions."""
         at_ms = now_ms() if at_ms is None else at_ms
         absences = await self.wiring.duty.list_absences()
-        current = [one for one in absences if one.covers(at_ms)]
-        due = [one.id for one in current if self.again_at_ms.get(one.id, 0) <= at_ms]
+        current = [absence for absence in absences if absence.covers(at_ms)]
+        due = [absence.id for absence in current if self.again_at_ms.get(absence.id, 0) <= at_ms]
         if not due:
             return 0
-        active = {one.name for one in await self.wiring.reviewers.list_all() if one.active}
-        chains = {one.person: find_chain(absences, one.person, at_ms, active) for one in current}
+        active = {reviewer.name for reviewer in await self.wiring.reviewers.list_all() if reviewer.active}
+        chains = {absence.person: find_chain(absences, absence.person, at_ms, active) for absence in current}
         moved = await self._search({person: chain for person, chain in chains.items() if chain})
         known = self.again_at_ms
         self.again_at_ms = {
-            one.id: known.get(one.id, 0) if one.id not in due else _NEVER if one.id in known else at_ms + _AGAIN_MS
-            for one in current
+            id_: known.get(id_, 0) if id_ not in due else _NEVER if id_ in known else at_ms + _AGAIN_MS
+            for id_ in (absence.id for absence in current)
         }
         return moved
 
@@ -51,7 +51,7 @@ class AbsenceWatch:
         return moved
 
     async def _move(self, record: SuspensionRecord, chains: Mapping[str, tuple[str, ...]]) -> bool:
-        if not any(one.person in chains for item in record.items for one in item.deliveries):
+        if not any(delivery.person in chains for item in record.items for delivery in item.deliveries):
             return False
         try:
             saved = await self.wiring.desk.move_cards(record.id, chains)

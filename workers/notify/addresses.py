@@ -40,10 +40,11 @@ class ContactBook:
 
     async def _read(self, channel: str, person: str, requester: str) -> tuple[Recipient, ...]:
         present = await list_present(self.wiring, person, now_ms(), requester)
-        found: list[Recipient] = []
+        recipients: list[Recipient] = []
         for name in present:
-            found += [Recipient(name, address) for address in await self.wiring.contacts.addresses_of(name, channel)]
-        return tuple(found)
+            addresses = await self.wiring.contacts.addresses_of(name, channel)
+            recipients += [Recipient(name, address) for address in addresses]
+        return tuple(recipients)
 
 
 async def _recall(known: dict[Key, Memory[Value]], key: Key, read: Callable[[], Awaitable[Value]]) -> Value:

@@ -125,15 +125,15 @@ class Attempt:
         """Send the card to everybody behind the delivery; return one delivery for each person. Raises `Deferred`."""
         if self.delivery.person and isinstance(self.channel, SharedOnly):
             return (self.delivery.model_copy(update={"person": ""}),)  # one card replaces those of all reviewers
-        found = await self._find_recipients()
-        people = tuple(dict.fromkeys(one.person for one in found))
+        recipients = await self._find_recipients()
+        people = tuple(dict.fromkeys(recipient.person for recipient in recipients))
         if not people:
             who = self.delivery.person or "Nobody"
             return (fail(self.delivery, f"{who} has no address on {self.channel.name}.", None),)
         if people == (self.delivery.person,):
-            return (await self.send_to(found),)
+            return (await self.send_to(recipients),)
         return tuple(
-            await asyncio.gather(*(self._try_send([one for one in found if one.person == name]) for name in people))
+            await asyncio.gather(*(self._try_send([to for to in recipients if to.person == name]) for name in people))
         )
 
     async def follow(self) -> CardDelivery:
@@ -175,8 +175,8 @@ class Attempt:
     async def _find_recipients(self) -> tuple[Recipient, ...]:
         if not self.delivery.person and self.channel.shared_address:
             return (Recipient("", self.channel.shared_address),)
-        found = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
-        return tuple(one for one in found if one.person not in self.excluded)
+        recipients = await self.addresses.find(self.channel.name, self.delivery.person, self.requester)
+        return tuple(recipient for recipient in recipients if recipient.person not in self.excluded)
 
     async def _try_send(self, places: Sequence[Recipient]) -> CardDelivery:
         """Send to one person of many; a deferred person stays queued without holding up the others."""

@@ -65,14 +65,14 @@ class Digests:
 
     async def join(self, channel: str, to: Recipient, card: Card, event_id: str, flush: Flush) -> None:
         """Return once the card has been sent in a digest; raises what its sending raises."""
-        key, one = (channel, to), _Waiting(card, event_id, asyncio.get_running_loop().create_future())
+        key, entry = (channel, to), _Waiting(card, event_id, asyncio.get_running_loop().create_future())
         waiting = self._waiting.setdefault(key, [])
-        waiting.append(one)
+        waiting.append(entry)
         if len(waiting) == 1:
             task = asyncio.create_task(self._send_later(key, flush))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        await one.sent
+        await entry.sent
 
     async def _send_later(self, key: tuple[str, Recipient], flush: Flush) -> None:
         await asyncio.sleep(self.window_s)
@@ -82,15 +82,15 @@ class Digests:
 
 
 async def _send(group: Sequence[_Waiting], flush: Flush) -> None:
-    ids = sorted(one.event_id for one in group)
+    ids = sorted(entry.event_id for entry in group)
     event_id = f"digest:{sha256(' '.join(ids).encode()).hexdigest()[:32]}"
     try:
-        await flush(tuple(one.card for one in group), event_id)
+        await flush(tuple(entry.card for entry in group), event_id)
     except Exception as error:  # noqa: BLE001  each of the waiting attempts raises it
-        for one in group:
-            if not one.sent.done():
-                one.sent.set_exception(error)
+        for entry in group:
+            if not entry.sent.done():
+                entry.sent.set_exception(error)
     else:
-        for one in group:
-            if not one.sent.done():
-                one.sent.set_result(None)
+        for entry in group:
+            if not entry.sent.done():
+                entry.sent.set_result(None)

@@ -16,9 +16,10 @@ RENEW_S = 5.0
 
 async def keep_listening(wiring: Wiring, channels: Channels, stopping: asyncio.Event) -> None:
     """Listen to every channel that has a listener, until stopped."""
-    found = [(one, KINDS[one.kind].listen) for one in channels.by_name.values() if one.kind in KINDS]
+    known = (channel for channel in channels.by_name.values() if channel.kind in KINDS)
+    listeners = [(channel, KINDS[channel.kind].listen) for channel in known]
     await asyncio.gather(
-        *(listen_by_lease(wiring, channel, listen, stopping) for channel, listen in found if listen is not None)
+        *(listen_by_lease(wiring, channel, listen, stopping) for channel, listen in listeners if listen is not None)
     )
 
 

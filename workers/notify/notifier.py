@@ -55,17 +55,17 @@ class Notifier:
     async def deliver_due(self) -> int:
         """Start the attempts of each due suspension that is not under way here; return their number."""
         due = await self.wiring.part(CardQueue).due(await self.wiring.schedule.now_ms())
-        begun = [one for one in due if one not in self.under_way][: max(0, _AT_ONCE - len(self.under_way))]
+        begun = [id_ for id_ in due if id_ not in self.under_way][: max(0, _AT_ONCE - len(self.under_way))]
         for suspension_id in begun:
             self.under_way[suspension_id] = asyncio.create_task(self._attend(suspension_id))
         return len(begun)
 
     async def publish_circuits(self) -> None:
         """Save which destinations are only probed, for the diagnostics; the notes lapse with this process."""
-        found = self.gate.breakers.list_open()
-        for channel in {*found, *self.published}:
-            await save_circuits(self.wiring.part(ChannelNotes), channel, found.get(channel, []))
-        self.published = {*found}
+        circuits = self.gate.breakers.list_open()
+        for channel in {*circuits, *self.published}:
+            await save_circuits(self.wiring.part(ChannelNotes), channel, circuits.get(channel, []))
+        self.published = {*circuits}
 
     async def finish(self) -> None:
         """Wait for the attempts under way, up to `_GRACE_S`."""
@@ -114,37 +114,37 @@ class Notifier:
             return
         now_ms = await self.wiring.schedule.now_ms()
         due = [
-            (item, one)
+            (item, delivery)
             for item in record.items
-            for one in item.deliveries
-            if needs_attempt(record, item, one) and (one.next_try_at_ms or 0) <= now_ms
+            for delivery in item.deliveries
+            if needs_attempt(record, item, delivery) and (delivery.next_try_at_ms or 0) <= now_ms
         ]
         items = {item.item_id: item for item, _ in due}
         cards = {name: await self._build_card(record, item) for name, item in items.items()}
-        found = await asyncio.gather(
-            *(self._attempt(record, item, one, cards[item.item_id], now_ms) for item, one in due),
+        results = await asyncio.gather(
+            *(self._attempt(record, item, delivery, cards[item.item_id], now_ms) for item, delivery in due),
             return_exceptions=True,
         )
-        reports = [one for one in found if isinstance(one, DeliveryReport)]
-        waits_ms = [one for one in found if isinstance(one, int)]
+        reports = [result for result in results if isinstance(result, DeliveryReport)]
+        waits_ms = [result for result in results if isinstance(result, int)]
         if reports:
             await self._save(suspension_id, reports)
             self._log(suspension_id, reports)
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one  # after the others' results are saved: their cards must not be sent again
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result  # after the others' results are saved: their cards must not be sent again
         if waits_ms or not due:
             await self.wiring.part(CardQueue).defer(suspension_id, now_ms + min(waits_ms, default=_AGAIN_MS))
 
     def _log(self, suspension_id: str, reports: Sequence[DeliveryReport]) -> None:
         """Log when a channel begins and ceases to fail, with the reason and no address."""
         for report in reports:
-            for one in report.became:
-                trouble = self.failing[one.channel]
-                if one.reason is not None and one.state is not DeliveryState.QUEUED:
-                    failed = DeliveryFailed(one.reason)
-                    trouble.note(failed, channel=one.channel, suspension=suspension_id, item=report.item_id)
-                elif one.proven:
+            for delivery in report.became:
+                trouble = self.failing[delivery.channel]
+                if delivery.reason is not None and delivery.state is not DeliveryState.QUEUED:
+                    failed = DeliveryFailed(delivery.reason)
+                    trouble.note(failed, channel=delivery.channel, suspension=suspension_id, item=report.item_id)
+                elif delivery.proven:
                     trouble.over()
 
     async def _build_card(self, record: SuspensionRecord, item: Item) -> Card:
@@ -175,13 +175,13 @@ class Notifier:
             channel = self.channels.find(name)
             if channel is None or isinstance(channel, SharedOnly):
                 continue
-            found = await self.addresses.find(name, record.run.owner)
-            if not found:
+            recipients = await self.addresses.find(name, record.run.owner)
+            if not recipients:
                 continue
             there = delivery.model_copy(update={"channel": name})
             attempt = self._prepare(record, item, there, channel, card, now_ms)
             try:
-                return DeliveryReport(item.item_id, delivery.key, (await attempt.send_to(found),))
+                return DeliveryReport(item.item_id, delivery.key, (await attempt.send_to(recipients),))
             except Deferred as deferred:
                 return deferred.wait_ms
         return DeliveryReport(item.item_id, delivery.key, ())

@@ -229,7 +229,7 @@ class Drain:
             await desk.release(record.id, next_step(fence), "it is frozen")
             return None
         if record.journal and (plan is None or not may_start):
-            unused = {one.index for one in record.journal}
+            unused = {intent.index for intent in record.journal}
             saved, plan = await desk.return_permits(record.id, next_step(fence), unused, saved), None
         return LeasedRun(saved, fence, plan, state, self._states, list_unclaimed(saved))
 

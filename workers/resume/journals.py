@@ -65,7 +65,8 @@ class DeskJournal:
         self._notes = find_notes(fence.holder)
         self._earlier = _started_earlier(leased.record, fence)
         self._noted = noted
-        self._never_ran = {one.index: one.attempt for one in self._earlier if self._never_started(one, leased.now_ms)}
+        unstarted = (intent for intent in self._earlier if self._never_started(intent, leased.now_ms))
+        self._never_ran = {intent.index: intent.attempt for intent in unstarted}
 
     async def recall(self, wanted: Collection[Wanted]) -> Readings:
         return await through_outages(lambda: self._desk.suspensions.recall(wanted))
@@ -75,12 +76,13 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Save which calls are about to start; raises `Withdrawn` if the key that requested the run is revoked."""
         step = state.step if state is not None else self._record.step
-        begun = {one.index: one for one in self._record.journal if one.index in self._unclaimed}
-        if begun and (state is not None or not begun.keys() <= {one.call.index for one in calls}):
+        begun = {intent.index: intent for intent in self._record.journal if intent.index in self._unclaimed}
+        if begun and (state is not None or not begun.keys() <= {entry.call.index for entry in calls}):
             await self.return_unclaimed()
             begun = {}
-        planned = [plan_intent(self._record, self._fence, one, step) for one in calls if one.call.index not in begun]
-        intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
+        fresh = (entry for entry in calls if entry.call.index not in begun)
+        planned = [plan_intent(self._record, self._fence, entry, step) for entry in fresh]
+        intents = tuple(intent.model_copy(update={"in_vain": self._never_ran.get(intent.index)}) for intent in planned)
         if intents or events or not begun:
             sealed = seal(state) if state is not None else None
             revocations = await through_outages(self._revocations.find)
@@ -122,7 +124,7 @@ class DeskJournal:
 
     async def return_permits(self, unused: Collection[int]) -> None:
         await self._commit(self._desk.return_permits, unused)
-        self._started = tuple(one for one in self._started if one.index not in unused)
+        self._started = tuple(intent for intent in self._started if intent.index not in unused)
 
     async def return_unclaimed(self) -> None:
         """Return the permits that were redeemed with the lease, if their calls have not been started since."""
@@ -169,7 +171,8 @@ class DeskJournal:
             await self._commit(step, saved, events)
         except (Conflict, Unavailable):
             completed = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
-            await self._report_late({one.index: read_result(one, completed[one.index]) for one in self._started})
+            results = {intent.index: read_result(intent, completed[intent.index]) for intent in self._started}
+            await self._report_late(results)
             raise
 
     async def _report_late(self, results: Mapping[int, ToolResult]) -> None:
@@ -183,8 +186,8 @@ class DeskJournal:
 
     def finished(self) -> Mapping[int, ToolResult]:
         """Return the results that an earlier attempt saved or noted."""
-        found = {intent.index: intent.result or self._find_noted(intent) for intent in self._earlier}
-        return {index: result for index, result in found.items() if result is not None}
+        results = {intent.index: intent.result or self._find_noted(intent) for intent in self._earlier}
+        return {index: result for index, result in results.items() if result is not None}
 
     def _find_noted(self, intent: Intent) -> ToolResult | None:
         noted = self._noted.get(intent.holder)
@@ -226,7 +229,7 @@ async def open_journal(wiring: Wiring, leased: Saved, fence: Fence, unclaimed: s
 
 
 def _started_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:
-    return tuple(one for one in record.journal if one.attempt != fence.attempt)
+    return tuple(intent for intent in record.journal if intent.attempt != fence.attempt)
 
 
 def _end_of_lease_ms(saved: Saved) -> float:
@@ -255,7 +258,7 @@ def describe_outcomes(record: SuspensionRecord, checked: Revalidation, now_ms: i
 
 def ask_in(batch: Batch, checked: Revalidation) -> Batch:
     """Replace the drafts that are asked again."""
-    calls = [one.model_copy(update={"ask": checked.again.get(one.call.index, one.ask)}) for one in batch.calls]
+    calls = [entry.model_copy(update={"ask": checked.again.get(entry.call.index, entry.ask)}) for entry in batch.calls]
     return batch.model_copy(update={"calls": tuple(calls)})
 
 

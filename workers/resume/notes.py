@@ -117,8 +117,8 @@ async def await_notes(home: Path, started: Sequence[Intent], patience_ms: int) -
     """Return the notes of the workers of these calls, after up to `patience_ms` for any that may still write."""
     give_up_at_ms = monotonic_ms() + patience_ms
     while True:
-        notes = {holder: read_notes(home, holder) for holder in {one.holder for one in started}}
-        if monotonic_ms() >= give_up_at_ms or not any(_may_end(notes[one.holder], one) for one in started):
+        notes = {holder: read_notes(home, holder) for holder in {intent.holder for intent in started}}
+        if monotonic_ms() >= give_up_at_ms or not any(_may_end(notes[intent.holder], intent) for intent in started):
             return notes
         await asyncio.sleep(_POLL_S)
 

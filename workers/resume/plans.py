@@ -83,7 +83,7 @@ class LeasedRun:
 def list_unclaimed(leased: Saved) -> set[int]:
     """Return the indexes of the calls that the lease's own commit journaled."""
     attempt = leased.record.lease.attempt if leased.record.lease is not None else 0
-    return {one.index for one in leased.record.journal if one.attempt == attempt}
+    return {intent.index for intent in leased.record.journal if intent.attempt == attempt}
 
 
 class FirstPlan:
@@ -118,7 +118,7 @@ class FirstPlan:
         except (Unavailable, Deferred):
             return ()  # a counter is not read yet, or a condition costs too much within a commit
         self._lease = (record.version + 1, now_ms)
-        return tuple(plan_intent(record, fence, one, record.step) for one in planned)
+        return tuple(plan_intent(record, fence, call, record.step) for call in planned)
 
     def _read_state(self, record: SuspensionRecord) -> RunState | None:
         """Return the state of a run that waits with a turn of its model, if it was read; its drive reports a fault."""
@@ -145,8 +145,8 @@ def confirm_handed(record: SuspensionRecord, inputs: PlanInputs, now_ms: int) ->
     held, first = record.lease, FirstPlan(inputs)
     fence = Fence(held.holder, held.attempt, 0) if held is not None else Fence("", 0, 0)
     intents = first.plan(forget_start(record), fence, now_ms)
-    begun = (one.model_copy(update={"begun_at_ms": 0}) for one in record.journal)
-    return first.made if all(one in intents for one in begun) else None
+    begun = (intent.model_copy(update={"begun_at_ms": 0}) for intent in record.journal)
+    return first.made if all(intent in intents for intent in begun) else None
 
 
 def plan_batch(
@@ -187,7 +187,7 @@ def plan_run(
 def list_first(agent: Agent, plan: RunPlan) -> tuple[PlannedCall, ...]:
     """Return the calls that `drive` starts first, without another event or judgement before them; none if unsure."""
     batch, read = plan.answered
-    judged = plan.checked.again or any(one.granted and one.may_run for one in batch.calls)
+    judged = plan.checked.again or any(entry.granted and entry.may_run for entry in batch.calls)
     if judged or batch.drafts or batches.warn_of_timeouts(batch, plan.outcomes):
         return ()
     if batches.find_ending(batch, agent.approval_denial_policy) is not None:

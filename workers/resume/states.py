@@ -48,8 +48,8 @@ class RunStates:
     async def read(self, record: SuspensionRecord) -> ReadState:
         """Return the state of a suspension; raises `InvalidInput` where it does not match its reference."""
         assert record.state is not None  # noqa: S101  a run of an agent is always saved with its state
-        found = self.find(record)
-        return found or ReadState(record.state, await self._runs.state(record.run.id, record.state))
+        state = self.find(record)
+        return state or ReadState(record.state, await self._runs.state(record.run.id, record.state))
 
     async def try_read(self, record: SuspensionRecord) -> ReadState | None:
         """Return the state of a suspension, or None where it cannot be read; a later read raises the reason."""

@@ -37,7 +37,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
         await journal.suspend_again(record, batch.drafts, batch, warnings, record.step)
         return
     events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
-    result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results_of(batch)]}
+    result: JsonValue = {"calls": [result.model_dump(mode="json") for result in results_of(batch)]}
     status, error = (ending.status, ending.reason) if ending else (RunStatus.COMPLETED, None)
     await journal.settle(RunEnd(status=status, result=result, error=error), events)
 

@@ -23,13 +23,13 @@ channels = typer.Typer(help="Check the channels over which people are notified."
 def list_channels(json: JsonOption = False) -> None:
     """List the configured channels, without their secrets. Requires an admin."""
     with connect() as client:
-        found = client.exchange(requests.LIST_CHANNELS).channels
+        listed = client.exchange(requests.LIST_CHANNELS).channels
     rows = (
-        (one.name, one.kind, one.destination, ", ".join(f"{row.name}: {row.text}" for row in one.settings))
-        for one in found
+        (view.name, view.kind, view.destination, ", ".join(f"{row.name}: {row.text}" for row in view.settings))
+        for view in listed
     )
     columns = ("name", "kind", "provider", "settings")
-    print_list(found, json, columns, rows, empty="No channel is configured. Set SAYSO_CHANNELS on the service.")
+    print_list(listed, json, columns, rows, empty="No channel is configured. Set SAYSO_CHANNELS on the service.")
 
 
 @channels.command("test")
@@ -43,10 +43,11 @@ def send_test(
         answers = client.exchange(requests.send_test(name, to)).answers
     if json:
         print_json(answers)
-    for one in () if json else answers:
-        text = f"accepted{f': {one.text}' if one.text else '.'}" if one.accepted else f"not accepted: {one.text}"
-        make_console().print(show_line(f"{name}: {text}", "" if one.accepted else "red", width=600))
-    if not all(one.accepted for one in answers):
+    for answer in () if json else answers:
+        accepted = f"accepted: {answer.text}" if answer.text else "accepted."
+        text = accepted if answer.accepted else f"not accepted: {answer.text}"
+        make_console().print(show_line(f"{name}: {text}", "" if answer.accepted else "red", width=600))
+    if not all(answer.accepted for answer in answers):
         raise typer.Exit(1)
 
 

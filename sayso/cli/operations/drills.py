@@ -16,10 +16,10 @@ drills = typer.Typer(help="Plant false calls that test whether reviewers look.",
 def list_drills(json: JsonOption = False) -> None:
     """List the templates. Requires an admin."""
     with connect() as client:
-        found = client.exchange(requests.LIST_DRILLS).drills
-    rows = ((one.id, one.tool, one.agent, one.requested_by, "; ".join(one.signs)) for one in found)
+        listed = client.exchange(requests.LIST_DRILLS).drills
+    rows = ((drill.id, drill.tool, drill.agent, drill.requested_by, "; ".join(drill.signs)) for drill in listed)
     columns = ("id", "tool", "agent", "requested by", "signs")
-    print_list(found, json, columns, rows, empty="There are no templates. Set SAYSO_DRILLS on the service.")
+    print_list(listed, json, columns, rows, empty="There are no templates. Set SAYSO_DRILLS on the service.")
 
 
 @drills.command("plant")

@@ -35,43 +35,46 @@ def headless(
     with connect() as client:
         begin = read_time(since, "--from") if since is not None else None
         end = read_time(until, "--to") if until is not None else None
-        found = _list_items(client, begin, end)
+        items = _list_items(client, begin, end)
     rows = (
-        (format_time(one.at), one.verdict, one.tool, one.rule_id or "default", one.agent, one.owner, one.suspension_id)
-        for one in found
+        (
+            *(format_time(item.at), item.verdict, item.tool, item.rule_id or "default"),
+            *(item.agent, item.owner, item.suspension_id),
+        )
+        for item in items
     )
     columns = ("at (UTC)", "verdict", "tool", "rule", "agent", "requested by", "suspension")
-    print_list(found, json, columns, rows, empty="No item was decided without notifying anybody.")
+    print_list(items, json, columns, rows, empty="No item was decided without notifying anybody.")
 
 
 @reports.command("insights")
 def insights(span: RangeOption = "7d", json: JsonOption = False) -> None:
     """List what was asked and decided, by tool, then by reviewer."""
     with connect() as client:
-        found = client.exchange(requests.report_insights(span))
+        report = client.exchange(requests.report_insights(span))
     if json:
-        print_json(found)
+        print_json(report)
         return
-    tools = map(_describe_tool, found.tools)
-    print_list(found.tools, False, _TOOL_COLUMNS, tools, empty="Nothing was asked in this time.")
-    people = map(_describe_person, found.people)
-    print_list(found.people, False, _PERSON_COLUMNS, people, empty="Nobody decided in this time.")
+    tools = map(_describe_tool, report.tools)
+    print_list(report.tools, False, _TOOL_COLUMNS, tools, empty="Nothing was asked in this time.")
+    people = map(_describe_person, report.people)
+    print_list(report.people, False, _PERSON_COLUMNS, people, empty="Nobody decided in this time.")
 
 
 @reports.command("rules")
 def rules(span: RangeOption = "30d", json: JsonOption = False) -> None:
     """List what each rule cost: what it asked, the time of people, how they decided, and grants that are ready."""
     with connect() as client:
-        found = client.exchange(requests.report_insights(span)).rules
-    rows = map(_describe_rule, found)
-    print_list(found, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
+        costs = client.exchange(requests.report_insights(span)).rules
+    rows = map(_describe_rule, costs)
+    print_list(costs, json, _RULE_COLUMNS, rows, empty="No rule cost anything in this time.")
     if not json:
-        print_ready(found)
+        print_ready(costs)
 
 
 def print_ready(costs: Iterable[RuleCost]) -> None:
     """Print which rules have proposed grants that people may put in force; nothing for none."""
-    ready = [one.sentence for one in costs if one.proposals]
+    ready = [cost.sentence for cost in costs if cost.proposals]
     console = make_console()
     for sentence in ready:
         console.print(show_line(sentence, width=1000))
@@ -79,26 +82,26 @@ def print_ready(costs: Iterable[RuleCost]) -> None:
         console.print(show_line("See `sayso grants list`, and put a proposal in force with `sayso grants confirm ID`."))
 
 
-def _describe_rule(one: RuleCost) -> tuple[str, ...]:
-    measured = f"{one.measured} of {one.decisions}"
-    time = _took(one.people_ms) if one.measured else "unknown"
-    counts = map(str, (one.denied, one.edited, one.fallback, one.disagreed, one.near_misses))
-    return ("default" if one.rule == "-" else one.rule, str(one.asked), time, measured, *counts)
+def _describe_rule(cost: RuleCost) -> tuple[str, ...]:
+    measured = f"{cost.measured} of {cost.decisions}"
+    time = _took(cost.people_ms) if cost.measured else "unknown"
+    counts = map(str, (cost.denied, cost.edited, cost.fallback, cost.disagreed, cost.near_misses))
+    return ("default" if cost.rule == "-" else cost.rule, str(cost.asked), time, measured, *counts)
 
 
-def _describe_tool(one: ToolFigures) -> tuple[str, ...]:
-    counts = (str(one.asked), _share(one.approve_rate), str(one.edited))
-    return (one.tool, *counts, _took(one.p50_ms), _took(one.p95_ms), str(one.fallback))
+def _describe_tool(figures: ToolFigures) -> tuple[str, ...]:
+    counts = (str(figures.asked), _share(figures.approve_rate), str(figures.edited))
+    return (figures.tool, *counts, _took(figures.p50_ms), _took(figures.p95_ms), str(figures.fallback))
 
 
-def _describe_person(one: PersonFigures) -> tuple[str, ...]:
-    fast = one.fast / one.measured if one.measured else None
-    approved = one.approved / (one.approved + one.denied) if one.approved + one.denied else None
-    instant = one.instant / one.approvals_measured if one.approvals_measured else None
-    drills = f"{one.drills_approved} of {one.drills}" if one.drills else ""
-    flags = {"approves too fast": one.flagged, "approves false calls": one.drills_flagged}
-    figures = (_share(approved), _took(one.p50_look_ms), _share(fast), _share(instant), drills)
-    return one.name, str(one.decided), *figures, ", ".join(name for name, raised in flags.items() if raised)
+def _describe_person(person: PersonFigures) -> tuple[str, ...]:
+    fast = person.fast / person.measured if person.measured else None
+    approved = person.approved / (person.approved + person.denied) if person.approved + person.denied else None
+    instant = person.instant / person.approvals_measured if person.approvals_measured else None
+    drills = f"{person.drills_approved} of {person.drills}" if person.drills else ""
+    flags = {"approves too fast": person.flagged, "approves false calls": person.drills_flagged}
+    figures = (_share(approved), _took(person.p50_look_ms), _share(fast), _share(instant), drills)
+    return person.name, str(person.decided), *figures, ", ".join(name for name, raised in flags.items() if raised)
 
 
 def _share(value: float | None) -> str:
@@ -110,13 +113,13 @@ def _took(span_ms: int | None) -> str:
 
 
 def _list_items(client: Client, since: str | None, until: str | None) -> list[HeadlessItem]:
-    found: list[HeadlessItem] = []
+    items: list[HeadlessItem] = []
     skip: int | None = 0
     while skip is not None:
         page = client.exchange(requests.report_headless(since, until, skip, _PAGE))
-        found += page.items
+        items += page.items
         skip = page.next_skip
-    return found
+    return items
 
 
 def read_time(text: str, option: str) -> str:

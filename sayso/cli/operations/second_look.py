@@ -19,21 +19,21 @@ SeqArgument = Annotated[int, typer.Argument(metavar="EVENT", help="The number of
 def list_waiting(json: JsonOption = False) -> None:
     """List the calls that wait for a second look."""
     with connect() as client:
-        found = client.exchange(requests.LIST_SECOND_LOOK).calls
+        calls = client.exchange(requests.LIST_SECOND_LOOK).calls
     rows = (
         (
-            one.run_id,
-            str(one.seq),
-            one.tool,
-            one.verdict,
-            ", ".join(one.decided_by) or "rules",
-            one.rule_id or "default",
-            "you" if one.may_take else "others",
+            call.run_id,
+            str(call.seq),
+            call.tool,
+            call.verdict,
+            ", ".join(call.decided_by) or "rules",
+            call.rule_id or "default",
+            "you" if call.may_take else "others",
         )
-        for one in found
+        for call in calls
     )
     columns = ("run", "event", "tool", "verdict", "by", "rule", "for")
-    print_list(found, json, columns, rows, empty="No call waits for a second look.")
+    print_list(calls, json, columns, rows, empty="No call waits for a second look.")
 
 
 @app.command()
@@ -56,6 +56,6 @@ def disagree(
 
 def _take(run_id: str, seq: int, *, agrees: bool, reason: str) -> None:
     with connect() as client:
-        one = client.exchange(requests.take_second_look(run_id, seq, agrees=agrees, reason=reason))
+        call = client.exchange(requests.take_second_look(run_id, seq, agrees=agrees, reason=reason))
     opinion = "agree" if agrees else "disagree"
-    make_console().print(show_line(f"Recorded: you {opinion} with {one.tool}, which was {one.verdict}."))
+    make_console().print(show_line(f"Recorded: you {opinion} with {call.tool}, which was {call.verdict}."))

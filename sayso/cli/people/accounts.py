@@ -52,13 +52,13 @@ def end_own(
 def list_people(json: JsonOption = False) -> None:
     """List all reviewers, including deactivated ones."""
     with connect() as client:
-        found = client.exchange(administration.LIST_REVIEWERS).reviewers
+        reviewers = client.exchange(administration.LIST_REVIEWERS).reviewers
     states = {True: "active", False: "deactivated"}
     rows = (
-        (one.name, ", ".join(one.roles), one.manager or "", format_time(one.created_at), states[one.active])
-        for one in found
+        (view.name, ", ".join(view.roles), view.manager or "", format_time(view.created_at), states[view.active])
+        for view in reviewers
     )
-    print_list(found, json, ("name", "roles", "manager", "since", "state"), rows)
+    print_list(reviewers, json, ("name", "roles", "manager", "since", "state"), rows)
 
 
 @people.command("activate")
@@ -105,13 +105,16 @@ def end_sessions(
 
 def _show_sessions(name: str | None, json: bool) -> None:
     with connect() as client:
-        found = client.exchange(administration.list_sessions(name)).sessions
+        sessions = client.exchange(administration.list_sessions(name)).sessions
     marks = {True: " (this one)", False: ""}
     rows = (
-        (one.id, format_time(one.opened_at) + marks[one.current], format_time(one.expires_at), one.address, one.client)
-        for one in found
+        (
+            *(session.id, format_time(session.opened_at) + marks[session.current]),
+            *(format_time(session.expires_at), session.address, session.client),
+        )
+        for session in sessions
     )
-    print_list(found, json, ("id", "opened", "expires", "address", "client"), rows)
+    print_list(sessions, json, ("id", "opened", "expires", "address", "client"), rows)
 
 
 def _end_sessions(name: str | None, session_id: str | None) -> None:

@@ -20,9 +20,9 @@ PersonOption = Annotated[
 def list_contacts(person: PersonOption = None, json: JsonOption = False) -> None:
     """List your linked addresses."""
     with connect() as client:
-        found = client.exchange(requests.list_contacts(person)).contacts
-    rows = ((one.id, one.channel, one.label or one.address, format_time(one.linked_at)) for one in found)
-    print_list(found, json, ("id", "channel", "address", "linked"), rows, empty="No address is linked.")
+        listed = client.exchange(requests.list_contacts(person)).contacts
+    rows = ((view.id, view.channel, view.label or view.address, format_time(view.linked_at)) for view in listed)
+    print_list(listed, json, ("id", "channel", "address", "linked"), rows, empty="No address is linked.")
 
 
 @contacts.command("code")

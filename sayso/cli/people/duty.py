@@ -27,12 +27,12 @@ def list_absences(
     """List your absences."""
     with connect() as client:
         request = requests.LIST_ALL_ABSENCES if everybody else requests.list_absences()
-        found = client.exchange(request).absences
+        absences = client.exchange(request).absences
     rows = (
-        (one.id, one.person, format_time(one.starts_at), format_time(one.ends_at), one.delegate or "nobody")
-        for one in found
+        (entry.id, entry.person, format_time(entry.starts_at), format_time(entry.ends_at), entry.delegate or "nobody")
+        for entry in absences
     )
-    print_list(found, json, ("id", "person", "from", "to", "delegate"), rows, empty="No absence is known.")
+    print_list(absences, json, ("id", "person", "from", "to", "delegate"), rows, empty="No absence is known.")
 
 
 @absence.command("add")
@@ -79,16 +79,16 @@ def preferences(
     if cap == 0:
         given["cap_per_hour"] = None
     with connect() as client:
-        found = client.exchange(requests.find_preferences(person))
+        settings = client.exchange(requests.find_preferences(person))
         if given:
-            found = client.exchange(requests.save_preferences(person, found.model_copy(update=given)))
+            settings = client.exchange(requests.save_preferences(person, settings.model_copy(update=given)))
     if json:
-        print_json(found)
+        print_json(settings)
         return
-    hours = found.quiet_hours
+    hours = settings.quiet_hours
     span = f"{hours.start}-{hours.end} on {len(hours.weekdays)} days a week" if hours is not None else "off"
-    shown = f"quiet hours {span}, digest {found.digest}, at most {found.cap_per_hour or 'any number'} an hour"
-    make_console().print(show_line(f"Time zone {found.time_zone}, {shown}."))
+    shown = f"quiet hours {span}, digest {settings.digest}, at most {settings.cap_per_hour or 'any number'} an hour"
+    make_console().print(show_line(f"Time zone {settings.time_zone}, {shown}."))
 
 
 def _read_quiet(text: str) -> HoursView | None:

@@ -20,9 +20,9 @@ EditorOption = Annotated[bool, typer.Option("--editor", help="Change the editors
 def list_groups(json: JsonOption = False) -> None:
     """List all groups."""
     with connect() as client:
-        found = client.exchange(requests.LIST_GROUPS).groups
-    rows = ((one.name, ", ".join(one.members), ", ".join(one.editors)) for one in found)
-    print_list(found, json, ("name", "members", "editors"), rows, empty="There are no groups.")
+        listed = client.exchange(requests.LIST_GROUPS).groups
+    rows = ((group.name, ", ".join(group.members), ", ".join(group.editors)) for group in listed)
+    print_list(listed, json, ("name", "members", "editors"), rows, empty="There are no groups.")
 
 
 @groups.command("create")

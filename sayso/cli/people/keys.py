@@ -37,15 +37,15 @@ def create(
 def list_all(json: JsonOption = False) -> None:
     """List all keys, including revoked ones."""
     with connect() as client:
-        found = client.keys().keys
+        listed = client.keys().keys
     rows = (
         (
             *(key.id, key.name, key.kind, key.owner or "", key.created_by, format_time(key.created_at)),
             *(format_time(key.last_used_at) if key.last_used_at else "never", _describe_state(key)),
         )
-        for key in found
+        for key in listed
     )
-    print_list(found, json, ("id", "name", "kind", "owner", "made by", "created", "last used", "state"), rows)
+    print_list(listed, json, ("id", "name", "kind", "owner", "made by", "created", "last used", "state"), rows)
 
 
 @keys.command("rotate")

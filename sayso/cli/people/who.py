@@ -31,20 +31,20 @@ def who(
     except OSError as error:
         raise InvalidInput(f"{call} cannot be read: {error.strerror}.") from error
     with connect() as client:
-        found = client.exchange(requests.show_who(rule, moment, sample))
+        forecast = client.exchange(requests.show_who(rule, moment, sample))
     if json:
-        print_json(found)
+        print_json(forecast)
         return
     rows = (
         (
-            str(one.step),
-            one.reviewer or "everybody",
-            one.person,
-            one.channel,
-            format_time(one.sent_at) if one.sent_at else "-",
-            one.reason,
+            str(notice.step),
+            notice.reviewer or "everybody",
+            notice.person,
+            notice.channel,
+            format_time(notice.sent_at) if notice.sent_at else "-",
+            notice.reason,
         )
-        for one in found.asked
+        for notice in forecast.asked
     )
-    print_list(found.asked, False, ("step", "reviewer", "person", "channel", "sent", "note"), rows, empty="Nobody.")
-    make_console().print(show_line(f"At {format_time(found.deadline_at)}: {found.end}"))
+    print_list(forecast.asked, False, ("step", "reviewer", "person", "channel", "sent", "note"), rows, empty="Nobody.")
+    make_console().print(show_line(f"At {format_time(forecast.deadline_at)}: {forecast.end}"))

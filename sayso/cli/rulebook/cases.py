@@ -41,22 +41,22 @@ def run_tests(file: Path, cases: CasesOption = None, json: JsonOption = False) -
     from sayso.policy.analysis.cases import run_cases
 
     policy = load_policy(file)
-    found = [
+    outcomes = [
         CaseOutcome(
-            name=one.case.name,
-            place=one.case.place,
-            expected=one.case.expect,
-            action=one.action,
-            rule=one.rule_id,
-            fault=one.fault,
+            name=run.case.name,
+            place=run.case.place,
+            expected=run.case.expect,
+            action=run.action,
+            rule=run.rule_id,
+            fault=run.fault,
         )
-        for one in run_cases(policy, load_cases(file, cases))
+        for run in run_cases(policy, load_cases(file, cases))
     ]
     if json:
-        print_json(found)
+        print_json(outcomes)
     else:
-        _show(file, found)
-    if any(one.fault for one in found):
+        _show(file, outcomes)
+    if any(outcome.fault for outcome in outcomes):
         raise typer.Exit(1)
 
 
@@ -75,20 +75,20 @@ def load_cases(file: Path, other: Path | None = None) -> "list[Case]":
     paths = [file, *([beside] if other is not None or beside.exists() else [])]
     cases: list[Case] = []
     for path in paths:
-        found, faults = read_cases(read_raw(path), str(path))
+        parsed, faults = read_cases(read_raw(path), str(path))
         if faults:
             raise InvalidInput("\n".join(faults))
-        cases += found
+        cases += parsed
     if not cases:
         raise InvalidInput(f"{file} has no cases. Write them under `tests:`, there or in {find_cases_file(file).name}.")
     return cases
 
 
-def _show(file: Path, found: list[CaseOutcome]) -> None:
+def _show(file: Path, outcomes: list[CaseOutcome]) -> None:
     console = make_console()
-    wrong = [one for one in found if one.fault]
-    for one in wrong:
-        console.print(show(f"{one.place}: {one.name}: {one.fault}", "red"))
-    count = f"{len(found)} {'case' if len(found) == 1 else 'cases'}"
+    wrong = [outcome for outcome in outcomes if outcome.fault]
+    for outcome in wrong:
+        console.print(show(f"{outcome.place}: {outcome.name}: {outcome.fault}", "red"))
+    count = f"{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}"
     end = f"{len(wrong)} not as expected" if wrong else "all as expected"
     console.print(show_line(f"{file}: {count}, {end}."))

@@ -67,7 +67,7 @@ def diff(
     from sayso.sentences.rulebook.diffs import list_differences
 
     before, after = load_policy(old), load_policy(new)
-    found = Differences(
+    comparison = Differences(
         old=before.version,
         new=after.version,
         differences=list_differences(compare_rulebooks(before, after)),
@@ -75,9 +75,9 @@ def diff(
         recorded=run_replay(new, since, until, path=path, base=old) if since is not None else None,
     )
     if json:
-        print_json(found)
+        print_json(comparison)
     else:
-        _show(found)
+        _show(comparison)
 
 
 def _judge(policy: Policy, case: "Case") -> PolicyDecision:
@@ -107,16 +107,16 @@ def _is_changed(was: PolicyDecision, now: PolicyDecision) -> bool:
     return (was.action, was.policy_id, was.error) != (now.action, now.policy_id, now.error)
 
 
-def _show(found: Differences) -> None:
+def _show(comparison: Differences) -> None:
     console = make_console()
-    for one in found.differences:
-        console.print(show(one))
-    if not found.differences:
-        console.print(show(f"No rule differs: both are version {found.new}."))
-    for call in found.calls or ():
+    for sentence in comparison.differences:
+        console.print(show(sentence))
+    if not comparison.differences:
+        console.print(show(f"No rule differs: both are version {comparison.new}."))
+    for call in comparison.calls or ():
         was, now = f"{call.was} by {call.was_rule or 'default'}", f"{call.now} by {call.now_rule or 'default'}"
         console.print(show(f"{call.place}: {call.name}: {was} → {now}", "yellow"))
-    if found.calls == []:
+    if comparison.calls == []:
         console.print(show("No call of the file changes.", "dim"))
-    if found.recorded is not None:
-        show_replay(console, found.recorded)
+    if comparison.recorded is not None:
+        show_replay(console, comparison.recorded)

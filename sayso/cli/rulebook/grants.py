@@ -54,7 +54,7 @@ def read_grant(
 ) -> JsonObject | None:
     """Return the grant of the options, None without `--grant-for`; raises `InvalidInput`."""
     if for_ is None:
-        if any(one is not None for one in (count, most)) or same or at_most or free:
+        if any(option is not None for option in (count, most)) or same or at_most or free:
             raise InvalidInput("A grant needs an end. Add --grant-for, such as --grant-for 1h.")
         return None
     try:
@@ -77,75 +77,75 @@ def read_offer(at_most: list[str] | None, only: list[str] | None) -> JsonObject 
 def list_grants(json: JsonOption = False) -> None:
     """List the grants of the last month with their use."""
     with connect() as client:
-        found = client.exchange(LIST_GRANTS).grants
+        grants = client.exchange(LIST_GRANTS).grants
     rows = (
         (
-            one.id,
-            _write_state(one),
-            one.sentence,
-            ", ".join(one.granted_by) or "nobody yet",
-            describe_use(one),
-            format_time(one.last_used_at) if one.last_used_at else "never",
+            grant.id,
+            _write_state(grant),
+            grant.sentence,
+            ", ".join(grant.granted_by) or "nobody yet",
+            describe_use(grant),
+            format_time(grant.last_used_at) if grant.last_used_at else "never",
         )
-        for one in found
+        for grant in grants
     )
     columns = ("id", "state", "lets run", "by", "calls", "last")
-    print_list(found, json, columns, rows, empty="Nothing is granted.", width=_WHOLE)
+    print_list(grants, json, columns, rows, empty="Nothing is granted.", width=_WHOLE)
 
 
 def show_granted(client: Client, decided: DecidedItem) -> Iterator[Text]:
     """Yield what a decision granted or offered, and how to go on; nothing without a grant."""
     grant_id = decided.decision.grant_id if decided.decision is not None else ""
-    for one in client.exchange(LIST_GRANTS).grants if grant_id else ():
-        if one.id == grant_id:
-            yield show_line(f"{'Offers' if one.offered else 'Grants'}: {one.sentence}.", width=_WHOLE)
-            if one.state == _WAITING:
-                yield show_line(f"It waits for another person, who runs: sayso grants confirm {one.id}")
+    for grant in client.exchange(LIST_GRANTS).grants if grant_id else ():
+        if grant.id == grant_id:
+            yield show_line(f"{'Offers' if grant.offered else 'Grants'}: {grant.sentence}.", width=_WHOLE)
+            if grant.state == _WAITING:
+                yield show_line(f"It waits for another person, who runs: sayso grants confirm {grant.id}")
             else:
-                yield show_line(f"To revoke it, run: sayso grants revoke {one.id}")
+                yield show_line(f"To revoke it, run: sayso grants revoke {grant.id}")
 
 
 def confirm(grant_id: GrantArgument) -> None:
     """Grant together with the people who did, or put a grant in force that Sayso proposed."""
     with connect() as client:
-        one = client.exchange(confirm_grant(grant_id))
-    make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))
+        grant = client.exchange(confirm_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
 def revoke(grant_id: GrantArgument) -> None:
     """End a grant or a proposal at once, also for calls that it allowed and that have not started."""
     with connect() as client:
-        one = client.exchange(revoke_grant(grant_id))
-    make_console().print(show_line(f"{one.id} is {_write_state(one)}."))
+        grant = client.exchange(revoke_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}."))
 
 
 def reinstate(grant_id: GrantArgument) -> None:
     """Overrule the denial that suspends a learned grant. Read the denied call before."""
     with connect() as client:
-        one = client.exchange(reinstate_grant(grant_id))
-    make_console().print(show_line(f"{one.id} is {_write_state(one)}: {one.sentence}.", width=_WHOLE))
+        grant = client.exchange(reinstate_grant(grant_id))
+    make_console().print(show_line(f"{grant.id} is {_write_state(grant)}: {grant.sentence}.", width=_WHOLE))
 
 
-def _write_state(one: GrantView) -> str:
-    return "void" if one.void else one.state.replace("_", " ")
+def _write_state(grant: GrantView) -> str:
+    return "void" if grant.void else grant.state.replace("_", " ")
 
 
-def describe_use(one: GrantView) -> str:
+def describe_use(grant: GrantView) -> str:
     """Return the calls that a grant let run, or on probation how people decided those that it would have."""
-    if one.learned is None or one.granted_by:
-        return str(one.calls)
-    tried = one.learned
+    if grant.learned is None or grant.granted_by:
+        return str(grant.calls)
+    tried = grant.learned
     counts = f"{tried.approved} approved, {tried.edited} edited, {tried.denied} denied, {tried.unanswered} unanswered"
-    left = max(0, tried.probation - tried.approved)
-    return f"would have allowed {tried.would_allow}: {counts}; {f'{left} to go' if left else 'ready'}"
+    missing = max(0, tried.probation - tried.approved)
+    return f"would have allowed {tried.would_allow}: {counts}; {f'{missing} to go' if missing else 'ready'}"
 
 
 def _read_pairs(given: list[str] | None) -> JsonObject:
     pairs: JsonObject = {}
-    for one in given or ():
-        path, sign, value = one.partition("=")
+    for pair in given or ():
+        path, sign, value = pair.partition("=")
         if not sign:
-            raise InvalidInput(f"{one!r} has no value. Write it as {one}=VALUE.")
+            raise InvalidInput(f"{pair!r} has no value. Write it as {pair}=VALUE.")
         pairs[path] = value
     return pairs
 

@@ -17,28 +17,28 @@ MandateArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from `
 def list_mandates(json: JsonOption = False) -> None:
     """List the approved mandates of the last month with their use."""
     with connect() as client:
-        found = client.exchange(LIST_MANDATES).mandates
+        mandates = client.exchange(LIST_MANDATES).mandates
     rows = (
         (
-            one.id,
-            one.state,
-            one.agent,
-            " ".join(one.sentences),
-            ", ".join(one.approved_by),
-            f"{one.calls} of {one.count}",
-            format_time(one.last_used_at) if one.last_used_at else "never",
+            mandate.id,
+            mandate.state,
+            mandate.agent,
+            " ".join(mandate.sentences),
+            ", ".join(mandate.approved_by),
+            f"{mandate.calls} of {mandate.count}",
+            format_time(mandate.last_used_at) if mandate.last_used_at else "never",
         )
-        for one in found
+        for mandate in mandates
     )
     columns = ("id", "state", "agent", "lets run", "by", "calls", "last")
-    print_list(found, json, columns, rows, empty="No plan was approved.")
+    print_list(mandates, json, columns, rows, empty="No plan was approved.")
 
 
 def revoke(mandate_id: MandateArgument) -> None:
     """End a mandate at once, also for calls that it allowed and that have not started."""
     with connect() as client:
-        one = client.exchange(revoke_mandate(mandate_id))
-    make_console().print(show_line(f"{one.id} is {one.state}."))
+        mandate = client.exchange(revoke_mandate(mandate_id))
+    make_console().print(show_line(f"{mandate.id} is {mandate.state}."))
 
 
 app.command("list")(list_mandates)

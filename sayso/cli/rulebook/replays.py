@@ -35,8 +35,7 @@ def replay(
 
     Nothing is changed. The exit code is 0 also where calls would change.
     """
-    found = run_replay(file, since, until, path=path)
-    end_with(found, json=json)
+    end_with(run_replay(file, since, until, path=path), json=json)
 
 
 def run_replay(
@@ -53,64 +52,64 @@ def run_replay(
         return wait_for(client, started)
 
 
-def end_with(found: ReplayView, *, json: bool) -> None:
+def end_with(replay: ReplayView, *, json: bool) -> None:
     """Print a replay that has ended, as JSON or in words; the exit code is 1 if it failed."""
     if json:
-        print_json(found)
+        print_json(replay)
     else:
-        show_replay(make_console(), found)
-    if found.status != "done":
+        show_replay(make_console(), replay)
+    if replay.status != "done":
         raise typer.Exit(1)
 
 
-def show_replay(console: Console, found: ReplayView) -> None:
+def show_replay(console: Console, replay: ReplayView) -> None:
     """Print a replay: the matrix, the calls that would now be allowed against a denial, and what is missing."""
-    if found.error:
-        console.print(show(found.error, "red"))
-    span = f"{format_time(found.since)} to {format_time(found.until)} UTC"
-    console.print(show_line(f"{found.file}, version {found.version}: {found.calls:,} recorded calls, {span}."))
-    console.print(show_line(f"{found.changed:,} {'would have gone otherwise' if found.shadow else 'would change'}."))
-    _show_matrix(console, found)
-    for cell in found.cells:
+    if replay.error:
+        console.print(show(replay.error, "red"))
+    span = f"{format_time(replay.since)} to {format_time(replay.until)} UTC"
+    console.print(show_line(f"{replay.file}, version {replay.version}: {replay.calls:,} recorded calls, {span}."))
+    console.print(show_line(f"{replay.changed:,} {'would have gone otherwise' if replay.shadow else 'would change'}."))
+    _show_matrix(console, replay)
+    for cell in replay.cells:
         if cell.past in _FORBIDDEN and cell.now == "allowed" and cell.was != "allowed":
-            _show_listed(console, cell, "by the candidate" if found.shadow else "now")
-    for one in found.changes:
-        rules = f"rule {one.before or 'default'} {one.was} → rule {one.after or 'default'} {one.now}"
-        console.print(show_line(f"{one.count:>9,}  {rules}"))
-    for missing in found.missing:
-        why = "not judged by the candidate" if found.shadow else "cannot be judged again"
+            _show_listed(console, cell, "by the candidate" if replay.shadow else "now")
+    for change in replay.changes:
+        rules = f"rule {change.before or 'default'} {change.was} → rule {change.after or 'default'} {change.now}"
+        console.print(show_line(f"{change.count:>9,}  {rules}"))
+    for missing in replay.missing:
+        why = "not judged by the candidate" if replay.shadow else "cannot be judged again"
         console.print(show_line(f"{missing.count:>9,}  {why}: {missing.fact}", "yellow"))
-    for gap in found.gaps:
+    for gap in replay.gaps:
         console.print(show(gap, "yellow"))
-    time = found.review_time
+    time = replay.review_time
     console.print(show(describe_review_time(time.measured, time.typical_ms, time.saved_ms, time.added_ms)))
 
 
 def wait_for(client: Client, started: ReplayView) -> ReplayView:
     """Return a replay when it has ended, with its progress on the screen; Ctrl-C ends it."""
     console = make_console(error=True)
-    found = started
+    replay = started
     try:
         with console.status("Waiting for the desk …") as status:
-            while found.status in ("waiting", "running"):
-                found = client.exchange(rulebook.read_replay(started.id, _WAIT_S))
-                status.update(show_line(f"{found.runs:,} of {found.of_runs:,} runs, {found.calls:,} calls"))
+            while replay.status in ("waiting", "running"):
+                replay = client.exchange(rulebook.read_replay(started.id, _WAIT_S))
+                status.update(show_line(f"{replay.runs:,} of {replay.of_runs:,} runs, {replay.calls:,} calls"))
     except KeyboardInterrupt:
         client.exchange(rulebook.delete_replay(started.id))
         raise
-    return found
+    return replay
 
 
-def _show_matrix(console: Console, found: ReplayView) -> None:
-    table = make_table("", *(f"{'candidate:' if found.shadow else 'now'} {one}" for one in _EFFECTS))
-    rows = dict.fromkeys((one.past, one.was) for one in found.cells)
+def _show_matrix(console: Console, replay: ReplayView) -> None:
+    table = make_table("", *(f"{'candidate:' if replay.shadow else 'now'} {effect}" for effect in _EFFECTS))
+    rows = dict.fromkeys((cell.past, cell.was) for cell in replay.cells)
     for past, was in rows:
-        label = describe_past(past) + (f", {was} before" if found.compares else "")
-        cells = {one.now: one for one in found.cells if (one.past, one.was) == (past, was)}
+        label = describe_past(past) + (f", {was} before" if replay.compares else "")
+        cells = {cell.now: cell for cell in replay.cells if (cell.past, cell.was) == (past, was)}
         table.add_row(label, *(show_line(_write_cell(cells.get(now))) for now in _EFFECTS))
     if rows:
         console.print(table)
-    if any(one.sums for one in found.cells):
+    if any(cell.sums for cell in replay.cells):
         console.print(show_line("In brackets is the sum of the calls.", "dim"))
 
 
@@ -123,14 +122,14 @@ def _write_cell(cell: ReplayCell | None) -> str:
 
 def _show_listed(console: Console, cell: ReplayCell, by: str) -> None:
     console.print(show_line(f"{describe_past(cell.past).capitalize()}, and {by} {cell.now}:", "bold red"))
-    for one in cell.listed:
-        console.print(show_line(_write_listed(one), width=_LISTED_CHARS))
+    for call in cell.listed:
+        console.print(show_line(_write_listed(call), width=_LISTED_CHARS))
     if cell.count > len(cell.listed):
         console.print(show_line(f"The newest {len(cell.listed):,} of {cell.count:,}."))
 
 
-def _write_listed(one: ListedCall) -> str:
-    args = " ".join(write_pretty(one.args).split()) if one.args else ""
-    place = f"{one.suspension_id} {one.item_id}" if one.item_id else one.run_id
-    rules = f"{one.before or 'default'} → {one.now or 'default'}"
-    return f"  {format_time(one.at)}  {place}  {one.tool} {args}  ({rules})"
+def _write_listed(call: ListedCall) -> str:
+    args = " ".join(write_pretty(call.args).split()) if call.args else ""
+    place = f"{call.suspension_id} {call.item_id}" if call.item_id else call.run_id
+    rules = f"{call.before or 'default'} → {call.now or 'default'}"
+    return f"  {format_time(call.at)}  {place}  {call.tool} {args}  ({rules})"

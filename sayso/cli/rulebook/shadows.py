@@ -33,12 +33,12 @@ def start(
         else:
             listed = client.exchange(rulebook.LIST_VERSIONS).versions
             request = rulebook.begin_shadow(find_version(listed, version or "").version)
-        found = client.exchange(request)
+        shadow = client.exchange(request)
     if json:
-        print_json(found)
+        print_json(shadow)
         return
     console = make_console()
-    console.print(show_line(f"Version {found.version} of {found.file} judges every new call in shadow.", width=1000))
+    console.print(show_line(f"Version {shadow.version} of {shadow.file} judges every new call in shadow.", width=1000))
     console.print(show_line("It changes nothing. `sayso policy shadow report` says what it would have done."))
 
 
@@ -46,15 +46,15 @@ def start(
 def status(json: JsonOption = False) -> None:
     """Show the candidate in shadow, and those before it."""
     with connect() as client:
-        found = client.exchange(rulebook.READ_SHADOW)
+        shadows = client.exchange(rulebook.READ_SHADOW)
     if json:
-        print_json(found)
+        print_json(shadows)
         return
     console = make_console()
-    if found.current is None:
+    if shadows.current is None:
         console.print(show_line("No candidate is in shadow."))
-    for one in [*([found.current] if found.current is not None else []), *found.ended]:
-        console.print(show_line(_describe(one), width=1000))
+    for shadow in [*([shadows.current] if shadows.current is not None else []), *shadows.ended]:
+        console.print(show_line(_describe(shadow), width=1000))
 
 
 @app.command("report")
@@ -65,8 +65,8 @@ def report(version: VersionOption = None, path: SumOption = None, json: JsonOpti
     """
     with connect() as client:
         name = _find_shadowed(client, version) if version is not None else None
-        found = wait_for(client, client.exchange(rulebook.report_shadow(name, path)))
-    end_with(found, json=json)
+        replay = wait_for(client, client.exchange(rulebook.report_shadow(name, path)))
+    end_with(replay, json=json)
 
 
 @app.command("end")
@@ -84,7 +84,7 @@ def promote(yes: YesOption = False) -> None:
     with connect() as client:
         current = _read_current(client)
         listed = client.exchange(rulebook.LIST_VERSIONS).versions
-        replaces = next((one.version for one in listed if one.in_force), "")
+        replaces = next((version.version for version in listed if version.in_force), "")
         question = f"Put version {current.version} of {current.file} in force instead of {replaces or 'none'}?"
         if not yes and not typer.confirm(question):
             raise typer.Abort
@@ -100,14 +100,14 @@ def _read_current(client: Client) -> ShadowView:
 
 
 def _find_shadowed(client: Client, begin: str) -> str:
-    found = client.exchange(rulebook.READ_SHADOW)
-    listed = [*([found.current] if found.current is not None else []), *found.ended]
-    names = {one.version for one in listed if one.version.startswith(begin)}
+    shadows = client.exchange(rulebook.READ_SHADOW)
+    listed = [*([shadows.current] if shadows.current is not None else []), *shadows.ended]
+    names = {shadow.version for shadow in listed if shadow.version.startswith(begin)}
     if len(names) != 1:
         raise InvalidInput(f"{len(names) or 'No'} candidates begin with {begin!r}. See `sayso policy shadow status`.")
     return names.pop()
 
 
-def _describe(one: ShadowView) -> str:
-    ended = f"until {format_time(one.end)}, ended by {one.ended_by}" if one.end is not None else "until now"
-    return f"Version {one.version} of {one.file}: in shadow since {format_time(one.start)} by {one.by}, {ended}"
+def _describe(view: ShadowView) -> str:
+    ended = f"until {format_time(view.end)}, ended by {view.ended_by}" if view.end is not None else "until now"
+    return f"Version {view.version} of {view.file}: in shadow since {format_time(view.start)} by {view.by}, {ended}"

@@ -23,36 +23,37 @@ def attest(file: Path, json: JsonOption = False) -> None:
     """Attest exactly the bytes of a file of rules. For admins."""
     text = read_rules(file)
     with connect() as client:
-        found = client.exchange(rulebook.attest_rules(text, file.name, read_lists(file)))
+        version = client.exchange(rulebook.attest_rules(text, file.name, read_lists(file)))
     if json:
-        print_json(found)
+        print_json(version)
         return
     console = make_console()
-    console.print(show_line(f"{file}: version {found.version}, SHA-256 {found.digest}.", width=1000))
-    missing = found.needed - found.attested
-    rest = f"; {missing} more needed before it takes force" if missing > 0 and not found.in_force else ""
-    console.print(show_line(f"Attested by {_name_people(found)}{rest}."))
+    console.print(show_line(f"{file}: version {version.version}, SHA-256 {version.digest}.", width=1000))
+    missing = version.needed - version.attested
+    rest = f"; {missing} more needed before it takes force" if missing > 0 and not version.in_force else ""
+    console.print(show_line(f"Attested by {_name_people(version)}{rest}."))
 
 
 def list_versions(json: JsonOption = False) -> None:
     """List the versions of the rules, when each was in force, and who attests it."""
     with connect() as client:
-        found = client.exchange(rulebook.LIST_VERSIONS).versions
+        versions = client.exchange(rulebook.LIST_VERSIONS).versions
     rows = (
-        (one.version, _describe(one), _write_since(one), _name_people(one), one.file, one.digest[:16]) for one in found
+        (view.version, _describe(view), _write_since(view), _name_people(view), view.file, view.digest[:16])
+        for view in versions
     )
-    print_list(found, json, _COLUMNS, rows, empty="No version is recorded yet.")
+    print_list(versions, json, _COLUMNS, rows, empty="No version is recorded yet.")
 
 
 def show_version(version: str, json: JsonOption = False) -> None:
     """Print the text of a version; any unique begin of its name is enough."""
     with connect() as client:
         listed = client.exchange(rulebook.LIST_VERSIONS).versions
-        found = client.exchange(rulebook.read_version(find_version(listed, version).version))
+        content = client.exchange(rulebook.read_version(find_version(listed, version).version))
     if json:
-        print_json(found)
+        print_json(content)
     else:
-        make_console().print(show(found.text.removesuffix("\n")))
+        make_console().print(show(content.text.removesuffix("\n")))
 
 
 def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOption = False) -> None:
@@ -62,7 +63,7 @@ def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOp
     """
     with connect() as client:
         listed = client.exchange(rulebook.LIST_VERSIONS).versions
-        current = next((one for one in listed if one.in_force), None)
+        current = next((entry for entry in listed if entry.in_force), None)
         if current is None:
             raise InvalidInput("No version is in force yet, so there is none to go back to.")
         target = find_version(listed, version) if version is not None else _find_before(listed, current)
@@ -75,32 +76,35 @@ def rollback(version: Annotated[str | None, typer.Argument()] = None, yes: YesOp
 
 def find_version(listed: Sequence[VersionView], begin: str) -> VersionView:
     """Return the version whose name begins so; raises `InvalidInput` unless there is exactly one."""
-    found = [one for one in listed if one.version.startswith(begin)]
-    if len(found) != 1:
-        raise InvalidInput(f"{len(found) or 'No'} versions begin with {begin!r}. `sayso policy versions` lists them.")
-    return found[0]
+    matches = [version for version in listed if version.version.startswith(begin)]
+    if len(matches) != 1:
+        raise InvalidInput(f"{len(matches) or 'No'} versions begin with {begin!r}. `sayso policy versions` lists them.")
+    return matches[0]
 
 
 def _find_before(listed: Sequence[VersionView], current: VersionView) -> VersionView:
     """Return the version that was in force last before the current one."""
     began = max(span.start for span in current.spans)
-    earlier = [(span.end, one) for one in listed for span in one.spans if span.end is not None and span.end <= began]
+    spans = ((span.end, version) for version in listed for span in version.spans)
+    earlier = [(end, version) for end, version in spans if end is not None and end <= began]
     if not earlier:
         raise InvalidInput("No earlier version is recorded. Move the earlier file over the one in use.")
     return max(earlier, key=lambda pair: pair[0])[1]
 
 
-def _describe(one: VersionView) -> str:
-    if one.in_force:
+def _describe(version: VersionView) -> str:
+    if version.in_force:
         return "in force"
-    if one.withdrawn:
+    if version.withdrawn:
         return "withdrawn"
-    return "earlier" if one.spans else f"attested {one.attested} of {one.needed}" if one.needed else "never in force"
+    if version.spans:
+        return "earlier"
+    return f"attested {version.attested} of {version.needed}" if version.needed else "never in force"
 
 
-def _write_since(one: VersionView) -> str:
-    return format_time(one.spans[0].start) if one.spans else ""
+def _write_since(version: VersionView) -> str:
+    return format_time(version.spans[0].start) if version.spans else ""
 
 
-def _name_people(one: VersionView) -> str:
-    return ", ".join(sorted(a.by for a in one.attestations)) or "nobody"
+def _name_people(version: VersionView) -> str:
+    return ", ".join(sorted(a.by for a in version.attestations)) or "nobody"

@@ -26,9 +26,9 @@ EndpointArgument = Annotated[str, typer.Argument(metavar="ID", help="An id from 
 def list_endpoints(json: JsonOption = False) -> None:
     """List endpoints: all for an admin."""
     with connect() as client:
-        found = client.exchange(requests.LIST_ENDPOINTS).endpoints
-    rows = ((one.id, one.url, one.owner or "all runs", one.state, one.reason) for one in found)
-    print_list(found, json, ("id", "url", "runs of", "state", "reason"), rows, empty="There are no endpoints.")
+        endpoints = client.exchange(requests.LIST_ENDPOINTS).endpoints
+    rows = ((view.id, view.url, view.owner or "all runs", view.state, view.reason) for view in endpoints)
+    print_list(endpoints, json, ("id", "url", "runs of", "state", "reason"), rows, empty="There are no endpoints.")
 
 
 @webhooks.command("add")
@@ -90,13 +90,16 @@ def list_events() -> None:
 def list_failed(json: JsonOption = False) -> None:
     """List messages that were refused and not delivered since."""
     with connect() as client:
-        found = client.exchange(requests.LIST_FAILURES).failures
+        failures = client.exchange(requests.LIST_FAILURES).failures
     rows = (
-        (one.id, one.type, str(one.tries), format_time(one.next_try_at) if one.next_try_at else "never", one.reason)
-        for one in found
+        (
+            *(failure.id, failure.type, str(failure.tries)),
+            *(format_time(failure.next_try_at) if failure.next_try_at else "never", failure.reason),
+        )
+        for failure in failures
     )
     columns = ("id", "event", "tries", "next try", "reason")
-    print_list(found, json, columns, rows, empty="Every message was delivered.")
+    print_list(failures, json, columns, rows, empty="Every message was delivered.")
 
 
 @webhooks.command("redeliver")
@@ -108,7 +111,7 @@ def redeliver(
     if bool(ids) == every:
         raise InvalidInput("Name the messages to send again, or give --all.")
     with connect() as client:
-        wanted = ids or [one.id for one in client.exchange(requests.LIST_FAILURES).failures]
+        wanted = ids or [failure.id for failure in client.exchange(requests.LIST_FAILURES).failures]
         parts = [wanted[at : at + _MOST_AT_ONCE] for at in range(0, len(wanted), _MOST_AT_ONCE)]
         sent = sum(client.exchange(requests.redeliver(part)).redelivered for part in parts)
     make_console().print(show_line(f"{sent} messages are sent again."))

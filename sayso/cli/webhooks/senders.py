@@ -20,9 +20,9 @@ OverlapOption = Annotated[int, typer.Option(help="Seconds for which the old secr
 def list_senders(json: JsonOption = False) -> None:
     """List all senders, including revoked ones."""
     with connect() as client:
-        found = client.exchange(requests.LIST_SENDERS).senders
-    rows = ((one.id, one.name, one.reviewer, "revoked" if one.revoked_at else "active") for one in found)
-    print_list(found, json, ("id", "name", "decides as", "state"), rows, empty="There are no senders.")
+        listed = client.exchange(requests.LIST_SENDERS).senders
+    rows = ((view.id, view.name, view.reviewer, "revoked" if view.revoked_at else "active") for view in listed)
+    print_list(listed, json, ("id", "name", "decides as", "state"), rows, empty="There are no senders.")
 
 
 @senders.command("add")

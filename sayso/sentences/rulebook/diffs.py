@@ -23,12 +23,12 @@ _KEYS |= {".".join(field): ".".join(part) for part, field in LISTED.items()}
 _KEYS |= {".".join(PATTERN): "tool", "request_payload": "ask"}
 
 
-def list_differences(found: RulebookDiff) -> list[str]:
+def list_differences(compared: RulebookDiff) -> list[str]:
     """Return a sentence for each difference; several changes of one rule are one sentence each."""
-    sentences = [f"The file: {_describe_part(part)}." for part in found.file]
-    if found.inherits:
-        sentences.append(f"The file's terms change {join_words(found.inherits)}, too.")
-    return sentences + [one for diff in found.rules for one in _describe(diff)]
+    sentences = [f"The file: {_describe_part(part)}." for part in compared.file]
+    if compared.inherits:
+        sentences.append(f"The file's terms change {join_words(compared.inherits)}, too.")
+    return sentences + [sentence for rule in compared.rules for sentence in _describe(rule)]
 
 
 def _describe(diff: RuleDiff) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _describe_part(part: PartChange) -> str:
 
 def _describe_list(name: str, before: list[JsonValue], after: list[JsonValue]) -> str:
     """Return the entries that a list has now and had not, or had; one with the same entries has another order."""
-    more, gone = [one for one in after if one not in before], [one for one in before if one not in after]
+    more, gone = [entry for entry in after if entry not in before], [entry for entry in before if entry not in after]
     words = [f"has {_write(more)} now"] if more else []
     words += [f"has {_write(gone)} no longer"] if gone else []
     return f"`{name}` {join_words(words) or 'has its entries in another order or number'}"

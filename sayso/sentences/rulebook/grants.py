@@ -65,18 +65,18 @@ def describe_grant_state(state: GrantState) -> str:
     return words[state]
 
 
-def describe_constraint(one: Constraint) -> str:
+def describe_constraint(limit: Constraint) -> str:
     """Return a limit on an argument, such as `amount at most 200`."""
-    argument = name_argument(one.path)
-    if one.kind is ConstraintKind.AT_MOST and isinstance(one.value, int):
-        return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(one.value))
-    if one.kind is ConstraintKind.ANY:
+    argument = name_argument(limit.path)
+    if limit.kind is ConstraintKind.AT_MOST and isinstance(limit.value, int):
+        return _("%(argument)s at most %(amount)s", argument=argument, amount=write_amount(limit.value))
+    if limit.kind is ConstraintKind.ANY:
         return _("any %(argument)s", argument=argument)
-    listed = one.value if isinstance(one.value, list) and one.kind is not ConstraintKind.EQUAL else [one.value]
+    listed = limit.value if isinstance(limit.value, list) and limit.kind is not ConstraintKind.EQUAL else [limit.value]
     written = join_words([json.dumps(value, ensure_ascii=False) for value in listed], "or")
-    if one.kind is ConstraintKind.HOSTS:
+    if limit.kind is ConstraintKind.HOSTS:
         return _("%(argument)s at %(hosts)s", argument=argument, hosts=written)
-    if one.kind is ConstraintKind.WITHIN:
+    if limit.kind is ConstraintKind.WITHIN:
         return _("%(argument)s within %(folder)s", argument=argument, folder=written)
     return _("%(argument)s %(values)s", argument=argument, values=written)
 
@@ -93,8 +93,9 @@ def _name_agent(grant: Grant) -> str:
 
 
 def _describe_limits(grant: Grant) -> str:
-    limits = [describe_constraint(one) for one in grant.constraints]
-    limits += [_("any or no %(argument)s", argument=name_argument(one)) for one in grant.free if one != ALL_ARGUMENTS]
+    limits = [describe_constraint(constraint) for constraint in grant.constraints]
+    free = (path for path in grant.free if path != ALL_ARGUMENTS)
+    limits += [_("any or no %(argument)s", argument=name_argument(path)) for path in free]
     if grant.scope is GrantScope.ANY:
         return join_words([*limits, _("any other arguments")]) if limits else _("any arguments")
     if grant.keeps_others:

@@ -25,14 +25,14 @@ class PlanWords(NamedTuple):
 
 def describe_plan(envelope: Envelope) -> PlanWords:
     """Return what a plan lets run."""
-    silent, asked = ([_describe_calls(one) for one in envelope.tools if one.ask is ask] for ask in (False, True))
+    silent, asked = ([_describe_calls(tool) for tool in envelope.tools if tool.ask is ask] for ask in (False, True))
     return PlanWords(silent, asked, _describe_limits(envelope), _describe_outside(envelope))
 
 
 def _describe_limits(envelope: Envelope) -> str:
     parts = [ngettext("%(num)s call", "%(num)s calls", envelope.count)]
     if envelope.sum is not None:
-        summed = dict.fromkeys(name_argument(one.sum.of) for one in envelope.tools if one.sum is not None)
+        summed = dict.fromkeys(name_argument(tool.sum.of) for tool in envelope.tools if tool.sum is not None)
         parts.append(
             _("%(amount)s %(argument)s in sum", amount=write_amount(envelope.sum), argument=join_words([*summed]))
         )
@@ -47,9 +47,9 @@ def _describe_limits(envelope: Envelope) -> str:
 def write_plan(envelope: Envelope) -> str:
     """Return what a plan lets run as lines of text."""
     plan = describe_plan(envelope)
-    lines = [_("These calls would run without asking:"), *(f"- {one}" for one in plan.calls)] if plan.calls else []
+    lines = [_("These calls would run without asking:"), *(f"- {call}" for call in plan.calls)] if plan.calls else []
     if plan.asked:
-        lines += [_("These calls are planned, and each is asked about:"), *(f"- {one}" for one in plan.asked)]
+        lines += [_("These calls are planned, and each is asked about:"), *(f"- {call}" for call in plan.asked)]
     return "\n".join([*lines, plan.limits, plan.outside])
 
 
@@ -98,13 +98,13 @@ def _describe_limit(limit: Constraint) -> str:
     return _("%(limit)s or missing", limit=said) if may_miss(limit) else said
 
 
-def _describe_calls(one: MandatedTool) -> str:
-    tool, subagent = one.tool, json.dumps(one.subagent)
-    if one.subagent:
+def _describe_calls(entry: MandatedTool) -> str:
+    tool, subagent = entry.tool, json.dumps(entry.subagent)
+    if entry.subagent:
         tool = _("%(tool)s by sub-agent %(subagent)s", tool=tool, subagent=subagent)
-    limits = [_describe_limit(limit) for limit in one.constraints]
-    free = [_("any %(argument)s", argument=name_argument(path)) for path in one.unlimited if path != ALL_ARGUMENTS]
-    if ALL_ARGUMENTS in one.free:
+    limits = [_describe_limit(limit) for limit in entry.constraints]
+    free = [_("any %(argument)s", argument=name_argument(path)) for path in entry.unlimited if path != ALL_ARGUMENTS]
+    if ALL_ARGUMENTS in entry.free:
         free = [_("any other arguments") if limits else _("any arguments")]
     named = join_words([*limits, *free])
     calls = (
@@ -112,8 +112,8 @@ def _describe_calls(one: MandatedTool) -> str:
         if named
         else _("%(tool)s without arguments", tool=tool)
     )
-    parts = [ngettext("once", "up to %(num)s times", one.count)] if one.count is not None else []
-    if one.sum is not None and one.sum.max is not None:
-        most = write_amount(one.sum.max)
-        parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=name_argument(one.sum.of)))
+    parts = [ngettext("once", "up to %(num)s times", entry.count)] if entry.count is not None else []
+    if entry.sum is not None and entry.sum.max is not None:
+        most = write_amount(entry.sum.max)
+        parts.append(_("up to %(amount)s %(argument)s in sum", amount=most, argument=name_argument(entry.sum.of)))
     return _("%(calls)s, %(times)s", calls=calls, times=join_words(parts)) if parts else calls
