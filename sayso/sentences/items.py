@@ -119,12 +119,12 @@ def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     if not item.open or not terms.reviewers:
         return ""
     excluded = {*(decision.by.id for decision in item.decisions), *record.run.list_excluded(terms)}
-    left = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
+    remaining = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded
     denials = _count_decisions(item)[1]
     leading, each_of = _list_leading(item), terms.quorum.each_of
     lost = {*each_of} & excluded - {*list_filled(each_of, leading)}
-    approvable = not lost and may_reach(left, _count_lacking(terms.quorum, leading))
-    if approvable or may_reach(left, terms.quorum.deny - denials):
+    approvable = not lost and may_reach(remaining, _count_lacking(terms.quorum, leading))
+    if approvable or may_reach(remaining, terms.quorum.deny - denials):
         return ""
     effect = describe_fallback(record, item)
     return _("Too few reviewers are left to reach the quorum. At the deadline %(effect)s.", effect=effect)

@@ -22,7 +22,7 @@ class ContactBook:
     """The linked addresses of a tenant's active reviewers, each as of less than a second ago."""
 
     wiring: Wiring
-    found: dict[tuple[str, str, str], Memory[tuple[Recipient, ...]]] = field(default_factory=dict)
+    recipients: dict[tuple[str, str, str], Memory[tuple[Recipient, ...]]] = field(default_factory=dict)
     preferences: dict[tuple[str, ...], Memory[Preferences]] = field(default_factory=dict)
 
     async def find_preferences(self, person: str, reviewers: Sequence[str]) -> Preferences:
@@ -36,7 +36,7 @@ class ContactBook:
         An absent person's delegate stands in, unless the chain of delegates includes the requester.
         """
         read = partial(self._read, channel, person, requester)
-        return await _recall(self.found, (channel, person, requester), read)
+        return await _recall(self.recipients, (channel, person, requester), read)
 
     async def _read(self, channel: str, person: str, requester: str) -> tuple[Recipient, ...]:
         present = await list_present(self.wiring, person, now_ms(), requester)

@@ -143,8 +143,9 @@ class Turn:
         ]
         ending = await self._dispatch(ctx, ready)
         await self._executor.close()
-        texts = {at: self._describe_result(calls[at]) if at in calls else _NOT_RUN for at in range(len(turn))}
-        ctx.messages = close_turn(ctx.messages, {at: text for at, text in texts.items() if text is not None})
+        indexes = range(len(turn))
+        texts = {index: self._describe_result(calls[index]) if index in calls else _NOT_RUN for index in indexes}
+        ctx.messages = close_turn(ctx.messages, {index: text for index, text in texts.items() if text is not None})
         if isinstance(ending, SuspensionRequest):
             self._record = self._record.model_copy(update={"messages": list(ctx.messages)})
         if ending is not None:

@@ -125,7 +125,8 @@ def _list_items(client: Client, since: str | None, until: str | None) -> list[He
 def read_time(text: str, option: str) -> str:
     """Return a date or time as RFC 3339 in UTC; one without a zone is in UTC."""
     try:
-        at = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInput(f"{option} is not a time: {text!r}. Write it as 2026-11-01 or 2026-11-01T12:00Z.") from error
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -112,7 +112,7 @@ def redeliver(
         raise InvalidInput("Name the messages to send again, or give --all.")
     with connect() as client:
         wanted = ids or [failure.id for failure in client.exchange(requests.LIST_FAILURES).failures]
-        parts = [wanted[at : at + _MOST_AT_ONCE] for at in range(0, len(wanted), _MOST_AT_ONCE)]
+        parts = [wanted[start : start + _MOST_AT_ONCE] for start in range(0, len(wanted), _MOST_AT_ONCE)]
         sent = sum(client.exchange(requests.redeliver(part)).redelivered for part in parts)
     make_console().print(show_line(f"{sent} messages are sent again."))
 

@@ -44,11 +44,11 @@ def describe_left_over(grant: Grant, calls: int, total: int) -> str:
     """Return what is left of a grant after so many calls and this total in millionths."""
     parts: list[str] = []
     if grant.count is not None:
-        left = max(0, grant.count - calls)
-        parts.append(ngettext("%(num)s call left", "%(num)s calls left", left))
+        remaining = max(0, grant.count - calls)
+        parts.append(ngettext("%(num)s call left", "%(num)s calls left", remaining))
     if grant.sum is not None:
-        left = max(0, grant.sum.max - total)
-        parts.append(_("%(amount)s %(argument)s left", amount=write_amount(left), argument=name_argument(grant.sum.of)))
+        amount = write_amount(max(0, grant.sum.max - total))
+        parts.append(_("%(amount)s %(argument)s left", amount=amount, argument=name_argument(grant.sum.of)))
     return join_words(parts)
 
 

@@ -21,7 +21,7 @@ def describe_trial(asked: int, approved: int, edited: int, denied: int, unanswer
 
 def describe_missing(learned: Learned, approved: int) -> str:
     """Return how many approvals are missing before people can put a grant in force."""
-    left = max(0, learned.probation - approved)
-    if not left:
+    missing = max(0, learned.probation - approved)
+    if not missing:
         return _("It may be put in force.")
-    return ngettext("It needs %(num)s more approval.", "It needs %(num)s more approvals.", left)
+    return ngettext("It needs %(num)s more approval.", "It needs %(num)s more approvals.", missing)

@@ -85,8 +85,8 @@ def describe_mandate(mandate: Mandate) -> Sentence:
 def describe_rest(mandate: Mandate, calls: int, total: int) -> str:
     """Return what is left of a mandate after so many calls and this total in millionths."""
     envelope = mandate.envelope
-    left = max(0, envelope.count - calls)
-    parts = [ngettext("%(num)s call left", "%(num)s calls left", left)]
+    remaining = max(0, envelope.count - calls)
+    parts = [ngettext("%(num)s call left", "%(num)s calls left", remaining)]
     if envelope.sum is not None:
         parts.append(_("%(amount)s in sum left", amount=write_amount(max(0, envelope.sum - total))))
     return join_words(parts)
