@@ -48,11 +48,11 @@ async def wake_unfrozen(wiring: Wiring) -> int:
 async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitable[None]]) -> None:
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(suspension_id: str) -> None:
+    async def run(suspension_id: str) -> None:
         async with slots:
             await step(suspension_id)
 
-    await asyncio.gather(*map(one, suspension_ids))
+    await asyncio.gather(*map(run, suspension_ids))
 
 
 async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
