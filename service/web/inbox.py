@@ -62,7 +62,7 @@ async def inbox(
         since_ms=since_ms,
         search=query.text,
         query=query,
-        found=page,
+        page=page,
         sections=group_cards(await asyncio.to_thread(make_inbox_rows, page.cards)),
         after=after,
         filters=filters,

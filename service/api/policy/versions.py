@@ -100,11 +100,11 @@ async def restore_version(version: Version, body: RestoreRequest, caller: Admin,
 
 def view_text(state: VersionState, parts: Parts) -> VersionText:
     """Return the view of a version with its text."""
-    return VersionText(**_view(state, parts), text=state.found.text, lists=state.found.lists)
+    return VersionText(**_view(state, parts), text=state.saved.text, lists=state.saved.lists)
 
 
 def _view(state: VersionState, parts: Parts) -> dict[str, Any]:
-    version = state.found
+    version = state.saved
     return {
         "version": version.version,
         "digest": version.digest,

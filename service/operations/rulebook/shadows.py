@@ -38,10 +38,10 @@ async def begin_shadow(wiring: Wiring, version: str, by: str) -> None:
     state = await read_version(wiring, version)
     if state.in_force:
         raise Conflict(f"Version {version} is in force, so it judges all calls already. Choose another one.")
-    if parse_version(state.found).version != version:
+    if parse_version(state.saved).version != version:
         raise InvalidInput(f"Another version of Sayso saved version {version}. Put its file in shadow.")
     began_ms = await wiring.schedule.now_ms()
-    saved = state.found
+    saved = state.saved
     shadow = Shadow(id=new_id("shd"), version=version, digest=saved.digest, file=saved.file, by=by, began_ms=began_ms)
     await wiring.rules.history.shadows.begin(shadow)
 

@@ -32,7 +32,7 @@ class Span:
 class VersionState:
     """A version, when it was in force, and who attests its bytes; `withdrawn` says that an earlier one replaced it."""
 
-    found: RuleVersion
+    saved: RuleVersion
     spans: Sequence[Span]
     attestations: Sequence[Attestation]
     in_force: bool
@@ -123,8 +123,8 @@ async def restore(wiring: Wiring, version: str, by: str, replaces: str, *, tried
         raise Conflict(f"{state.attested} of {needed} admins have attested the bytes of version {version}. Attest it.")
     if not state.spans and not tried:
         raise Conflict(f"Version {version} was never in force. Move its file over the one in use.")
-    policy = await asyncio.to_thread(parse_version, state.found)
-    restored = state.found.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
+    policy = await asyncio.to_thread(parse_version, state.saved)
+    restored = state.saved.model_copy(update={"version": policy.version, "rules": policy.model_dump_json()})
     if policy.version != version:
         await wiring.rules.history.versions.save(restored)
     await wiring.rules.history.versions.restore(restored, by, replaces, await _find_digest(wiring, replaces))

@@ -39,7 +39,7 @@ async def read(request: Request, visitor: SignedIn) -> Response:
     cases = await find_cases(wiring_of(request))
     results = sorted(cases.results, key=lambda result: not result.fault)
     return await show(
-        request, visitor, "pages/rule_cases.html", title=_("Cases"), found=cases._replace(results=results)
+        request, visitor, "pages/rule_cases.html", title=_("Cases"), cases=cases._replace(results=results)
     )
 
 

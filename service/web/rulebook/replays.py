@@ -117,7 +117,7 @@ async def read_one(request: Request, visitor: SignedIn, replay_id: str) -> Respo
         "pages/replay.html",
         title=_("Shadow") if replay.shadow else _("Replay"),
         replay=replay,
-        found=tally,
+        tally=tally,
         rows=_list_rows(tally),
         summed=any(cell.sums for cell in tally.list_cells()),
         effects={effect: describe_effect(effect) for effect in Effect},

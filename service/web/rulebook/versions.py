@@ -111,9 +111,9 @@ def _describe(state: VersionState, others: Sequence[VersionState], visitor: str)
     return VersionPage(
         state=state,
         words=words,
-        beside=beside.found.version if beside is not None and mine and other else "",
+        beside=beside.saved.version if beside is not None and mine and other else "",
         differences=differences,
-        in_force=current.found.version if current is not None else "",
+        in_force=current.saved.version if current is not None else "",
         mine=any(attestation.by == visitor for attestation in state.attestations),
     )
 
@@ -128,6 +128,6 @@ def _find_before(state: VersionState, others: Sequence[VersionState]) -> Version
 def _parse(state: VersionState) -> Policy | None:
     """Return the rules, or None where another version of Sayso wrote them."""
     try:
-        return Policy.model_validate_json(state.found.rules)
+        return Policy.model_validate_json(state.saved.rules)
     except ValidationError:
         return None

@@ -56,7 +56,7 @@ async def shadow(wiring: Wiring, text: str) -> str:
     state = await begin_file_shadow(wiring, text, "new.yaml", "root")
     await wiring.rules.compare("test")
     await await_calls_after(wiring, await wiring.schedule.now_ms())
-    return state.found.version
+    return state.saved.version
 
 
 async def read_candidate(wiring: Wiring, record: SuspensionRecord) -> object:
@@ -128,14 +128,14 @@ async def test_calls_that_a_candidate_did_not_judge_are_counted(world: World, re
     await refund(world.wiring, 50)
     await world.wiring.rules.compare("test")
     await refund(world.wiring, 60)
-    found = await report(world.wiring, replays, state.found.version)
+    found = await report(world.wiring, replays, state.saved.version)
     assert (found.result.judged, found.result.missing) == (1, {NOT_BESIDE: 1})
 
 
 async def test_one_candidate_at_a_time_and_never_the_rules_in_force(world: World) -> None:
     wiring = world.wiring
     await wiring.rules.compare("test")
-    in_force = (await list_versions(wiring))[0].found.version
+    in_force = (await list_versions(wiring))[0].saved.version
     with pytest.raises(Conflict, match="is in force"):
         await begin_shadow(wiring, in_force, "root")
     with pytest.raises(NotFound):

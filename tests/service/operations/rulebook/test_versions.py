@@ -68,12 +68,12 @@ async def default_of(wiring: Wiring, name: str) -> str:
 
 async def find(wiring: Wiring, text: str) -> VersionState:
     """Return the version with this text."""
-    return next(one for one in await list_versions(wiring) if one.found.text == text)
+    return next(one for one in await list_versions(wiring) if one.saved.text == text)
 
 
 async def roll_back(wiring: Wiring, text: str) -> None:
     """Put the version with this text back in force."""
-    await restore(wiring, (await find(wiring, text)).found.version, "root", wiring.rules.policy().version)
+    await restore(wiring, (await find(wiring, text)).saved.version, "root", wiring.rules.policy().version)
 
 
 async def test_versions_are_kept_with_their_bytes_and_times(start: Start, tmp_path: Path) -> None:
@@ -81,12 +81,12 @@ async def test_versions_are_kept_with_their_bytes_and_times(start: Start, tmp_pa
         write(tmp_path, "service", NEW)
         assert await default_of(service, "service") == "request_approval"
         new, old = await list_versions(service)
-        assert (new.found.text, old.found.text) == (NEW, OLD)
-        assert new.found.digest == sha256(NEW.encode()).hexdigest()
+        assert (new.saved.text, old.saved.text) == (NEW, OLD)
+        assert new.saved.digest == sha256(NEW.encode()).hexdigest()
         assert (new.in_force, old.in_force) == (True, False)
         assert (new.spans[0].how, new.spans[0].to_ms, old.spans[0].how) == ("changed", None, "start")
         assert old.spans[0].to_ms == new.spans[0].from_ms
-        assert await read_version(service, new.found.version) == new
+        assert await read_version(service, new.saved.version) == new
         with pytest.raises(NotFound, match="There is no version 'x'"):
             await read_version(service, "x")
 
@@ -100,12 +100,12 @@ async def test_unattested_rules_take_no_force_until_two_people_attest_them(start
             assert await default_of(service, "service") == "allow"
             assert await default_of(service, "service") == "allow"
         assert [one["why"] for one in logs if one["event"] == "rules_held_back"] == ["unattested"], "logged once"
-        assert service.rules.policy().version == (await find(service, OLD)).found.version
+        assert service.rules.policy().version == (await find(service, OLD)).saved.version
         (finding,) = [one async for one in diagnose(service) if one.part == "rules held back"]
         assert "0 of 2 admins have attested its bytes" in finding.message
         assert "sayso policy attest" in finding.todo
         state = await find(service, NEW)
-        await attest_version(service, state.found.version, state.found.digest, "anna")
+        await attest_version(service, state.saved.version, state.saved.digest, "anna")
         await attest(service, NEW, "new.yaml", "anna")
         assert await default_of(service, "service") == "allow", "one person counts once"
         assert (await attest(service, NEW, "new.yaml", "ben")).attested == 2
@@ -125,7 +125,7 @@ async def test_attestation_is_of_exact_bytes(start: Start, tmp_path: Path) -> No
         state = await find(service, f"{NEW}# a comment\n")
         assert state.attested == 0
         with pytest.raises(Conflict, match="changed meanwhile"):
-            await attest_version(service, state.found.version, sha256(NEW.encode()).hexdigest(), "ben")
+            await attest_version(service, state.saved.version, sha256(NEW.encode()).hexdigest(), "ben")
         write(tmp_path, "service", NEW)
         assert await default_of(service, "service") == "request_approval"
         with pytest.raises(InvalidInput, match=r"faulty\.yaml has faults: faulty\.yaml:1:1"):
@@ -144,7 +144,7 @@ async def test_attestation_covers_the_files_of_lists(start: Start, tmp_path: Pat
         assert service.rules.policy().version == in_force, "the changed list is not attested"
         held = service.rules.held_back
         assert held is not None
-        assert (await read_version(service, held.version)).found.lists == {"vip.txt": "anna\nmallory\n"}
+        assert (await read_version(service, held.version)).saved.lists == {"vip.txt": "anna\nmallory\n"}
         await attest_version(service, held.version, held.digest, "anna")
         await service.rules.compare("service")
         assert service.rules.policy().version == held.version
@@ -209,7 +209,7 @@ async def test_withdrawn_version_returns_when_a_person_puts_it_back(start: Start
 
 async def test_restoring_refuses_what_the_person_did_not_see(start: Start, tmp_path: Path) -> None:
     async with start("service", OLD) as service:
-        old = (await find(service, OLD)).found.version
+        old = (await find(service, OLD)).saved.version
         with pytest.raises(Conflict, match="in force already"):
             await restore(service, old, "root", old)
         write(tmp_path, "service", NEW)
@@ -218,14 +218,14 @@ async def test_restoring_refuses_what_the_person_did_not_see(start: Start, tmp_p
             await restore(service, old, "root", "another")
         draft = await attest(service, THIRD, "third.yaml", "root")
         with pytest.raises(Conflict, match="was never in force"):
-            await restore(service, draft.found.version, "root", service.rules.policy().version)
+            await restore(service, draft.saved.version, "root", service.rules.policy().version)
 
 
 async def test_version_written_by_another_sayso_is_parsed_anew(start: Start, tmp_path: Path) -> None:
     async with start("service", OLD) as service:
         write(tmp_path, "service", NEW)
         await default_of(service, "service")
-        old = (await find(service, OLD)).found
+        old = (await find(service, OLD)).saved
         changed = old.model_copy(update={"rules": '{"default": "allow", "unknown": 1}', "digest": "another"})
         await service.rules.history.versions.save(changed)
         await roll_back(service, OLD)

@@ -36,7 +36,7 @@ async def test_pasted_candidate_is_compared_ended_and_put_in_force(settings: Set
         assert "has faults" in faulty
         assert "rules: [&lt;b&gt;]" in faulty, "the text is kept, as text"
         assert await anna.send(SHADOW, act="begin", text=WRONG.replace("\n", "\r\n")) == SHADOW
-        version = (await find(anna.wiring, WRONG)).found.version
+        version = (await find(anna.wiring, WRONG)).saved.version
         await anna.wiring.rules.compare("test")
         record = await refund(anna.wiring, 900, "deny")
         for place in (f"/items/{record.id}/i1", f"/runs/{record.run.id}"):
@@ -56,7 +56,7 @@ async def test_pasted_candidate_is_compared_ended_and_put_in_force(settings: Set
         place = f"{VERSIONS}/{version}"
         assert "Put it in shadow" in await anna.read(place)
         assert await anna.send(SHADOW, act="begin", version=version) == SHADOW
-        in_force = (await find(anna.wiring, LIVE)).found.version
+        in_force = (await find(anna.wiring, LIVE)).saved.version
         assert await anna.send(SHADOW, act="promote", version=version, replaces=in_force) == place
         assert "in force" in await anna.read(place)
         assert "No candidate is in shadow" not in await anna.read(SHADOW), "an admin sees the form instead"

@@ -24,13 +24,13 @@ async def test_versions_are_listed_and_each_has_a_page(settings: Settings, tmp_p
         await anna.wiring.rules.compare("test")
         new, old = await find(anna.wiring, NEW), await find(anna.wiring, OLD)
         listed = await anna.read(VERSIONS)
-        assert f'href="{VERSIONS}/{new.found.version}"' in listed
+        assert f'href="{VERSIONS}/{new.saved.version}"' in listed
         assert "The newest file takes force by itself." in listed
-        page = await anna.read(f"{VERSIONS}/{new.found.version}")
+        page = await anna.read(f"{VERSIONS}/{new.saved.version}")
         for words in (
-            new.found.digest,
+            new.saved.digest,
             "no-refunds: Calls of refund are denied.",
-            f"Compared with version {old.found.version}",
+            f"Compared with version {old.saved.version}",
             "Rule no-refunds is new",
             "{id: no-refunds, tool: refund, action: deny}",
         ):
@@ -38,7 +38,7 @@ async def test_versions_are_listed_and_each_has_a_page(settings: Settings, tmp_p
         assert "Put it back in force" not in page
         assert "Attest" not in page.replace("Attested", ""), "only admins attest"
         await anna.read(f"{VERSIONS}/none", 404)
-        assert f'href="{VERSIONS}/{new.found.version}"' in await anna.read("/rules")
+        assert f'href="{VERSIONS}/{new.saved.version}"' in await anna.read("/rules")
 
 
 async def test_item_links_the_version_under_which_it_was_asked(clean_store_url: str, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ async def test_admin_puts_a_version_back_in_force(settings: Settings, tmp_path: 
         await make_admin(anna)
         write(tmp_path, "policy", NEW)
         await anna.wiring.rules.compare("test")
-        new, old = [(await find(anna.wiring, one)).found.version for one in (NEW, OLD)]
+        new, old = [(await find(anna.wiring, one)).saved.version for one in (NEW, OLD)]
         place = f"{VERSIONS}/{old}"
         assert f'href="/rules/-/replays?version={old}"' in await anna.read(place)
         assert "default: allow" in await anna.read(f"/rules/-/replays?version={old}")
@@ -75,15 +75,15 @@ async def test_admins_attest_what_they_have_read(clean_store_url: str, tmp_path:
     settings.policy.write_text(THIRD)
     async with visit(settings) as anna:
         state = await find(anna.wiring, THIRD)
-        place = f"{VERSIONS}/{state.found.version}"
-        await anna.send(place, 403, act="attest", digest=state.found.digest)
+        place = f"{VERSIONS}/{state.saved.version}"
+        await anna.send(place, 403, act="attest", digest=state.saved.digest)
     async with visit(settings) as anna:
         await make_admin(anna)
         assert "takes force when 2 admins have attested" in await anna.read(VERSIONS)
         assert "0 of 2 admins have attested its bytes" in await anna.read("/rules")
         refused = await anna.send(place, 409, act="attest", digest="0" * 64)
         assert "changed meanwhile. Read it again before you attest it" in refused
-        await anna.send(place, act="attest", digest=state.found.digest)
+        await anna.send(place, act="attest", digest=state.saved.digest)
         page = await anna.read(place)
         assert "1 of 2" in page
         assert "Attest exactly these bytes" not in page, "one person counts once"
