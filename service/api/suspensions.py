@@ -196,12 +196,12 @@ async def _page(
         ids = await parts.runs.waiting_of(caller.owner)
         return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
     own: list[SuspensionRecord | UnreadableRecord] = []
-    at = 0
+    position = 0
     while len(own) < skip + limit:
-        ids = await read_ids(at, _PAGE)
+        ids = await read_ids(position, _PAGE)
         records = await parts.desk.suspensions.read_many(ids)
         own += [record for record in records if record.run.owner == caller.owner and not record.is_drill]
-        at += _PAGE
+        position += _PAGE
         if len(ids) < _PAGE:
             break
     return own[skip : skip + limit]

@@ -36,7 +36,7 @@ def build_digest(cards: Sequence[Card], most: int, size: Callable[[Entry], int])
             break
         entries.append(entry)
     title = f"{count} items wait for a decision" if count > 1 else "1 item waits for a decision"
-    left = count - len(entries)
+    rest = count - len(entries)
     return Digest(
-        title, tuple(entries), f"And {left} more, which do not fit here: the inbox lists them." if left else ""
+        title, tuple(entries), f"And {rest} more, which do not fit here: the inbox lists them." if rest else ""
     )

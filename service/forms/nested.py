@@ -34,14 +34,14 @@ class _TooMany(Exception):
 class _Unfolding:
     """One walk through a value: what was submitted, and how many fields may still follow."""
 
-    def __init__(self, post: Post, left: int) -> None:
+    def __init__(self, post: Post, room: int) -> None:
         self.post = post
-        self.left = left
+        self.room = room
 
     def unfold(self, field: Field, depth: int = 0, tabs: int = 0) -> Field:
         """Return the field with the fields inside; unchanged if it is edited as one text."""
-        self.left -= 1
-        if self.left < 0:
+        self.room -= 1
+        if self.room < 0:
             raise _TooMany
         if field.shape.kind != "json" or depth >= _DEEPEST:
             return field
@@ -125,13 +125,13 @@ class _Unfolding:
 
 def unfold_all(fields: Sequence[Field]) -> tuple[Field, ...]:
     """Return the fields of stored or requested values with the fields inside, where their schemas describe them."""
-    left = MANY_INSIDE
+    room = MANY_INSIDE
     unfolded: list[Field] = []
     for field in fields:
-        walk = _Unfolding(_NO_POST, left)
+        walk = _Unfolding(_NO_POST, room)
         try:
             unfolded.append(walk.unfold(field))
-            left = walk.left
+            room = walk.room
         except _TooMany:
             unfolded.append(field)
     return tuple(unfolded)

@@ -62,8 +62,8 @@ async def list_runs(
 ) -> Response:
     """Show the runs, newest first. What the search found before, the runs in `kept`, stays above."""
     wanted = RunStatus(status) if status in list(RunStatus) else None
-    found_before = kept.split(",")[:PAGE] if kept else []
-    runs, damaged, following = await _find(request, wanted, agent.strip(), skip, found_before)
+    ids = kept.split(",")[:PAGE] if kept else []
+    runs, damaged, following = await _find(request, wanted, agent.strip(), skip, ids)
     return await show(
         request,
         visitor,

@@ -18,15 +18,15 @@ def split_members(raw: bytes) -> dict[str, str]:
     """Return the members of a JSON object with the original text of each value. `raw` must be valid."""
     text = raw.decode()
     members: dict[str, str] = {}
-    at = _skip(text, text.index("{") + 1)
-    while text[at] != "}":
-        name, at = _READER.raw_decode(text, at)
-        begin = _skip(text, text.index(":", at) + 1)
-        _, at = _READER.raw_decode(text, begin)
-        members[name] = text[begin:at]
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
+    offset = _skip(text, text.index("{") + 1)
+    while text[offset] != "}":
+        name, offset = _READER.raw_decode(text, offset)
+        begin = _skip(text, text.index(":", offset) + 1)
+        _, offset = _READER.raw_decode(text, begin)
+        members[name] = text[begin:offset]
+        offset = _skip(text, offset)
+        if text[offset] == ",":
+            offset = _skip(text, offset + 1)
     return members
 
 
@@ -53,7 +53,7 @@ def _write(value: Any) -> str:
     return str(value) if isinstance(value, _Number) else json.dumps(value)
 
 
-def _skip(text: str, at: int) -> int:
-    while text[at] in _BLANK:
-        at += 1
-    return at
+def _skip(text: str, offset: int) -> int:
+    while text[offset] in _BLANK:
+        offset += 1
+    return offset

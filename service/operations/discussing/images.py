@@ -41,28 +41,28 @@ def _read_sizes(content: bytes) -> Iterator[Size]:
         yield from _read_webp(content)
 
 
-def _read_pair(content: bytes, at: int, length: int, order: Literal["big", "little"]) -> Size:
-    if len(content) < at + 2 * length:
+def _read_pair(content: bytes, offset: int, length: int, order: Literal["big", "little"]) -> Size:
+    if len(content) < offset + 2 * length:
         raise ValueError("the header is cut off")
-    first, second = content[at : at + length], content[at + length : at + 2 * length]
+    first, second = content[offset : offset + length], content[offset + length : offset + 2 * length]
     return Size(int.from_bytes(first, order), int.from_bytes(second, order))
 
 
 def _read_gif_frames(content: bytes) -> Iterator[Size]:
     """Yield the area that each frame reaches to; it may lie outside of the canvas."""
-    at = 13 + _gif_table(content[10])
+    offset = 13 + _gif_table(content[10])
     for _ in range(_MOST_PARTS):
-        if at >= len(content) or content[at] not in (_GIF_IMAGE, _GIF_EXTENSION):
+        if offset >= len(content) or content[offset] not in (_GIF_IMAGE, _GIF_EXTENSION):
             return
-        if content[at] == _GIF_IMAGE:
-            left, size = _read_pair(content, at + 1, 2, "little"), _read_pair(content, at + 5, 2, "little")
-            yield Size(left.width + size.width, left.height + size.height)
-            at += 11 + _gif_table(content[at + 9])
+        if content[offset] == _GIF_IMAGE:
+            corner, size = _read_pair(content, offset + 1, 2, "little"), _read_pair(content, offset + 5, 2, "little")
+            yield Size(corner.width + size.width, corner.height + size.height)
+            offset += 11 + _gif_table(content[offset + 9])
         else:
-            at += 2
-        while content[at]:
-            at += 1 + content[at]
-        at += 1
+            offset += 2
+        while content[offset]:
+            offset += 1 + content[offset]
+        offset += 1
     raise ValueError("the image has too many frames")
 
 
@@ -71,22 +71,22 @@ def _gif_table(flags: int) -> int:
 
 
 def _read_jpeg(content: bytes) -> Iterator[Size]:
-    at = 2
+    offset = 2
     for _ in range(_MOST_PARTS):
-        if at + 4 > len(content) or content[at] != 0xFF:
+        if offset + 4 > len(content) or content[offset] != 0xFF:
             return
-        marker = content[at + 1]
+        marker = content[offset + 1]
         if marker == 0xFF or marker in _JPEG_ALONE:
-            at += 1 if marker == 0xFF else 2
+            offset += 1 if marker == 0xFF else 2
             continue
         if marker == 0:
             raise ValueError("no marker: browsers search for the next one, and do not skip a segment")
         if marker in _JPEG_SIZES:
-            height, width = _read_pair(content, at + 5, 2, "big")
+            height, width = _read_pair(content, offset + 5, 2, "big")
             yield Size(width, height)
         if marker == _JPEG_PIXELS:
             return
-        at += 2 + int.from_bytes(content[at + 2 : at + 4], "big")
+        offset += 2 + int.from_bytes(content[offset + 2 : offset + 4], "big")
     raise ValueError("the image has too many segments")
 
 

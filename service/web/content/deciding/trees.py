@@ -101,7 +101,7 @@ def group_digits(text: str) -> list[str]:
         return [text]
     sign, digits, rest = match.groups()
     first = len(digits) % 3 or 3
-    parts = [digits[:first], *(digits[at : at + 3] for at in range(first, len(digits), 3))]
+    parts = [digits[:first], *(digits[start : start + 3] for start in range(first, len(digits), 3))]
     return [sign + parts[0], *parts[1:-1], parts[-1] + rest]
 
 
