@@ -197,8 +197,8 @@ class CallExecutor:
             self._started.add(index)
             return entry.result
         if self.fault is None and (index in self._started or index not in self._contexts):
-            message = f"{entry.call.name} is not approved, or was started before. Request it again."
-            self.fault = IllegalTransition(message)
+            name = entry.call.name
+            self.fault = IllegalTransition(f"{name} is not approved, or was started before. Request it again.")
         if self.fault is not None:
             raise self.fault
         self._started.add(index)
